@@ -95,7 +95,7 @@ const NAMED_IN: [(&str, &[&str]); 6] = [
     ("rocket", &["admin", "app", "config", "dev", "web"]),
     ("rocket_dyn_templates", &["web"]),
     ("jiff", &["admin", "web"]),
-    ("tera", &["admin", "web"]),
+    ("tera", &["web"]),
     (
         "sqlx",
         &[

@@ -1,8 +1,8 @@
 //! Days as staff type them, in their time zone, and instants as links have them.
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
 use time::OffsetDateTime;
 
 /// Returns the start of the day `YYYY-MM-DD` in the zone, or the instant (RFC 3339) itself; `None` if it is neither a day
@@ -19,6 +19,18 @@ pub(super) fn end_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
 fn instant(text: &str) -> Option<OffsetDateTime> {
     let at = text.parse::<Timestamp>().ok().filter(|at| at.as_second() >= 0)?;
     OffsetDateTime::from_unix_timestamp(at.as_second()).ok()
+}
+
+/// Returns the last day, `YYYY-MM-DD`, of a `day`, `week` or `month` that begins tomorrow in the zone.
+pub(super) fn last_day(period: &str, zone: Option<&str>) -> Option<String> {
+    let span = match period {
+        "day" => 1.day(),
+        "week" => 1.week(),
+        "month" => 1.month(),
+        _ => return None,
+    };
+    let zone = zone.and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC);
+    Timestamp::now().to_zoned(zone).date().checked_add(span).ok().map(|day| day.to_string())
 }
 
 /// Returns the day that ends at this time in the reader's zone or else in UTC, where staff may have typed it; `None` if no

@@ -1,7 +1,9 @@
 //! Guards of the admin pages: the member of staff, and the forms of the pages.
 
+use std::collections::BTreeMap;
+
 use rocket::data::{Data, FromData, Outcome as DataOutcome, ToByteUnit};
-use rocket::http::{Cookie, Method, SameSite, Status};
+use rocket::http::{Cookie, Method, SameSite, Status, uri};
 use rocket::request::{FromRequest, Outcome, Request};
 use rocket::{Ignite, Rocket, Sentinel};
 use url::{Url, form_urlencoded};
@@ -83,6 +85,17 @@ impl AsRef<Staff> for AdminStaff {
 pub struct StaffForm(Vec<(String, String)>);
 
 impl StaffForm {
+    /// Reads the parameters of a link as the form that it fills in.
+    pub fn of(uri: &uri::Origin<'_>) -> Self {
+        let query = uri.query().map(|query| query.as_str()).unwrap_or_default();
+        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// Returns the fields by their names.
+    pub fn fields(&self) -> BTreeMap<&str, &str> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+
     /// Returns the first field of this name, trimmed; `None` if it is blank.
     pub fn get(&self, name: &str) -> Option<&str> {
         let value = self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.trim());
@@ -108,6 +121,16 @@ impl StaffForm {
 pub struct Signed {
     pub staff: Staff,
     pub form: StaffForm,
+}
+
+impl Signed {
+    /// Returns the form of an admin.
+    ///
+    /// # Errors
+    /// 403 if the sender is none.
+    pub fn of_admin(self) -> Result<Self, Status> {
+        if self.staff.member.access.role == Role::Admin { Ok(self) } else { Err(Status::Forbidden) }
+    }
 }
 
 /// The fields that a [`Signed`] form of this site has sent, except its proofs.

@@ -21,11 +21,11 @@ pub mod guard;
 mod overview;
 mod page;
 pub mod person;
+mod question;
 mod reason;
-#[cfg(test)]
-mod samples;
 pub mod sign_in;
 pub mod staff;
+mod time_zone;
 pub mod users;
 mod webhooks;
 
@@ -35,9 +35,9 @@ pub use self::sign_in::flow::Admin;
 
 /// Returns the routes, to be mounted at `/admin`.
 pub fn routes() -> Vec<Route> {
-    let pages =
-        [overview::routes(), audit::routes(), person::routes(), staff::routes(), users::routes()].concat();
-    [assets::routes(), sign_in::routes(), changes::pages::routes(), webhooks::routes(), pages].concat()
+    let lists = [audit::routes(), users::routes(), webhooks::routes()].concat();
+    let pages = [overview::routes(), person::routes(), staff::routes(), time_zone::routes()].concat();
+    [assets::routes(), sign_in::routes(), changes::pages::routes(), lists, pages].concat()
 }
 
 /// Returns the catchers, to be registered at `/admin`.

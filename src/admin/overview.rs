@@ -171,37 +171,6 @@ impl Unrevoked {
 
 impl View for Overview {
     const TEMPLATE: &'static str = "admin/overview";
-
-    #[cfg(test)]
-    fn samples() -> Vec<Self> {
-        let row = |kind: &str, reason: &str, count| CountRow {
-            hour: OffsetDateTime::from_unix_timestamp(1_782_000_000).unwrap(),
-            kind: kind.into(),
-            reason: reason.into(),
-            provider: super::samples::NASTY.into(),
-            count,
-        };
-        let rows = [
-            row("signed_in", "", 3),
-            row("sign_in_refused", "token_expired", 2),
-            row("sign_in_refused", super::samples::NASTY, 1),
-            row("sign_in_refused", UNAVAILABLE, 1),
-        ];
-        let now: Timestamp = "2026-06-21T12:34:56Z".parse().unwrap();
-        let stats = |breaker| CallStats { breaker, ..CallStats::default() };
-        let providers = BTreeMap::from([
-            ("facebook", (stats(Breaker::Closed), false)),
-            ("google", (CallStats { latency: [1; 12], ..stats(Breaker::Closed) }, true)),
-            ("line", (stats(Breaker::Open), true)),
-            (super::samples::NASTY, (stats(Breaker::HalfOpen), true)),
-        ]);
-        let page = |rows| Self::new(rows, &providers, &now.to_zoned(TimeZone::UTC));
-        let behind = vec![Receiver::sample(super::samples::NASTY, 5, 2), Receiver::sample("shop", 0, 1)];
-        let unrevoked = |failure| Unrevoked { provider: super::samples::NASTY.into(), count: 2, failure };
-        let unrevoked = vec![unrevoked(Some(super::samples::NASTY.into())), unrevoked(None)];
-        let attack = Some(Attack { now: 148, usual: 16, href: "/admin/audit".into() });
-        vec![Self { held: 2, behind, unrevoked, attack, ..page(&rows[..]) }, page(&[])]
-    }
 }
 
 /// Returns the index of the event's outcome in [`OUTCOMES`].

@@ -18,16 +18,6 @@ use crate::webhooks::Webhooks;
 /// The content of a page, which its template knows as `page`.
 pub(super) trait View: Serialize {
     const TEMPLATE: &'static str;
-
-    /// Returns the page in each of its states, for the test that renders them all. `tests/support/pages.rs` shows the
-    /// pages that have none.
-    #[cfg(test)]
-    fn samples() -> Vec<Self>
-    where
-        Self: Sized,
-    {
-        Vec::new()
-    }
 }
 
 pub(super) struct Page {
@@ -108,67 +98,4 @@ fn alerts(request: &Request<'_>) -> Value {
     let failing = providers.map(|all| all.call_stats().iter().filter(|(_, stats)| failing(stats)).count());
     let behind = webhooks.map(|all| all.queues().iter().filter(|queue| is_behind(queue)).count());
     json!({ "providers": failing, "webhooks": behind })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use tera::Context;
-
-    use super::*;
-    use crate::admin::{overview, staff, webhooks};
-    use crate::web::http::templates::tests::{names, render};
-
-    /// The templates that are parts of pages, and those of pages without samples.
-    const OTHERS: [&str; 14] = [
-        "admin/layout",
-        "admin/chart",
-        "admin/chips",
-        "admin/event",
-        "admin/events",
-        "admin/audit",
-        "admin/person",
-        "admin/gone",
-        "admin/error",
-        "admin/confirm",
-        "admin/find",
-        "admin/receipt",
-        "admin/sign_in",
-        "admin/users",
-    ];
-
-    fn check<V: View>(rendered: &mut BTreeSet<&str>) {
-        let samples = V::samples();
-        assert!(!samples.is_empty(), "{} has no sample", V::TEMPLATE);
-        for sample in samples {
-            for (role, time_zone) in [("support", None), ("admin", Some("Europe/Berlin"))] {
-                let staff = json!({
-                    "email": "<b>grace@example.com", "role": role, "is_admin": role == "admin",
-                    "may_export": role == "admin", "time_zone": time_zone,
-                });
-                let context = json!({
-                    "page": sample, "staff": staff, "csrf": "token", "zone": time_zone.unwrap_or("UTC"),
-                });
-                let page = render(V::TEMPLATE, &Context::from_value(context).unwrap());
-                assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
-                for markup in ["<b>", "<script>alert", "<img", "{{", "{%", "{#"] {
-                    let text = page.replace("{{ 7*7 }}", "").replace("{% include &quot;x&quot; %}", "");
-                    assert!(!text.contains(markup), "{} lets {markup} through: {page}", V::TEMPLATE);
-                }
-            }
-        }
-        rendered.insert(V::TEMPLATE);
-    }
-
-    #[test]
-    fn every_sample_of_every_page_renders_and_no_name_becomes_markup() {
-        let mut rendered = BTreeSet::new();
-        check::<overview::Overview>(&mut rendered);
-        check::<staff::StaffPage>(&mut rendered);
-        check::<staff::keys::NewKey>(&mut rendered);
-        check::<webhooks::WebhooksPage>(&mut rendered);
-        let pages = names().filter(|name| name.starts_with("admin/") && !OTHERS.contains(name));
-        assert_eq!(rendered, pages.collect());
-    }
 }

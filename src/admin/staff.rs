@@ -1,29 +1,29 @@
-//! The staff page: access to the admin pages, the API keys, and the reader's time zone.
+//! The page of staff: who has access, until when, and giving and revoking it.
 
 pub mod access;
 pub(super) mod keys;
 pub mod store;
 
-use jiff::tz::{self, TimeZone};
+use std::collections::BTreeMap;
+
 use rocket::http::Status;
+use rocket::http::uri::Origin;
 use rocket::response::Redirect;
 use rocket::{Route, get, post, routes};
 use serde::Serialize;
-use sqlx::PgPool;
 use time::OffsetDateTime;
 
-use self::keys::Key;
 use self::store::Changed;
-use super::dates::day_before;
+use super::dates::{day_before, last_day};
 use super::failure::Failure;
 use super::page::{Page, View};
-use crate::admin::api_keys;
-use crate::admin::guard::{AdminStaff, Staff, StaffForm};
+use super::question::{Answer, Question};
+use crate::admin::guard::{AdminStaff, Signed, Staff, StaffForm};
 use crate::admin::sign_in::store::{self as members, StaffRow};
 use crate::clock;
 use crate::domain::email::Email;
-use crate::domain::staff::Access;
-use crate::store::error::{Error, retrying};
+use crate::domain::staff::{Access, Role};
+use crate::store::error::retrying;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
@@ -31,10 +31,11 @@ use crate::web::http::rfc3339::rfc3339;
 const ONESELF: &str = "You cannot change your own access. Ask another admin.";
 const LAST_ADMIN: &str =
     "This is the last admin whose access does not end. Make another member an admin without an end first.";
-const NO_DAY: &str = "Access ends at the end of a day that is not over. Choose such a day, or none.";
+const NO_EMAIL: &str = "Give an e-mail address, such as name@example.com.";
+const NO_DAY: &str = "Choose a day that is not over.";
 
 pub(super) fn routes() -> Vec<Route> {
-    [routes![list, give, take_away, read_in_zone], keys::routes()].concat()
+    [routes![list, ask_give, give, ask_take_away, take_away], keys::routes()].concat()
 }
 
 #[derive(Serialize)]
@@ -72,126 +73,184 @@ impl Member {
     }
 }
 
+/// What is wrong with a form, and at which field.
+type Mistake = (&'static str, &'static str);
+
 #[derive(Serialize)]
-pub(super) struct StaffPage {
+struct StaffPage<'r> {
     members: Vec<Member>,
-    keys: Vec<Key>,
-    /// The names of the time zones to choose from.
-    zones: Vec<String>,
+    /// The fields of the form, as they were sent or as a link fills them in.
+    sent: BTreeMap<&'r str, &'r str>,
+    mistake: Option<Mistake>,
     done: Option<&'static str>,
 }
 
-impl View for StaffPage {
+impl View for StaffPage<'_> {
     const TEMPLATE: &'static str = "admin/staff";
-
-    #[cfg(test)]
-    fn samples() -> Vec<Self> {
-        let member = |role, oneself: bool| Member {
-            email: super::samples::NASTY.into(),
-            role,
-            may_export: oneself,
-            ends_at: (role == "support").then(|| super::samples::TIME.into()),
-            last_day: None,
-            ended: false,
-            created_at: super::samples::TIME.into(),
-            last_seen_at: (!oneself).then(|| super::samples::TIME.into()),
-            identity: oneself.then(|| (super::samples::NASTY.into(), super::samples::NASTY.into())),
-            oneself,
-        };
-        let members = vec![member("admin", true), member("support", false), member("admin", false)];
-        let empty = Self { members: Vec::new(), keys: Vec::new(), zones: zones(), done: None };
-        vec![Self { members, keys: Key::samples(), zones: zones(), done: done(Some("given")) }, empty]
-    }
 }
 
-impl StaffPage {
-    async fn read(pool: &PgPool, staff: &Staff) -> Result<Self, Error> {
-        let members = retrying!(members::all(pool))?;
-        let members = members.into_iter().map(|row| Member::new(row, &staff.member)).collect();
-        let zone = staff.member.time_zone.as_deref();
-        let keys =
-            retrying!(api_keys::store::all(pool))?.into_iter().map(|row| Key::new(row, zone)).collect();
-        Ok(Self { members, keys, zones: zones(), done: None })
-    }
+async fn all(staff: &Staff, db: &Db) -> Result<Vec<Member>, Failure> {
+    let members = retrying!(members::all(db.pool()))?;
+    Ok(members.into_iter().map(|row| Member::new(row, &staff.member)).collect())
 }
 
-/// Returns the names of zones by place, and UTC.
-fn zones() -> Vec<String> {
-    let names = tz::db().available().map(|name| name.to_string());
-    names.filter(|name| name == "UTC" || name.contains('/') && !name.starts_with("Etc/")).collect()
-}
-
-fn done(name: Option<&str>) -> Option<&'static str> {
-    match name? {
-        "given" => Some("Access is given. It begins with the next sign-in."),
-        "taken" => Some("Access is revoked, and the member is signed out."),
-        "revoked" => Some("The API key is revoked. It is refused from now on."),
-        "zone" => Some("Times are now shown in that zone."),
+async fn page(staff: &Staff, form: &StaffForm, mistake: Option<Mistake>, db: &Db) -> Result<Page, Failure> {
+    let done = match form.get("done") {
+        Some("given") => Some("Access is given. It begins with the next sign-in."),
+        Some("taken") => Some("Access is revoked, and the member is signed out."),
         _ => None,
+    };
+    let view = StaffPage { members: all(staff, db).await?, sent: form.fields(), mistake, done };
+    let status = if mistake.is_some() { Status::BadRequest } else { Status::Ok };
+    Ok(Page::new(staff, &view).with(status))
+}
+
+#[get("/staff")]
+async fn list(staff: Staff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
+    page(&staff, &StaffForm::of(uri), None, db).await
+}
+
+/// Returns the e-mail address of the member whom a form concerns, who is not the reader.
+fn whose(form: &StaffForm, staff: &Staff) -> Result<Email, Mistake> {
+    let email = form.get("email").and_then(Email::parse).ok_or(("email", NO_EMAIL))?;
+    if email.folded() == staff.member.email { Err(("email", ONESELF)) } else { Ok(email) }
+}
+
+/// Returns the end that a form names, and its day. The form has the last day, or a period that begins tomorrow, in the
+/// reader's time zone.
+fn until(form: &StaffForm, staff: &Staff) -> Result<Option<(OffsetDateTime, String)>, Mistake> {
+    let zone = staff.member.time_zone.as_deref();
+    let period = || form.get("for").and_then(|period| last_day(period, zone));
+    let day = form.get("until").map(ToOwned::to_owned).or_else(period);
+    let end = |day: String| Some((access::end(&day, zone)?, day));
+    day.map(|day| end(day).ok_or(("until", NO_DAY))).transpose()
+}
+
+/// Returns the sentence about an end, as [`until`] returns it.
+fn ending(what: &str, day: Option<&str>, staff: &Staff) -> String {
+    let zone = staff.member.time_zone.as_deref().unwrap_or("UTC");
+    day.map_or_else(
+        || format!("{what} has no end."),
+        |day| format!("{what} ends at the end of {day} ({zone})."),
+    )
+}
+
+/// The access that a form gives.
+struct Given {
+    email: Email,
+    access: Access,
+    last_day: Option<String>,
+}
+
+impl Given {
+    fn read(form: &StaffForm, staff: &Staff) -> Result<Self, Mistake> {
+        let email = whose(form, staff)?;
+        let role = form.get("role").and_then(|name| name.parse().ok()).ok_or(("role", "Choose a role."))?;
+        let (ends_at, last_day) = until(form, staff)?.unzip();
+        let access = Access { role, may_export: form.get("export").is_some(), ends_at };
+        Ok(Self { email, access, last_day })
+    }
+
+    async fn question(&self, staff: &Staff, db: &Db) -> Result<Question, Failure> {
+        let (email, Access { role, may_export, .. }) = (self.email.folded(), self.access);
+        let before = all(staff, db).await?.into_iter().find(|member| member.email == email);
+        let exports = |may: bool| if may { "may export users and events" } else { "may not export" };
+        let mut question =
+            Question::new(format!("Give access to {email}"), trail(), "/admin/staff".into(), "Give access");
+        question.changes = vec![
+            format!("{email} is {role} and {}.", exports(self.access.exports())),
+            ending("The access", self.last_day.as_deref(), staff),
+        ];
+        match before {
+            Some(before) if before.ended => {
+                question.changes.push("The access that this member had has ended.".into())
+            }
+            Some(before) => question.changes.push(format!(
+                "Until now, this member is {} and {}, {}.",
+                before.role,
+                exports(before.may_export),
+                before
+                    .last_day
+                    .or(before.ends_at)
+                    .map_or("without an end".into(), |day| format!("until {day}"))
+            )),
+            None => question
+                .changes
+                .push("This member is new, and signs in with the account of that address.".into()),
+        }
+        if role == Role::Admin {
+            question.warnings.push("An admin can do everything, and also give and revoke access.".into());
+        }
+        question.fields = [("email", email.to_owned()), ("role", role.to_string())].into();
+        question.fields.extend(may_export.then(|| ("export", "yes".to_owned())));
+        question.fields.extend(self.last_day.clone().map(|day| ("until", day)));
+        Ok(question)
     }
 }
 
-#[get("/staff?<done>")]
-async fn list(staff: Staff, done: Option<&str>, db: &Db) -> Result<Page, Failure> {
-    let page = StaffPage::read(db.pool(), &staff).await?;
-    Ok(Page::new(&staff, &StaffPage { done: self::done(done), ..page }))
+fn trail() -> Vec<(String, String)> {
+    vec![("/admin/staff".into(), "Staff".into())]
 }
 
-/// Returns the e-mail address of the member whom a form concerns; fails if it is the reader's own.
-fn whose(form: &StaffForm, staff: &Staff) -> Result<Email, Failure> {
-    let email = form.get("email").and_then(Email::parse).ok_or(Status::BadRequest)?;
-    if email.folded() == staff.member.email { Err(Failure::Conflict(ONESELF)) } else { Ok(email) }
+#[get("/staff/give")]
+async fn ask_give(staff: AdminStaff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
+    let (staff, form) = (staff.0, StaffForm::of(uri));
+    match Given::read(&form, &staff) {
+        Ok(given) => Ok(given.question(&staff, db).await?.ask(&staff, &form)),
+        Err(mistake) => page(&staff, &form, Some(mistake), db).await,
+    }
 }
 
-/// Returns the end of the day that a form names, in the reader's time zone.
-fn until(form: &StaffForm, staff: &Staff) -> Result<Option<OffsetDateTime>, Failure> {
-    let end = |day| access::end(day, staff.member.time_zone.as_deref()).ok_or(Failure::Conflict(NO_DAY));
-    form.get("until").map(end).transpose()
-}
-
-#[post("/staff", data = "<form>")]
-async fn give(
-    staff: AdminStaff,
-    form: StaffForm,
-    db: &Db,
-    origin: ClientOrigin,
-) -> Result<Redirect, Failure> {
-    let email = whose(&form, &staff.0)?;
-    let role = form.get("role").and_then(|name| name.parse().ok()).ok_or(Status::BadRequest)?;
-    let reason = form.reason()?;
-    let ends_at = until(&form, &staff.0)?;
-    let by = staff.0.by(&reason, &origin.0);
-    let access = Access { role, may_export: form.get("export").is_some(), ends_at };
-    match access::give(db.pool(), &email, access, by).await? {
-        Changed::Done | Changed::Already => Ok(Redirect::to("/admin/staff?done=given")),
+#[post("/staff", data = "<sent>")]
+async fn give(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answer, Failure> {
+    let Signed { staff, form } = sent.of_admin()?;
+    let given = match Given::read(&form, &staff) {
+        Ok(given) => given,
+        Err(mistake) => return Ok(Answer::Right(page(&staff, &form, Some(mistake), db).await?)),
+    };
+    let Ok(reason) = form.reason() else {
+        return Ok(Answer::Right(given.question(&staff, db).await?.again(&staff, &form)));
+    };
+    match access::give(db.pool(), &given.email, given.access, staff.by(&reason, &origin.0)).await? {
+        Changed::Done | Changed::Already => Ok(Answer::Left(Redirect::to("/admin/staff?done=given"))),
         Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),
         Changed::NotPermitted => Err(Status::Forbidden.into()),
     }
 }
 
-#[post("/staff/remove", data = "<form>")]
-async fn take_away(
-    staff: AdminStaff,
-    form: StaffForm,
-    db: &Db,
-    origin: ClientOrigin,
-) -> Result<Redirect, Failure> {
-    let email = whose(&form, &staff.0)?;
-    let reason = form.reason()?;
-    let by = staff.0.by(&reason, &origin.0);
-    match access::take_away(db.pool(), &email, by).await? {
-        Changed::Done | Changed::Already => Ok(Redirect::to("/admin/staff?done=taken")),
-        Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),
-        Changed::NotPermitted => Err(Status::Forbidden.into()),
+fn taking(email: &str) -> Question {
+    let title = format!("Revoke the access of {email}");
+    let mut question = Question::new(title, trail(), "/admin/staff/remove".into(), "Revoke access");
+    question.changes = vec![
+        format!("{email} is signed out of these pages at once, and can no longer sign in to them."),
+        "The audit log keeps what this member did.".into(),
+    ];
+    question.fields = vec![("email", email.to_owned())];
+    question
+}
+
+#[get("/staff/remove")]
+async fn ask_take_away(staff: AdminStaff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
+    let (staff, form) = (staff.0, StaffForm::of(uri));
+    match whose(&form, &staff) {
+        Ok(email) => Ok(taking(email.folded()).ask(&staff, &form)),
+        Err(mistake) => page(&staff, &form, Some(mistake), db).await,
     }
 }
 
-#[post("/time-zone", data = "<form>")]
-async fn read_in_zone(staff: Staff, form: StaffForm, db: &Db) -> Result<Redirect, Failure> {
-    let zone = form.get("zone");
-    if zone.is_some_and(|name| TimeZone::get(name).is_err()) {
-        return Err(Status::BadRequest.into());
+#[post("/staff/remove", data = "<sent>")]
+async fn take_away(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answer, Failure> {
+    let Signed { staff, form } = sent.of_admin()?;
+    let email = match whose(&form, &staff) {
+        Ok(email) => email,
+        Err(mistake) => return Ok(Answer::Right(page(&staff, &form, Some(mistake), db).await?)),
+    };
+    let Ok(reason) = form.reason() else {
+        return Ok(Answer::Right(taking(email.folded()).again(&staff, &form)));
+    };
+    match access::take_away(db.pool(), &email, staff.by(&reason, &origin.0)).await? {
+        Changed::Done | Changed::Already => Ok(Answer::Left(Redirect::to("/admin/staff?done=taken"))),
+        Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),
+        Changed::NotPermitted => Err(Status::Forbidden.into()),
     }
-    members::set_time_zone(db.pool(), staff.member.id, zone).await?;
-    Ok(Redirect::to("/admin/staff?done=zone"))
 }

@@ -1,25 +1,36 @@
-//! The page of webhooks: what waits for each receiver, what none has accepted, and sending it again.
+//! The pages of webhooks: the receivers, their messages that were not accepted yet, sending these again, and a test.
 
 use rocket::http::Status;
+use rocket::http::uri::Origin;
 use rocket::response::Redirect;
-use rocket::{Route, State, get, post, routes};
+use rocket::{FromForm, Route, State, get, post, routes};
 use serde::Serialize;
+use time::OffsetDateTime;
+use url::form_urlencoded::byte_serialize;
+use uuid::Uuid;
 
 use super::failure::Failure;
+use super::fields::Choice;
 use super::page::{Page, View};
-use crate::admin::guard::{AdminStaff, StaffForm};
+use super::question::{Answer, Question};
+use crate::admin::guard::{AdminStaff, Signed, Staff, StaffForm};
 use crate::clock;
 use crate::config::Webhook;
 use crate::store::error::retrying;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
-use crate::webhooks::store::{Summary, exists, summaries};
+use crate::webhooks::store::{Summary, Unaccepted, Which, exists, summaries, unaccepted};
 use crate::webhooks::{Webhooks, replay};
 
 pub(super) fn routes() -> Vec<Route> {
-    routes![list, send_again]
+    routes![list, show, ask_again, send_again, test]
 }
+
+const NOT_CONFIGURED: &str = "This instance of the service has no webhook of that name in its settings.";
+
+/// The number of messages on a page.
+const MESSAGES: i64 = 50;
 
 /// The time in seconds after which a waiting message means that its receiver is behind.
 const LATE: i64 = 600;
@@ -60,68 +71,206 @@ impl Receiver {
             failure: queue.failure,
         }
     }
+}
 
-    #[cfg(test)]
-    pub fn sample(name: &str, waiting: i64, parked: i64) -> Self {
+#[derive(Serialize)]
+struct Message {
+    id: Uuid,
+    kind: String,
+    user: Uuid,
+    /// `parked`, `trying again`, or `waiting` before the first answer.
+    state: &'static str,
+    attempts: i16,
+    failure: Option<String>,
+    next_at: Option<String>,
+}
+
+impl From<Unaccepted> for Message {
+    fn from(row: Unaccepted) -> Self {
+        let state = match row {
+            Unaccepted { parked: true, .. } => "parked",
+            Unaccepted { failure: Some(_), .. } => "trying again",
+            _ => "waiting",
+        };
         Self {
-            name: name.into(),
-            host: (waiting > 0).then(|| super::samples::NASTY.into()),
-            state: if parked > 0 { "behind" } else { "healthy" },
-            waiting,
-            oldest_at: (waiting > 0).then(|| super::samples::TIME.into()),
-            parked,
-            failure: (parked > 0).then(|| super::samples::NASTY.into()),
+            id: row.message_id,
+            kind: row.kind,
+            user: row.user_id,
+            state,
+            attempts: row.attempts,
+            failure: row.failure,
+            next_at: row.next_attempt_at.map(rfc3339),
         }
     }
 }
 
+/// The messages to one receiver.
 #[derive(Serialize)]
-pub(super) struct WebhooksPage {
-    receivers: Vec<Receiver>,
-    done: bool,
+struct Messages {
+    name: String,
+    /// True if this instance sends to it.
+    can_test: bool,
+    states: [Choice; 3],
+    state: &'static str,
+    rows: Vec<Message>,
+    /// The place of the next ones.
+    next: Option<i64>,
 }
 
-impl WebhooksPage {
-    fn new(summaries: Vec<Summary>, webhooks: &Webhooks, done: bool) -> Self {
-        Self { receivers: summaries.into_iter().map(|queue| Receiver::new(queue, webhooks)).collect(), done }
-    }
+/// The messages to choose from.
+const STATES: [Choice; 3] = [
+    Choice { value: "", label: "All not accepted" },
+    Choice { value: "failed", label: "Failed" },
+    Choice { value: "parked", label: "Parked" },
+];
+
+/// The answer to a test.
+#[derive(Serialize)]
+struct Tested {
+    failure: Option<String>,
+}
+
+#[derive(Serialize)]
+struct WebhooksPage {
+    now: String,
+    receivers: Vec<Receiver>,
+    messages: Option<Messages>,
+    /// The number of messages that were just made due.
+    sent: Option<u64>,
+    tested: Option<Tested>,
 }
 
 impl View for WebhooksPage {
     const TEMPLATE: &'static str = "admin/webhooks";
-
-    #[cfg(test)]
-    fn samples() -> Vec<Self> {
-        let receivers =
-            vec![Receiver::sample("shop", 0, 0), Receiver::sample(super::samples::NASTY, 5, 100_000)];
-        vec![Self { receivers, done: true }, Self { receivers: Vec::new(), done: false }]
-    }
 }
 
-#[get("/webhooks?<done>")]
-async fn list(
+/// The parameters of the page.
+#[derive(Default, FromForm)]
+struct Shown<'r> {
+    /// The value of one of [`STATES`].
+    state: Option<&'r str>,
+    /// The messages after this one.
+    after: Option<i64>,
+    sent: Option<u64>,
+}
+
+async fn page(
+    staff: &Staff,
+    name: Option<&str>,
+    shown: &Shown<'_>,
+    tested: Option<Tested>,
+    webhooks: &Webhooks,
+    db: &Db,
+) -> Result<Page, Failure> {
+    let (pool, mut messages) = (db.pool(), None);
+    if let Some(name) = name {
+        if !retrying!(exists(pool, name))? {
+            return Err(Status::NotFound.into());
+        }
+        let (state, which) = match shown.state {
+            Some("failed") => ("failed", Which::Failed),
+            Some("parked") => ("parked", Which::Parked),
+            _ => ("", Which::All),
+        };
+        let mut rows = retrying!(unaccepted(pool, name, which, shown.after.unwrap_or(0), MESSAGES + 1))?;
+        let more = i64::try_from(rows.len()).is_ok_and(|count| count > MESSAGES);
+        rows.truncate(rows.len() - usize::from(more));
+        messages = Some(Messages {
+            name: name.to_owned(),
+            can_test: webhooks.configured().any(|webhook| webhook.name == name),
+            states: STATES,
+            state,
+            next: rows.last().filter(|_| more).map(|last| last.id),
+            rows: rows.into_iter().map(Message::from).collect(),
+        });
+    }
+    let receivers = retrying!(summaries(pool, &[]))?.into_iter();
+    let receivers = receivers.map(|queue| Receiver::new(queue, webhooks)).collect();
+    let now = OffsetDateTime::from_unix_timestamp(clock::now()).map(rfc3339).unwrap_or_default();
+    Ok(Page::new(staff, &WebhooksPage { now, receivers, messages, sent: shown.sent, tested }))
+}
+
+#[get("/webhooks")]
+async fn list(staff: AdminStaff, webhooks: &State<Webhooks>, db: &Db) -> Result<Page, Failure> {
+    page(&staff.0, None, &Shown::default(), None, webhooks, db).await
+}
+
+#[get("/webhooks/<name>?<shown..>")]
+async fn show(
     staff: AdminStaff,
-    done: Option<&str>,
+    name: &str,
+    shown: Shown<'_>,
     webhooks: &State<Webhooks>,
     db: &Db,
 ) -> Result<Page, Failure> {
-    let page = WebhooksPage::new(retrying!(summaries(db.pool(), &[]))?, webhooks, done.is_some());
-    Ok(Page::new(&staff.0, &page))
+    page(&staff.0, Some(name), &shown, None, webhooks, db).await
 }
 
-#[post("/webhooks/<name>/replay", data = "<form>")]
-async fn send_again(
+#[post("/webhooks/<name>/test", data = "<_form>")]
+async fn test(
     staff: AdminStaff,
     name: &str,
-    form: StaffForm,
+    _form: StaffForm,
+    webhooks: &State<Webhooks>,
     db: &Db,
-    origin: ClientOrigin,
-) -> Result<Redirect, Failure> {
-    let reason = form.reason()?;
-    let by = staff.0.by(&reason, &origin.0);
+) -> Result<Page, Failure> {
+    let sent = webhooks.test(name).await.ok_or(Failure::Conflict(NOT_CONFIGURED))?;
+    let tested = Tested { failure: sent.err().map(|failed| failed.to_string()) };
+    page(&staff.0, Some(name), &Shown::default(), Some(tested), webhooks, db).await
+}
+
+/// Returns the path of the page of a receiver.
+fn path(name: &str) -> String {
+    format!("/admin/webhooks/{}", byte_serialize(name.as_bytes()).collect::<String>())
+}
+
+/// Asks whether that message to a receiver, or all, is to be sent again.
+fn question(name: &str, only: Option<Uuid>) -> Question {
+    let title = match only {
+        Some(id) => format!("Send the message {id} again"),
+        None => format!("Send all messages to {name} again"),
+    };
+    let trail = vec![("/admin/webhooks".into(), "Webhooks".into()), (path(name), name.to_owned())];
+    let mut question = Question::new(title, trail, format!("{}/replay", path(name)), "Send again");
+    question.changes = match only {
+        Some(_) => {
+            vec![format!("The message is sent to {name} now, if no earlier message of its user waits.")]
+        }
+        None => vec![
+            format!("Each message to {name} that is parked or waits after a failure is sent now."),
+            "Messages about one user are sent one after the other, the oldest first.".into(),
+        ],
+    };
+    question.changes.push("A message that was parked has all its attempts again.".into());
+    question.fields.extend(only.map(|id| ("message", id.to_string())));
+    question
+}
+
+/// Reads which message a form or link is about; `None` if it is about all.
+fn only(form: &StaffForm) -> Result<Option<Uuid>, Status> {
+    form.get("message").map(|id| Uuid::parse_str(id).map_err(|_| Status::NotFound)).transpose()
+}
+
+#[get("/webhooks/<name>/replay")]
+async fn ask_again(staff: AdminStaff, name: &str, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
+    let form = StaffForm::of(uri);
     if !retrying!(exists(db.pool(), name))? {
         return Err(Status::NotFound.into());
     }
-    replay(db.pool(), name, None, by).await?.ok_or(Status::Forbidden)?;
-    Ok(Redirect::to("/admin/webhooks?done=replayed"))
+    Ok(question(name, only(&form)?).ask(&staff.0, &form))
+}
+
+#[post("/webhooks/<name>/replay", data = "<sent>")]
+async fn send_again(name: &str, sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answer, Failure> {
+    let Signed { staff, form } = sent.of_admin()?;
+    let only = only(&form)?;
+    let Ok(reason) = form.reason() else {
+        return Ok(Answer::Right(question(name, only).again(&staff, &form)));
+    };
+    if !retrying!(exists(db.pool(), name))? {
+        return Err(Status::NotFound.into());
+    }
+    let replayed = replay(db.pool(), name, only, staff.by(&reason, &origin.0)).await?;
+    let due = replayed.ok_or(Status::Forbidden)?.due;
+    Ok(Answer::Left(Redirect::to(format!("{}?sent={due}", path(name)))))
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::Replayed;
 use super::sender::Sender;
-use super::store::{self, PgPool};
+use super::store::{self, PgPool, Which};
 use crate::config::Webhook;
 use crate::domain::actor::{Actor, By, Origin};
 
@@ -133,7 +133,7 @@ async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>>
 
 async fn messages(pool: &PgPool, name: &str) -> Result<(), Box<dyn Error>> {
     say!("message\ttype\tuser\tattempts\tnext attempt\tlast failure");
-    for message in store::unaccepted(pool, name, LISTED).await? {
+    for message in store::unaccepted(pool, name, Which::Failed, 0, LISTED).await? {
         let next = message.next_attempt_at.map_or_else(|| "parked".into(), |next| at(Some(next)));
         say!(
             "{}\t{}\t{}\t{}\t{next}\t{}",

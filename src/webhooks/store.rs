@@ -159,24 +159,48 @@ pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>,
 /// A message that was not accepted yet.
 #[derive(Debug, Clone)]
 pub struct Unaccepted {
+    /// The id in the queue.
+    pub id: i64,
     /// The id for the receiver.
     pub message_id: Uuid,
     pub kind: String,
     pub user_id: Uuid,
     pub attempts: i16,
-    /// The time of the next attempt, or `None` if it is parked.
+    /// The time of the next attempt, or `None` if it is parked or waits for an earlier message of the same user.
     pub next_attempt_at: Option<OffsetDateTime>,
+    pub parked: bool,
     pub failure: Option<String>,
 }
 
-/// Returns up to `limit` messages of a webhook that are parked or failed, the oldest first.
-pub async fn unaccepted(pool: &PgPool, webhook: &str, limit: i64) -> Result<Vec<Unaccepted>, Error> {
+/// Messages that were not accepted yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    All,
+    /// Those that were answered and failed, parked ones included.
+    Failed,
+    Parked,
+}
+
+/// Returns up to `limit` messages of a webhook after `after`, the oldest first.
+pub async fn unaccepted(
+    pool: &PgPool,
+    webhook: &str,
+    which: Which,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<Unaccepted>, Error> {
     let messages = sqlx::query_as!(
         Unaccepted,
-        r#"SELECT message_id, type AS kind, user_id, attempts,
-                  CASE WHEN parked_at IS NULL THEN next_attempt_at END AS next_attempt_at, failure
-           FROM webhook_messages WHERE webhook = $1 AND failure IS NOT NULL ORDER BY id LIMIT $2"#,
+        r#"SELECT id, message_id, type AS kind, user_id, attempts,
+                  CASE WHEN parked_at IS NULL THEN nullif(next_attempt_at, 'infinity') END AS next_attempt_at,
+                  parked_at IS NOT NULL AS "parked!", failure
+           FROM webhook_messages
+           WHERE webhook = $1 AND id > $2 AND (failure IS NOT NULL OR NOT $3) AND (parked_at IS NOT NULL OR NOT $4)
+           ORDER BY id LIMIT $5"#,
         webhook,
+        after,
+        which == Which::Failed,
+        which == Which::Parked,
         limit,
     );
     Ok(messages.fetch_all(pool).await?)

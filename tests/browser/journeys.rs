@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::browser::axe::Axe;
 use crate::browser::chromium::{Scripts, Window};
 use crate::support::desk::Desk;
 use crate::support::people::{ADMIN, People};
@@ -98,20 +99,20 @@ async fn an_admin_lets_a_colleague_in_and_out_again() {
         window.follow("Staff").await;
         window.arrive("Staff").await;
         window.fill("E-mail address", "grace@example.com").await;
-        window.choose("Role", "support").await;
-        let give = "//h2[.='Give access or change it']/ancestor::form";
-        window.fill_in(give, "Reason", "New colleague").await;
-        window.press("Give access").await;
+        window.mark("support: see everything, sign users out").await;
+        window.press("Look at it, then give access").await;
+        window.arrive("Give access to grace@example.com").await;
+        window.see("The access ends at the end of").await;
+        window.act("Reason", "New colleague", "Give access").await;
         window.see("It begins with the next sign-in.").await;
 
         let colleague = Window::open(scripts).await.unwrap();
         colleague.sign_in(&format!("{}/admin/audit", desk.app.url), "grace@example.com").await;
         colleague.arrive("Audit log").await;
 
-        window.choose("Member", "grace@example.com").await;
-        let take = "//h2[.='Revoke access']/ancestor::form";
-        window.fill_in(take, "Reason", "Left us").await;
-        window.press("Revoke access").await;
+        window.follow("Revoke … the access of grace@example.com").await;
+        window.arrive("Revoke the access of grace@example.com").await;
+        window.act("Reason", "Left us", "Revoke access").await;
         window.see("the member is signed out.").await;
         colleague.client.refresh().await.unwrap();
         colleague.arrive("Sign in").await;
@@ -128,15 +129,61 @@ async fn times_are_in_the_browsers_zone_or_in_the_one_that_was_chosen() {
         let page = format!("{}/admin/users/{}", desk.app.url, people.ada);
         window.client.goto(&page).await.unwrap();
         window.see(unchosen).await;
-        window.follow("Staff").await;
+        window.unfold("Your account: staff@example.com").await;
+        window.follow("Time zone").await;
         window.choose("Show times in", "Asia/Tokyo").await;
         window.press("Save").await;
-        window.see("Times are now shown in that zone.").await;
+        window.see("Times are now shown in Asia/Tokyo.").await;
         window.client.goto(&page).await.unwrap();
         window.see("JST").await;
         assert!(!window.text().await.contains(unchosen));
         window.close().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_each_action_nobody_is_kept_out() {
+    let Some(axe) = Axe::find() else { return };
+    let Some((window, desk, people)) = begin(Scripts::On).await else { return };
+    let mut wrong = Vec::new();
+    let mut judge = async |state: &str| {
+        let found = axe.judge(&window).await.into_iter().map(|what| format!("{state}: {what}"));
+        wrong.extend(found);
+    };
+    window.client.goto(&format!("{}/admin/keys", desk.app.url)).await.unwrap();
+    window.fill("Name", "warehouse").await;
+    window.mark("reader: read").await;
+    window.press("Look at it, then add the key").await;
+    window.arrive("Add the API key warehouse").await;
+    judge("a question").await;
+    window.act("Reason", "New backend", "Add the key").await;
+    window.arrive("New API key").await;
+    judge("a new key").await;
+    let copy = window.evaluate("return document.querySelector('.secret + .copy')?.ariaLabel").await;
+    assert!(copy.as_str().is_some_and(|label| label.starts_with("Copy vst_")), "{copy}");
+
+    window.client.goto(&format!("{}/admin/users/{}", desk.app.url, people.ada)).await.unwrap();
+    window.unfold("More").await;
+    judge("an open menu").await;
+    window.unfold("Add a note").await;
+    window.fill("Note", "Calls back on Monday").await;
+    window.fill("Link to a ticket, or nothing", "ftp://tickets.example/1").await;
+    window.press("Save the note").await;
+    window.see("Nothing was saved.").await;
+    judge("a mistake").await;
+    window.fill("Link to a ticket, or nothing", "https://tickets.example/1").await;
+    window.press("Save the note").await;
+    window.see("The note is saved.").await;
+    judge("a note").await;
+    window.follow("Sign out …").await;
+    window.act("Reason", "Lost the phone", "Sign out everywhere").await;
+    window.see("up to 15 more minutes").await;
+    judge("a sign-out").await;
+    window.search("Lovlace").await;
+    window.see("Did you mean").await;
+    judge("a suggestion").await;
+    window.close().await;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Whether the word stands from left to right in the item that has it.

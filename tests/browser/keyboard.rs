@@ -43,6 +43,7 @@ async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
             format!("/admin/users/{}", people.ada),
             "/admin/audit".into(),
             "/admin/staff".into(),
+            "/admin/webhooks/shop".into(),
         ] {
             window.client.goto(&format!("{}{path}", desk.app.url)).await.unwrap();
             let mut focus = window.evaluate(FOCUS).await;

@@ -112,7 +112,7 @@ async fn no_word_is_torn_and_no_edge_is_faint() {
 async fn on_a_telephone_the_header_is_two_rows_and_fifty_people_are_a_short_list() {
     let Some((window, desk, _)) = at_work().await else { return };
     window.client.goto(&format!("{}/admin/users", desk.app.url)).await.unwrap();
-    for (width, header, list) in [(320, 112, 6_500), (390, 112, 5_200), (1280, 64, 3_500)] {
+    for (width, header, list) in [(320, 112, 6_500), (390, 112, 5_000), (1280, 64, 3_500)] {
         window.resize(width).await;
         let found = window.evaluate(HEADER).await;
         assert!(found["height"].as_f64().unwrap() <= f64::from(header), "{width} px: {found}");
@@ -122,6 +122,29 @@ async fn on_a_telephone_the_header_is_two_rows_and_fifty_people_are_a_short_list
         assert!(height <= list, "{width} px: the list of fifty is {height} px long");
     }
     window.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_page_is_wider_than_a_small_telephone_whatever_its_time_zone_is_called() {
+    let Some((window, desk, pages)) = at_work().await else { return };
+    window.devtools("Emulation.setTimezoneOverride", json!({ "timezoneId": "Asia/Kolkata" })).await;
+    let (mut wide, mut zoned) = (Vec::new(), 0);
+    for page in &pages {
+        window.client.goto(&format!("{}{}", desk.app.url, page.path)).await.unwrap();
+        let has_zone = window.evaluate("return document.body.innerText.includes('GMT+5:30')").await;
+        zoned += u32::from(has_zone == json!(true));
+        for width in [320, 360] {
+            window.resize(width).await;
+            let needed =
+                window.evaluate("return document.scrollingElement.scrollWidth").await.as_u64().unwrap();
+            if needed > u64::from(width) {
+                wide.push(format!("{} needs {needed} px of {width}", page.name));
+            }
+        }
+    }
+    window.close().await;
+    assert!(wide.is_empty(), "{}", wide.join("\n"));
+    assert!(zoned > 10, "{zoned} pages have times in that zone");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,12 +30,7 @@ impl Window {
 
     /// Types into the field of that label.
     pub async fn fill(&self, label: &str, text: &str) {
-        self.fill_in("", label, text).await;
-    }
-
-    /// Types into the field of that label in that form.
-    pub async fn fill_in(&self, form: &str, label: &str, text: &str) {
-        let label = format!("{form}//label[normalize-space()='{label}']");
+        let label = format!("//label[normalize-space()='{label}']");
         let field = self.element(&format!("//*[@id={label}/@for]")).await;
         field.clear().await.unwrap();
         field.send_keys(text).await.unwrap();
@@ -45,6 +40,11 @@ impl Window {
     pub async fn choose(&self, label: &str, option: &str) {
         let list = format!("//*[@id=//label[normalize-space()='{label}']/@for]");
         self.element(&format!("{list}/option[normalize-space()='{option}']")).await.click().await.unwrap();
+    }
+
+    /// Marks the choice of that label.
+    pub async fn mark(&self, label: &str) {
+        self.element(&format!("//label[normalize-space()='{label}']/input")).await.click().await.unwrap();
     }
 
     /// Gives a reason in the field of that label, and presses the button of its form.

@@ -157,7 +157,26 @@ fn admin(people: &People) -> Vec<Address> {
         Address::page("audit-of-user", Admin, format!("/admin/audit?user={}&what=refused", people.ada)),
         Address::page("audit-not-found", Support, "/admin/audit?email=x&from=2026-01-01&to=2026-01-02"),
         Address::page("staff", Admin, "/admin/staff?done=given"),
+        Address::page(
+            "staff-change",
+            Admin,
+            "/admin/staff?email=grace%40example.com&role=admin&export=yes&for=none",
+        ),
+        Address::page("staff-give", Admin, "/admin/staff/give?email=grace%40example.com&role=admin&for=week"),
+        Address::page("staff-mistake", Admin, "/admin/staff/give?email=grace&role=admin&for=week")
+            .status(400),
+        Address::page("staff-remove", Admin, "/admin/staff/remove?email=grace%40example.com"),
+        Address::page("keys", Admin, "/admin/keys?done=revoked"),
+        Address::page("keys-to-read", Support, "/admin/keys"),
+        Address::page("keys-mistake", Admin, "/admin/keys/add?name=%3Cb%3E&role=admin&until=2020-01-01")
+            .status(400),
+        Address::page("key-add", Admin, "/admin/keys/add?name=shop&role=admin&for=month"),
+        Address::page("key-revoke", Admin, "/admin/keys/revoke?name=shop"),
+        Address::page("time-zone", Support, "/admin/time-zone?done=yes"),
         Address::page("webhooks", Admin, "/admin/webhooks"),
+        Address::page("webhook", Admin, "/admin/webhooks/shop?sent=2"),
+        Address::page("webhook-parked", Admin, "/admin/webhooks/shop?state=parked&after=99"),
+        Address::page("webhook-replay", Admin, "/admin/webhooks/shop/replay"),
         Address::page("staff-to-read", Support, "/admin/staff"),
     ];
     pages.extend(changes(people));

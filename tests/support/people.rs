@@ -151,7 +151,7 @@ const MARKUP: &str = "
     UPDATE identities i SET held_at = now(), reported_at = now(), reported_reason = '<b>' FROM one WHERE i.user_id = one.id";
 
 /// Somebody who was merged, somebody whose tokens were stolen, and somebody whom the provider suspended; a note and claims.
-const CASES: [&str; 6] = [
+const CASES: [&str; 9] = [
     "INSERT INTO events (kind, reason, user_id, email, actor, detail)
     SELECT 'users_merged', 'to_another', '00000000-0000-7000-8000-000000000997', 'ada@example.org', 'staff@example.com',
            jsonb_build_object('reason', 'One person, by phone', 'into', id)
@@ -169,6 +169,14 @@ const CASES: [&str; 6] = [
     "INSERT INTO notes (user_id, author, text, ticket)
     SELECT id, 'staff@example.com', 'Tablet lost on the train: <b>only</b> that session. ' || repeat('long', 40), 'https://tickets.example/4711'
     FROM users WHERE email = 'ada.lovelace@example.com'",
+    "INSERT INTO api_keys (id, name, hash, role, created_by)
+    VALUES (gen_random_uuid(), 'shop', sha256('shop'), 'reader', '<b>operator')",
+    "INSERT INTO webhooks (name, events) VALUES ('shop', '{}')",
+    "INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, attempts, failures, next_attempt_at, parked_at, failure)
+    SELECT 'shop', gen_random_uuid(), u.id, 'user.updated', '{}', c.attempts, c.attempts, c.next::timestamptz, c.parked::timestamptz, c.failure
+    FROM users u, (VALUES (19, '-infinity', 'now', 'the answer is 500 <b>'), (4, 'tomorrow', NULL, 'no answer within 15 seconds'),
+                          (0, 'infinity', NULL, NULL)) AS c (attempts, next, parked, failure)
+    WHERE u.email = 'ada.lovelace@example.com'",
 ];
 
 /// More people than a page holds, older than everyone else.

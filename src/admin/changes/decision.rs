@@ -47,12 +47,30 @@ fn is(user: &UserState, actor: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::admin::samples;
+    use time::OffsetDateTime;
+    use uuid::Uuid;
 
-    fn user(email: Option<&str>, email_verified: bool, name: Option<&str>) -> UserState {
-        let (email, name) = (email.map(str::to_owned), name.map(str::to_owned));
-        UserState { email, email_verified, name, ..samples::user_without_data() }
+    use super::*;
+    use crate::domain::custom_claims::CustomClaims;
+    use crate::domain::merging::LinkedIdentity;
+
+    fn user(email: Option<&str>, email_verified: bool) -> UserState {
+        UserState {
+            id: Uuid::max(),
+            email: email.map(str::to_owned),
+            email_verified,
+            email_vouched: false,
+            name: None,
+            own_name: false,
+            picture: None,
+            created_at: OffsetDateTime::UNIX_EPOCH,
+            updated_at: OffsetDateTime::UNIX_EPOCH,
+            disabled_at: None,
+            claims: CustomClaims::default(),
+            last_seen_on: None,
+            notes: 0,
+            identities: Vec::new(),
+        }
     }
 
     fn disabled(user: UserState) -> UserState {
@@ -61,7 +79,7 @@ mod tests {
 
     #[test]
     fn nobody_deletes_or_disables_themselves() {
-        let (me, other) = (user(Some("me@example.com"), true, None), user(Some("x@example.com"), true, None));
+        let (me, other) = (user(Some("me@example.com"), true), user(Some("x@example.com"), true));
         let refusal = |change: Loaded| refusal(&change, "me@example.com");
         let merge =
             |from: &UserState, into: &UserState| Change::Merge { from: from.clone(), into: into.clone() };
@@ -76,7 +94,7 @@ mod tests {
         assert_eq!(refusal(merge(&other, &me)), None);
         assert_eq!(refusal(merge(&disabled(other.clone()), &me)), refused);
         assert_eq!(refusal(merge(&disabled(other), &disabled(me))), None);
-        let stranger = user(Some("me@example.com"), false, None);
+        let stranger = user(Some("me@example.com"), false);
         assert_eq!(
             refusal(Change::Delete { user: stranger }),
             None,
@@ -86,7 +104,18 @@ mod tests {
 
     #[test]
     fn the_last_identity_goes_only_where_an_address_leads_back() {
-        let identity = samples::user(false).identities.remove(0);
+        let identity = LinkedIdentity {
+            id: Uuid::max(),
+            provider: "idp".into(),
+            subject: "ada".into(),
+            email: Some("ada@example.com".into()),
+            email_verified: true,
+            suspended: false,
+            held: false,
+            hijacked: false,
+            tokens_from: None,
+            sessions: 2,
+        };
         for (email, vouched, identities, expected) in [
             (Some("ada@example.com"), true, 1, None),
             (Some("ada@example.com"), false, 1, Some(Refused::LastIdentity)),
@@ -96,7 +125,7 @@ mod tests {
             let user = UserState {
                 identities: vec![identity.clone(); identities],
                 email_vouched: vouched,
-                ..user(email, true, None)
+                ..user(email, true)
             };
             let change = Change::Unlink { identity: identity.clone(), user };
             assert_eq!(refusal(&change, "staff@example.com"), expected, "{email:?} {vouched} {identities}");

@@ -25,7 +25,7 @@ async fn post(browser: &mut Browser, path: &str, fields: &[(&str, &str)]) -> (u1
 async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let fields = [("name", "shop-backend"), ("role", "support"), ("until", "2099-12-31")];
-    let (status, page) = post(&mut browser, "/admin/staff/keys", &fields).await;
+    let (status, page) = post(&mut browser, "/admin/keys", &fields).await;
     assert_eq!(status, 200, "{page}");
     let key = page.split("data-copy>vst_").nth(1).unwrap().split('<').next().unwrap();
     let key = format!("vst_{key}");
@@ -34,9 +34,9 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
     let body = json!({ "reason": "lost phone" });
     assert_eq!(desk.app.as_user(&key, Method::POST, &path, Some(&body)).await.status, 200);
 
-    let listed = browser.get("/admin/staff").await.text;
+    let listed = browser.get("/admin/keys").await.text;
     assert!(listed.contains("shop-backend") && !listed.contains(&key), "{listed}");
-    let row = listed.split("API keys</h2>").nth(1).unwrap().split("</table>").next().unwrap();
+    let row = listed.split("<tbody>").nth(1).unwrap().split("</table>").next().unwrap();
     assert!(
         row.contains("support") && row.contains("2099-12-31 (UTC)") && row.contains("staff@example.com"),
         "{row}"
@@ -44,19 +44,28 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
     assert!(!row.contains("never"), "it was used, and has an end: {row}");
 
     for (fields, expected) in [
-        (&fields[..], 409),
+        (&fields[..], 200),
         (&[("name", "Shop"), ("role", "reader")], 400),
         (&[("name", "other"), ("role", "root")], 400),
-        (&[("name", "other"), ("role", "reader"), ("until", "2020-01-01")], 409),
+        (&[("name", "other"), ("role", "reader"), ("until", "2020-01-01")], 400),
         (&[("name", "other"), ("role", "reader")], 200),
     ] {
-        let (status, page) = post(&mut browser, "/admin/staff/keys", fields).await;
+        let (status, page) = post(&mut browser, "/admin/keys", fields).await;
         assert_eq!(status, expected, "{fields:?}: {page}");
     }
+    let (_, page) = post(&mut browser, "/admin/keys", &fields).await;
+    assert!(page.contains("it was shown once") && !page.contains("vst_"), "a reload: {page}");
+    desk.app.database.run("UPDATE api_keys SET created_at = now() - interval '2 hours'").await;
+    let (status, page) = post(&mut browser, "/admin/keys", &fields).await;
+    assert!(status == 400 && page.contains("There is an API key with this name."), "{page}");
+    let question = browser.get("/admin/keys/add?name=shop-2&role=reader&for=none").await.text;
+    assert!(question.contains("can read users.") && question.contains("The key has no end."), "{question}");
+    let question = browser.get("/admin/keys/revoke?name=shop-backend").await.text;
+    assert!(question.contains("Revoke the API key shop-backend"), "{question}");
     let revoke = [("name", "shop-backend")];
-    assert_eq!(post(&mut browser, "/admin/staff/keys/revoke", &revoke).await.0, 303);
+    assert_eq!(post(&mut browser, "/admin/keys/revoke", &revoke).await.0, 303);
     assert_eq!(desk.app.as_user(&key, Method::POST, &path, Some(&body)).await.error(), "invalid_api_key");
-    assert_eq!(post(&mut browser, "/admin/staff/keys/revoke", &revoke).await.0, 409);
+    assert_eq!(post(&mut browser, "/admin/keys/revoke", &revoke).await.0, 409);
 
     let recorded: Vec<(String, String, serde_json::Value)> = desk.app.database.all("SELECT kind, actor, detail FROM events WHERE kind LIKE 'api_key_%' AND detail->>'key' = 'shop-backend' ORDER BY id").await;
     let [added, revoked] = &recorded[..] else { panic!("{recorded:?}") };
@@ -69,11 +78,11 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
 async fn whoever_is_no_admin_when_the_last_byte_arrives_adds_and_revokes_no_key() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     desk.app.api_key("shop-backend", KeyRole::Admin).await;
-    let page = browser.get("/admin/staff").await.text;
-    assert!(page.contains("shop-backend") && !page.contains("/admin/staff/keys"), "{page}");
+    let page = browser.get("/admin/keys").await.text;
+    assert!(page.contains("shop-backend") && !page.contains("/admin/keys/"), "{page}");
     let mine = [("name", "mine"), ("role", "admin")];
-    assert_eq!(post(&mut browser, "/admin/staff/keys", &mine).await.0, 403);
-    assert_eq!(post(&mut browser, "/admin/staff/keys/revoke", &[("name", "shop-backend")]).await.0, 403);
+    assert_eq!(post(&mut browser, "/admin/keys", &mine).await.0, 403);
+    assert_eq!(post(&mut browser, "/admin/keys/revoke", &[("name", "shop-backend")]).await.0, 403);
     // The statements check it themselves.
     for actor in ["staff@example.com", "nobody@example.com", "key:shop-backend"] {
         let by = By { actor: Actor::Staff(actor), reason: Some("x"), origin: &Origin::default() };

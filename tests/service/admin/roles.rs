@@ -24,7 +24,7 @@ use Least::{Admin, Anyone, Export, Support};
 const EXPORTER: &str = "exporter@example.com";
 
 /// Every route that is mounted; those of changes, which are two, by change.
-const ROUTES: [(&str, &str, Least); 42] = [
+const ROUTES: [(&str, &str, Least); 51] = [
     ("GET", "/admin/admin.css", Anyone),
     ("GET", "/admin/admin.js", Anyone),
     ("GET", "/admin/icon.svg", Anyone),
@@ -41,6 +41,8 @@ const ROUTES: [(&str, &str, Least); 42] = [
     ("POST", "/admin/audit.csv", Export),
     ("GET", "/admin/deletions/<number>", Support),
     ("GET", "/admin/staff", Support),
+    ("GET", "/admin/keys", Support),
+    ("GET", "/admin/time-zone", Support),
     ("POST", "/admin/time-zone", Support),
     ("POST", "/admin/users/<id>/end-sessions", Support),
     ("GET", "/admin/users/<id>/data.json", Support),
@@ -63,9 +65,16 @@ const ROUTES: [(&str, &str, Least); 42] = [
     ("POST", "/admin/users/<user>/identities/<identity>/release", Admin),
     ("POST", "/admin/staff", Admin),
     ("POST", "/admin/staff/remove", Admin),
-    ("POST", "/admin/staff/keys", Admin),
-    ("POST", "/admin/staff/keys/revoke", Admin),
+    ("GET", "/admin/staff/give", Admin),
+    ("GET", "/admin/staff/remove", Admin),
+    ("POST", "/admin/keys", Admin),
+    ("POST", "/admin/keys/revoke", Admin),
+    ("GET", "/admin/keys/add", Admin),
+    ("GET", "/admin/keys/revoke", Admin),
     ("GET", "/admin/webhooks", Admin),
+    ("GET", "/admin/webhooks/<name>", Admin),
+    ("GET", "/admin/webhooks/<name>/replay", Admin),
+    ("POST", "/admin/webhooks/<name>/test", Admin),
     ("POST", "/admin/webhooks/<name>/replay", Admin),
 ];
 

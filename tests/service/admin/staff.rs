@@ -55,7 +55,7 @@ async fn nobody_changes_their_own_access_nor_support_anyones() {
         ("/admin/staff", &[("email", "staff@example.com"), ("role", "support")][..]),
         ("/admin/staff/remove", &[("email", "STAFF@example.com")]),
     ] {
-        assert_eq!(post(&mut browser, path, fields).await, 409, "{path}");
+        assert_eq!(post(&mut browser, path, fields).await, 400, "{path}");
     }
     for fields in [&[("email", "x"), ("role", "admin")][..], &[("email", "x@example.com"), ("role", "root")]]
     {
@@ -77,6 +77,57 @@ async fn nobody_changes_their_own_access_nor_support_anyones() {
             .chain([("staff@example.com".into(), "support".into())])
             .collect::<Vec<_>>()
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_access_is_asked_about_with_its_last_day_and_a_mistake_is_shown_at_its_field() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let ask = "/admin/staff/give?email=Grace%40example.com&role=support";
+    let day = async |sql| desk.app.database.value::<String>(sql).await;
+    for (period, sql) in [
+        ("day", "SELECT ((now() AT TIME ZONE 'UTC')::date + 1)::text"),
+        ("week", "SELECT ((now() AT TIME ZONE 'UTC')::date + 7)::text"),
+        ("month", "SELECT ((now() AT TIME ZONE 'UTC')::date + interval '1 month')::date::text"),
+    ] {
+        let (before, page) = (day(sql).await, browser.get(&format!("{ask}&for={period}")).await.text);
+        let [first, second] = [before, day(sql).await].map(|day| {
+            page.contains(&format!("The access ends at the end of {day} (UTC)."))
+                && page.contains(&format!("name=\"until\" value=\"{day}\""))
+        });
+        assert!(first || second, "{period}: {page}");
+        assert!(page.contains("grace@example.com is support and may not export."), "{page}");
+    }
+    let page = browser.get(&format!("{ask}&for=none")).await.text;
+    assert!(page.contains("The access has no end.") && page.contains("This member is new"), "{page}");
+    assert_eq!(members(&desk).await.len(), 2, "a question changes nothing");
+    let csrf = browser.csrf().await;
+    let form = [("csrf", &*csrf), ("email", "grace@example.com"), ("role", "admin"), ("until", "2099-12-31")];
+    let again = browser.post("/admin/staff", &form).await;
+    assert!(
+        again.status == 400 && again.text.contains("Write why") && again.text.contains("2099-12-31"),
+        "{}",
+        again.text
+    );
+    for (query, field, mistake) in [
+        ("email=x&role=support", "email", "Give an e-mail address"),
+        ("email=staff%40example.com&role=support", "email", "You cannot change your own access."),
+        (
+            "email=grace%40example.com&role=support&until=2020-01-01",
+            "until",
+            "Choose a day that is not over.",
+        ),
+    ] {
+        let page = browser.get(&format!("/admin/staff/give?{query}")).await;
+        let error = format!("id=\"{field}-error\"");
+        assert!(
+            page.status == 400 && page.text.contains(&error) && page.text.contains(mistake),
+            "{}",
+            page.text
+        );
+        assert!(page.text.contains("aria-invalid=\"true\""), "{}", page.text);
+    }
+    let revoke = browser.get("/admin/staff/remove?email=root%40example.com").await.text;
+    assert!(revoke.contains("Revoke the access of root@example.com"), "{revoke}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,7 +189,7 @@ async fn access_ends_by_itself_for_sessions_that_are_open_too() {
         [("email", "grace@example.com"), ("role", "support"), ("export", "yes"), ("until", "2099-12-31")];
     for over in ["2020-01-01", "tomorrow"] {
         let given = [&give[..3], &[("until", over)]].concat();
-        assert_eq!(post(&mut browser, "/admin/staff", &given).await, 409, "{over}");
+        assert_eq!(post(&mut browser, "/admin/staff", &given).await, 400, "{over}");
     }
     assert_eq!(post(&mut browser, "/admin/staff", &give).await, 303);
     let page = browser.get("/admin/staff").await.text;

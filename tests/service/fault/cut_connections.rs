@@ -137,7 +137,7 @@ async fn no_member_of_staff_notices_that_a_connection_was_cut_at_whatever_statem
     let cuts = way.cut_everywhere(async |number| {
         let name = format!("backend-{number}");
         let form = [("csrf", csrf.as_str()), ("reason", "x"), ("name", &name), ("role", "reader")];
-        let request = admin.request(Method::POST, "/admin/staff/keys").form(&form);
+        let request = admin.request(Method::POST, "/admin/keys").form(&form);
         way.cuts_at(number);
         let page = App::answer(request.send().await.unwrap()).await;
         assert!(page.text.contains(">vst_"), "cut at {number}: {} {}", page.status, page.text);

@@ -188,12 +188,62 @@ async fn an_admin_sees_what_is_parked_and_sends_it_again() {
     assert_eq!(database.count("SELECT count(*) FROM events WHERE kind = 'webhook_replayed'").await, 0);
     assert_eq!(database.count(PARKED).await, 1);
     let done = admin.post(replay, &[("csrf", &csrf), ("reason", "it is repaired")]).await;
-    assert_eq!(done.header("location"), Some("/admin/webhooks?done=replayed"));
+    assert_eq!(done.header("location"), Some("/admin/webhooks/shop?sent=1"));
     emptied(database).await;
+    let page = admin.get("/admin/webhooks/shop?sent=1").await.text;
+    assert!(page.contains("1 message is on the way.") && page.contains("No such message."), "{page}");
     let audit = admin.get("/admin/audit?what=staff").await.text;
     for words in ["Let the messages of a webhook be sent again", "it is repaired", "shop"] {
         assert!(audit.contains(words), "no {words}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_sees_each_message_sends_one_again_and_tries_the_receiver() {
+    let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
+    let desk = desk(json!({ "url": receiver.url, "secret": SECRET })).await;
+    let database = &desk.app.database;
+    let user = Uuid::now_v7();
+    change(&database.pool, "user_disabled", user).await;
+    is_parked(database).await;
+    let mut admin = desk.signed_in(ADMIN).await;
+    let csrf = admin.csrf().await;
+    let message: Uuid = database.value("SELECT message_id FROM webhook_messages").await;
+    let page = admin.get("/admin/webhooks/shop?state=parked").await.text;
+    for words in [
+        "user.disabled",
+        &message.to_string(),
+        &format!("href=\"/admin/users/{user}\""),
+        "<span class=\"pill bad\">parked</span>",
+        "the answer is 410: the receiver is gone",
+    ] {
+        assert!(page.contains(words), "no {words}: {page}");
+    }
+    assert_eq!(admin.get("/admin/webhooks/shpo").await.status.as_u16(), 404);
+    let tested = admin.post("/admin/webhooks/shop/test", &[("csrf", &csrf)]).await;
+    assert!(
+        tested.text.contains("shop has not accepted the test:</strong> the answer is 410"),
+        "{}",
+        tested.text
+    );
+    assert_eq!(database.count(PARKED).await, 1, "a test changes nothing");
+
+    receiver.behave(|_| Reply::Status(200));
+    let tested = admin.post("/admin/webhooks/shop/test", &[("csrf", &csrf)]).await;
+    assert!(tested.text.contains("shop has accepted the test."), "{}", tested.text);
+    let question = admin.get(&format!("/admin/webhooks/shop/replay?message={message}")).await.text;
+    assert!(question.contains(&format!("name=\"message\" value=\"{message}\"")), "{question}");
+    let form =
+        |message: String| [("csrf", csrf.clone()), ("reason", "it is repaired".into()), ("message", message)];
+    let send = async |message: Uuid| {
+        let request =
+            admin.request(Method::POST, "/admin/webhooks/shop/replay").form(&form(message.to_string()));
+        App::answer(request.send().await.unwrap()).await.header("location").unwrap().to_owned()
+    };
+    assert_eq!(send(Uuid::now_v7()).await, "/admin/webhooks/shop?sent=0", "there is no such message");
+    assert_eq!(database.count(PARKED).await, 1);
+    assert_eq!(send(message).await, "/admin/webhooks/shop?sent=1");
+    emptied(database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

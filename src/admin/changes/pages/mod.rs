@@ -22,6 +22,7 @@ use crate::admin::failure::Failure;
 use crate::admin::guard::{Signed, Staff, StaffForm};
 use crate::admin::page::{Page, View};
 use crate::admin::person::{Person, isolated};
+use crate::admin::question::{Answer, Question};
 use crate::config;
 use crate::domain::actor::{Actor, By};
 use crate::domain::custom_claims::CustomClaims;
@@ -68,41 +69,22 @@ impl UserCard {
     }
 }
 
-/// A change that staff are asked to confirm.
+/// A change of users that staff are asked to confirm.
 #[derive(Serialize)]
 pub(in crate::admin) struct Confirmation {
-    title: String,
-    /// The user on whose page the change began.
-    back: Uuid,
-    name: String,
+    #[serde(flatten)]
+    question: Question,
     cards: Vec<UserCard>,
     /// The one who remains of a merge.
     after: Option<UserCard>,
     /// The single identity that the change is made to.
     identity: Option<Uuid>,
-    changes: Vec<String>,
-    warnings: Vec<String>,
     /// The reason that the change is not permitted.
     refused: Option<&'static str>,
     /// True if a user has changed, so that the confirmed change was not made.
     stale: bool,
-    /// What is wrong with the reason.
-    error: Option<&'static str>,
     /// The URL of the same change in the other direction.
     reverse: Option<String>,
-    /// The URL to which the form is sent.
-    action: String,
-    /// The other user: the form field's name and value.
-    other: Option<(&'static str, Uuid)>,
-    /// The fingerprint of the preview, if the change needs one.
-    seen: Option<String>,
-    /// The reason that was typed before.
-    reason: String,
-    /// A hint about the reason.
-    hint: &'static str,
-    button: String,
-    /// True if the change cannot be undone.
-    is_final: bool,
 }
 
 impl View for Confirmation {
@@ -151,32 +133,25 @@ impl Confirmation {
             Change::EndSession { session, .. } => Some(*session),
             _ => None,
         };
-        Self {
-            title,
-            back: began.id,
-            name: words::name(began),
-            cards,
-            after,
-            identity,
+        let trail = vec![
+            ("/admin/users".into(), "Users".into()),
+            (format!("/admin/users/{}", began.id), words::name(began)),
+        ];
+        // The fingerprint of the preview, and the other user.
+        let seen = change.needs_preview().then(|| ("seen", preview.fingerprint()));
+        let other = other.map(|(field, id)| [(field, id.to_string()), ("back", began.id.to_string())]);
+        let question = Question {
             changes: effects.changes,
             warnings: effects.warnings,
-            refused: preview.refused.map(words::refused),
-            stale: false,
-            error: None,
-            reverse,
-            action: path(user.id, identity, session, change.name()),
-            other,
-            seen: change.needs_preview().then(|| preview.fingerprint()),
-            reason: String::new(),
+            fields: seen.into_iter().chain(other.into_iter().flatten()).collect(),
             hint: words::hint(change),
-            button,
             is_final: matches!(change, Change::Delete { .. } | Change::Merge { .. }),
-        }
+            ..Question::new(title, trail, path(user.id, identity, session, change.name()), &button)
+        };
+        let refused = preview.refused.map(words::refused);
+        Self { question, cards, after, identity, refused, stale: false, reverse }
     }
 }
-
-/// The answer to a confirmed change: the way to the changed user, or the confirmation again.
-type Answer = Either<Redirect, Page>;
 
 /// A member of staff who asks for a change, or confirms it.
 struct Visit<'r> {
@@ -226,8 +201,7 @@ impl Visit<'_> {
         let (pool, preview) = (self.db.pool(), self.preview(change).await?);
         let typed = form.get("reason").unwrap_or_default().to_owned();
         let Ok(reason) = form.reason() else {
-            let error = Some(if typed.is_empty() { words::NO_REASON } else { words::LONG_REASON });
-            let page = self.show(&preview, |page| (page.error, page.reason) = (error, typed)).await?;
+            let page = self.show(&preview, |page| page.question.refuse(form.get("reason"))).await?;
             return Ok(Either::Right(page.with(Status::BadRequest)));
         };
         let actor = Actor::Staff(&self.staff.member.email);
@@ -249,7 +223,8 @@ impl Visit<'_> {
             Outcome::Changed | Outcome::Refused(_) => {
                 let preview = self.preview(change).await?;
                 let stale = preview.refused.is_none();
-                let page = self.show(&preview, |page| (page.stale, page.reason) = (stale, typed)).await?;
+                let again = |page: &mut Confirmation| (page.stale, page.question.reason) = (stale, typed);
+                let page = self.show(&preview, again).await?;
                 Ok(Either::Right(page.with(Status::Conflict)))
             }
         }
@@ -326,7 +301,7 @@ async fn ask(
         Wanted::Other(moved) => find(&visit, providers, user, moved, asked.q).await,
         Wanted::Change(change) => {
             let reason = asked.reason.unwrap_or_default().to_owned();
-            visit.show(&visit.preview(change).await?, |page| page.reason = reason).await
+            visit.show(&visit.preview(change).await?, |page| page.question.reason = reason).await
         }
     }
 }

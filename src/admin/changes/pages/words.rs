@@ -16,8 +16,6 @@ const LAST_IDENTITY: &str = "This is the user's last identity, and neither a bac
                              users, or delete this one.";
 const CLAIMS_TOO_LONG: &str = "The claims of both users are too long for one user. The product's backend has to set \
                                shorter ones first.";
-pub(super) const NO_REASON: &str = "Write why: the audit keeps it with your name.";
-pub(super) const LONG_REASON: &str = "Write at most 500 characters.";
 
 pub(super) fn move_lead(identity: &str, name: &str) -> String {
     sentence(&format!("{identity} is linked to {name}. Find the user to move it to."))
