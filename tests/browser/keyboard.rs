@@ -14,7 +14,7 @@ const ENTER: char = '\u{e007}';
 /// that it has.
 const FOCUS: &str = "
 const stops = [...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
-    .filter(stop => stop.type !== 'hidden' && stop.checkVisibility());
+    .filter(stop => stop.type !== 'hidden' && (stop.type !== 'radio' || stop.checked) && stop.checkVisibility());
 const stop = document.activeElement, style = getComputedStyle(stop), box = stop.getBoundingClientRect();
 return {
     number: stops.indexOf(stop),

@@ -44,7 +44,7 @@ const behind = element => {
     const colour = getComputedStyle(element).backgroundColor;
     return opaque(colour) ? colour : behind(element.parentElement);
 };
-const shown = [...document.querySelectorAll('input:not([type=hidden], [type=checkbox]), select, button, .button')];
+const shown = [...document.querySelectorAll('input:not([type=hidden], [type=checkbox], [type=radio]), select, button, .button')];
 return shown.filter(one => one.checkVisibility()).flatMap(one => {
     const style = getComputedStyle(one), around = behind(one.parentElement);
     const drawn = parseFloat(style.borderTopWidth) > 0 && opaque(style.borderTopColor);
@@ -145,6 +145,29 @@ async fn no_page_is_wider_than_a_small_telephone_whatever_its_time_zone_is_calle
     window.close().await;
     assert!(wide.is_empty(), "{}", wide.join("\n"));
     assert!(zoned > 10, "{zoned} pages have times in that zone");
+}
+
+/// What paper has no use for, and tables that are none.
+const ON_PAPER: &str = "
+const seen = [...document.querySelectorAll('header.top, form, button, .button, .acts')].filter(one => one.checkVisibility());
+const rows = [...document.querySelectorAll('main tr')].filter(row => row.checkVisibility());
+const torn = rows.filter(row => getComputedStyle(row).display !== 'table-row');
+return [...seen, ...torn].map(one => one.outerHTML.slice(0, 120));
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_paper_there_are_no_forms_and_actions_and_tables_are_tables() {
+    let Some((window, desk, pages)) = at_work().await else { return };
+    window.resize(640).await;
+    let mut wrong = Vec::new();
+    for page in pages.iter().filter(|page| page.path.starts_with("/admin")) {
+        window.client.goto(&format!("{}{}", desk.app.url, page.path)).await.unwrap();
+        window.devtools("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
+        let found = window.evaluate(ON_PAPER).await;
+        wrong.extend(texts(&found).map(|text| format!("{}: {text}", page.name)));
+    }
+    window.close().await;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,6 +12,7 @@ mod journeys;
 mod keyboard;
 mod measures;
 mod steps;
+mod tasks;
 mod tools;
 mod valid;
 mod web_page;
