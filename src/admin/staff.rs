@@ -161,11 +161,9 @@ impl Given {
             format!("{email} is {role} and {}.", exports(self.access.exports())),
             ending("The access", self.last_day.as_deref(), staff),
         ];
-        match before {
-            Some(before) if before.ended => {
-                question.changes.push("The access that this member had has ended.".into())
-            }
-            Some(before) => question.changes.push(format!(
+        question.changes.push(match before {
+            Some(before) if before.ended => "The access that this member had has ended.".into(),
+            Some(before) => format!(
                 "Until now, this member is {} and {}, {}.",
                 before.role,
                 exports(before.may_export),
@@ -173,11 +171,9 @@ impl Given {
                     .last_day
                     .or(before.ends_at)
                     .map_or("without an end".into(), |day| format!("until {day}"))
-            )),
-            None => question
-                .changes
-                .push("This member is new, and signs in with the account of that address.".into()),
-        }
+            ),
+            None => "This member is new, and signs in with the account of that address.".into(),
+        });
         if role == Role::Admin {
             question.warnings.push("An admin can do everything, and also give and revoke access.".into());
         }

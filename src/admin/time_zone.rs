@@ -27,6 +27,7 @@ impl View for TimeZonePage {
     const TEMPLATE: &'static str = "admin/time_zone";
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "Rocket passes guards by value")]
 #[get("/time-zone?<done>")]
 fn show(staff: Staff, done: Option<&str>) -> Page {
     let names = tz::db().available().map(|name| name.to_string());

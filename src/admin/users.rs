@@ -212,7 +212,6 @@ impl View for Users {
 
 /// Shows the list. `at` is the cursor at which the page begins, and `number` the position of its first user, as the link to the
 /// page says.
-#[expect(clippy::too_many_arguments, reason = "they are the parts of the request")]
 #[get("/users?<at>&<number>")]
 async fn list(
     staff: Staff,

@@ -120,9 +120,10 @@ struct Added {
 
 impl Added {
     fn read(form: &StaffForm, staff: &Staff) -> Result<Self, Mistake> {
+        let name = name(form)?;
         let role = form.get("role").and_then(|name| name.parse().ok()).ok_or(("role", "Choose a role."))?;
         let (expires_at, last_day) = until(form, staff)?.unzip();
-        Ok(Self { name: name(form)?, role, expires_at, last_day })
+        Ok(Self { name, role, expires_at, last_day })
     }
 
     fn question(&self, staff: &Staff) -> Question {

@@ -74,7 +74,7 @@ fn prepare(tera: &mut tera::Tera) -> tera::Result<()> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::Path;
@@ -82,16 +82,6 @@ pub(crate) mod tests {
     use tera::{Context, Tera};
 
     use super::*;
-
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        TEMPLATES.iter().map(|(name, _)| *name)
-    }
-
-    pub fn render(name: &str, context: &Context) -> String {
-        let mut tera = Tera::default();
-        prepare(&mut tera).unwrap();
-        tera.render(name, context).unwrap_or_else(|error| panic!("{name}: {error:?}"))
-    }
 
     fn collect(folder: &Path, below: &Path, files: &mut BTreeSet<String>) {
         for entry in fs::read_dir(folder).unwrap() {
