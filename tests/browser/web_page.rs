@@ -241,7 +241,10 @@ async fn the_guides_page_stays_signed_in_through_reloads_until_a_tab_signs_out()
     scene.desk.app.database.run("UPDATE sessions SET expires_at = now()").await;
     client.refresh().await.unwrap();
     window.see("Signed out: session_expired").await;
-    client.cookie(COOKIE).await.unwrap_err();
+    // In place of the cookie that is of no use any more.
+    scene.sign_in().await;
+    client.refresh().await.unwrap();
+    window.see(SIGNED_IN).await;
     scene.window.close().await;
 }
 

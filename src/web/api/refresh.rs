@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::token_response::{Credential, TokenResponse};
 use crate::clock;
 use crate::config;
-use crate::service::refresh::{Error, refresh as exchange};
+use crate::service::refresh::refresh as exchange;
 use crate::service::{Issuer, SharedStatements};
 use crate::web::database::Db;
 use crate::web::guard::proof::ProofErrors;
@@ -33,7 +33,7 @@ struct RefreshRequest {
 /// the same token. Within 30 seconds the response contains the same successor; after that, for one day by default,
 /// it contains another one. Any other reuse of a token ends the session, because the token may be stolen.
 ///
-/// If a page sends no body, the token is read from its cookie, and the next one is there, too. A refusal deletes it.
+/// If a page sends no body, the token is read from its cookie, and the next one is there, too. A refusal leaves the cookie.
 #[utoipa::path(
     request_body(content = RefreshRequest, description = "The refresh token. A page whose token is in the cookie sends no body."),
     responses(
@@ -52,10 +52,9 @@ async fn refresh(
     lifetimes: &State<config::Session>,
 ) -> Result<TokenResponse, Problem> {
     let now = clock::now();
-    let refreshed = exchange(db.pool(), shared, issuer, &token.text, proof.key(), &proof.origin, now).await;
-    if let (Some(page), Err(Error::Refused(_))) = (&token.page, &refreshed) {
-        page.forget();
-    }
-    let refreshed = refreshed.map_err(|error| proof.explain(error))?;
+    // A refusal leaves the cookie: by the time it arrives, another tab may have signed in, whose cookie it would delete.
+    let refreshed = exchange(db.pool(), shared, issuer, &token.text, proof.key(), &proof.origin, now)
+        .await
+        .map_err(|error| proof.explain(error))?;
     Ok(TokenResponse::refreshed(&refreshed, **lifetimes, now, token.page.as_ref()))
 }
