@@ -11,7 +11,7 @@ import { gzipSync } from "node:zlib";
 import { buildSync } from "esbuild";
 
 import { CLIENT } from "./service.js";
-import { service } from "./world.js";
+import { service, somebody } from "./world.js";
 
 const LIMITS = { index: 6_000, expo: 700, keychain: 500, react: 500, server: 4_000 };
 /** What an app has installed. */
@@ -48,7 +48,28 @@ for (const [entry, limit] of Object.entries(LIMITS)) {
   });
 }
 
-test("the packed file serves programs of both kinds of modules, and the compiler in each of its ways", async () => {
+/** What an app does in its life, in JavaScript that is TypeScript, too. */
+const LIFE = `
+const [url = "", idToken = ""] = process.argv.slice(2);
+const storage = memoryStorage();
+const started = () => createVestibule({ baseUrl: url, storage });
+async function live() {
+  const { user } = await started().signIn("idp", idToken);
+  const app = started();
+  if ((await app.me()).id !== user.id) throw new Error("it is signed in when it starts again");
+  const token = await app.accessToken();
+  const next = await app.accessToken({ refresh: true });
+  if (next === token) throw new Error("it refreshes");
+  if ((await verifyAccessToken(next, { issuer: url })).sub !== user.id) throw new Error("a backend knows who it is");
+  await app.signOut();
+  const over = await fetch(url + "/api/v1/me", { headers: { Authorization: "Bearer " + next } });
+  if (over.status !== 401 || typeof useAuth !== "function") throw new Error("it is signed out");
+  console.log("lived");
+}
+void live();
+`;
+
+test("the packed file signs programs of both kinds of modules in and out, and the compiler takes it in each of its ways", async () => {
   const app = join(CLIENT, "target/app");
   rmSync(app, { recursive: true, force: true });
   mkdirSync(join(app, "node_modules"), { recursive: true });
@@ -57,10 +78,8 @@ test("the packed file serves programs of both kinds of modules, and the compiler
   await promisify(execFile)("tar", ["-xzf", `vestibule-client-${version}.tgz`, "-C", "node_modules"], { cwd: app });
   renameSync(join(app, "node_modules/package"), join(app, "node_modules/vestibule-client"));
 
-  const used = `createVestibule({ baseUrl: "https://id.example.com", storage: memoryStorage() }).state.status`;
   const names = ["{ createVestibule, memoryStorage }", "{ verifyAccessToken }", "{ useAuth }"];
   const packages = ["vestibule-client", "vestibule-client/server", "vestibule-client/react"];
-  const checked = `if (${used} !== "restoring" || typeof verifyAccessToken !== typeof useAuth) throw new Error();`;
   const [imports, requires] = [
     names.map((name, at) => `import ${name} from "${packages[at]}";`).join("\n"),
     names.map((name, at) => `const ${name} = require("${packages[at]}");`).join("\n"),
@@ -69,19 +88,23 @@ test("the packed file serves programs of both kinds of modules, and the compiler
   const folders = requires.replaceAll('"vestibule-client', '"./node_modules/vestibule-client');
   const programs = { "app.mjs": imports, "app.cjs": requires, "folders.cjs": folders };
   for (const [name, head] of Object.entries(programs)) {
-    writeFileSync(join(app, name), `${head}\n${checked}\n`);
-    await run(join(app, name));
+    writeFileSync(join(app, name), head + LIFE);
+    assert.equal(await run(join(app, name), service.url, await service.idToken({ email: somebody() })), "lived\n");
   }
-  for (const name of ["app.ts", "app.mts", "app.cts"]) writeFileSync(join(app, name), `${imports}\n${checked}\n`);
-  const strict = ["--noEmit", "--strict", "--target", "es2022"];
+  for (const name of ["app.ts", "app.mts", "app.cts"]) writeFileSync(join(app, name), imports + LIFE);
+  const strict = ["--strict", "--target", "es2022"];
   for (const [modules, resolution, ...files] of [
     ["commonjs", "node10", "app.ts"],
     ["nodenext", "nodenext", "app.mts", "app.cts"],
     ["esnext", "bundler", "app.ts"],
   ] as const) {
-    const how = ["--module", modules, "--moduleResolution", resolution, ...strict];
+    const how = ["--module", modules, "--moduleResolution", resolution, "--rootDir", app, "--outDir", join(app, modules), ...strict];
     await run("node_modules/typescript/bin/tsc", ...how, ...files.map((file) => join(app, file)));
   }
+  // What the compiler makes for CommonJS, in a folder that says so.
+  writeFileSync(join(app, "commonjs/package.json"), '{ "type": "commonjs" }');
+  const made = join(app, "commonjs/app.js");
+  assert.equal(await run(made, service.url, await service.idToken({ email: somebody() })), "lived\n");
 });
 
 test("the package has no dependency", () => {
