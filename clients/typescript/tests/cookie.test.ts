@@ -218,6 +218,19 @@ test("a stolen cookie is found out, and the page is told", async () => {
   assert.deepEqual(await becomes(tab(browser), "signed_out"), { status: "signed_out", reason: "session_ended" });
 });
 
+test("a refusal that arrives after a sign-in in another tab leaves the cookie of that sign-in", async (context) => {
+  apart(context);
+  const browser = new Browser();
+  await staff.endSessions(await signIn(tab(browser)));
+  const held = network.hold(REFRESH);
+  const late = tab(browser);
+  await held.answered;
+  const user = await signIn(tab(browser, service.url));
+  held.release();
+  await becomes(late, "signed_out");
+  assert.equal((await tab(browser).client.me()).id, user);
+});
+
 test("of two sign-ins at once the last one has the cookie, and one that a sign-out overtakes has none", async () => {
   const browser = new Browser();
   const mine = tab(browser);
