@@ -2,7 +2,10 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
@@ -10,6 +13,7 @@ import { gzipSync } from "node:zlib";
 
 import { buildSync } from "esbuild";
 
+import type { Vestibule } from "../src/index.js";
 import { CLIENT } from "./service.js";
 import { service, somebody } from "./world.js";
 
@@ -69,7 +73,7 @@ async function live() {
 void live();
 `;
 
-test("the packed file signs programs of both kinds of modules in and out, and the compiler takes it in each of its ways", async () => {
+test("the packed file signs programs of both kinds of modules in and out, and compiles in each way", async () => {
   const app = join(CLIENT, "target/app");
   rmSync(app, { recursive: true, force: true });
   mkdirSync(join(app, "node_modules"), { recursive: true });
@@ -98,7 +102,8 @@ test("the packed file signs programs of both kinds of modules in and out, and th
     ["nodenext", "nodenext", "app.mts", "app.cts"],
     ["esnext", "bundler", "app.ts"],
   ] as const) {
-    const how = ["--module", modules, "--moduleResolution", resolution, "--rootDir", app, "--outDir", join(app, modules), ...strict];
+    const made = ["--rootDir", app, "--outDir", join(app, modules)];
+    const how = ["--module", modules, "--moduleResolution", resolution, ...made, ...strict];
     await run("node_modules/typescript/bin/tsc", ...how, ...files.map((file) => join(app, file)));
   }
   // What the compiler makes for CommonJS, in a folder that says so.
@@ -136,4 +141,51 @@ test("every block of TypeScript in the guides compiles", async () => {
   }
   assert(count > 10, "they are found");
   await run("node_modules/typescript/bin/tsc", "-p", "tests/guides");
+});
+
+test("the web server of the guide signs a browser in under its name, and keeps nothing for a made-up cookie", async (context) => {
+  const guide = readFileSync(join(CLIENT, "../../docs/web.md"), "utf8");
+  const [, code = ""] = /^```ts\n(import { createServer.*?)^```$/ms.exec(guide) ?? assert.fail("the guide has a web server");
+  const built = join(CLIENT, "target/web_server.mjs");
+  buildSync({
+    stdin: { contents: code.replace("https://id.example.com", service.url), loader: "ts", resolveDir: CLIENT },
+    alias: { "vestibule-client": join(CLIENT, "src/index.ts") },
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    outfile: built,
+  });
+  const table = new Map<string, string>();
+  const rows = {
+    read: async (id: string) => table.get(id) ?? null,
+    write: async (id: string, text: string) => void table.set(id, text),
+    delete: async (id: string) => void table.delete(id),
+  };
+  Object.assign(globalThis, { rows });
+  const { server, sessionOf } = (await import(built)) as {
+    server: Server;
+    sessionOf(request: object): Promise<Vestibule | undefined>;
+  };
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  context.after(() => server.close().closeAllConnections());
+  const { port } = server.address() as AddressInfo;
+
+  const credential = await service.idToken({ email: somebody(), nonce: "n-1" });
+  const post = (csrf: string) =>
+    fetch(`http://127.0.0.1:${port}/sign-in`, {
+      method: "POST",
+      redirect: "manual",
+      headers: { Cookie: "g_csrf_token=abc; nonce=n-1", "User-Agent": "Browser of Ada" },
+      body: new URLSearchParams({ credential, g_csrf_token: csrf }),
+    });
+  assert.equal((await post("another")).status, 400);
+  const answer = await post("abc");
+  assert.deepEqual([answer.status, answer.headers.get("Location")], [303, "/"]);
+  const [cookie = ""] = answer.headers.getSetCookie()[0]?.split(";") ?? [];
+  const browser = (cookie: string) => ({ headers: { cookie, "user-agent": "Browser of Ada" }, socket: {} });
+  const session = (await sessionOf(browser(cookie))) ?? assert.fail("it is signed in");
+  assert.equal((await session.sessions())[0]?.user_agent, "Browser of Ada");
+  for (let tries = 0; tries < 2; tries++) assert.equal(await sessionOf(browser("session=made-up")), undefined);
+  await session.signOut();
+  assert.equal(session.state.status, "signed_out");
 });
