@@ -1081,13 +1081,14 @@ export interface components {
             picture: string | null;
         };
         /**
-         * @description The metadata of the authorization server (RFC 8414 §2).
+         * @description The metadata of the authorization server (RFC 8414 §2, RFC 9449 §5.1).
          *
          *     `response_types_supported` is required, and §3.2 forbids it to be empty. There is no authorization endpoint to send a
          *     response type to, so it contains `none`, with which none would answer a code or a token. Clients are public, so they do
          *     not authenticate.
          */
         Metadata: {
+            dpop_signing_alg_values_supported: string[];
             grant_types_supported: string[];
             issuer: string;
             jwks_uri: string;
@@ -2150,7 +2151,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description The refresh token. */
+        /** @description The refresh token. A page whose token is in the cookie sends no body. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["RefreshRequest"];
