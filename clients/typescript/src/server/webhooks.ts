@@ -2,6 +2,7 @@ import { VestibuleError } from "../error.js";
 import { parse } from "../http.js";
 import { decode } from "./base64.js";
 import type { Message } from "./messages.js";
+import { header, type Incoming } from "./request.js";
 
 /** A message that the service sent, with the id that tells a duplicate: `webhook-id`. */
 export type Webhook = Message & { readonly id: string };
@@ -17,8 +18,7 @@ export interface WebhookOptions {
  * A request as a framework has it. The body is its bytes or its text, as they came: what was parsed from them cannot be
  * verified any more.
  */
-export interface Received {
-  readonly headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
+export interface Received extends Incoming {
   readonly body: Uint8Array | string;
 }
 
@@ -60,13 +60,6 @@ function key(secret: string): Uint8Array<ArrayBuffer> {
   if (!key || key.length < 24 || key.length > 64)
     throw new TypeError("a secret is `whsec_` and base64 of 24 to 64 bytes");
   return key;
-}
-
-function header({ headers }: Request | Received, name: string): string | undefined {
-  // Not `instanceof`: another package or realm has a class of its own.
-  if (typeof headers.get === "function") return (headers as Headers).get(name) ?? undefined;
-  const [, value] = Object.entries(headers).find(([key]) => key.toLowerCase() === name) ?? [];
-  return value?.toString();
 }
 
 async function bytes(request: Request | Received): Promise<Uint8Array> {
