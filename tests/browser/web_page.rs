@@ -37,6 +37,26 @@ Promise.all([
 ]).then(done);
 "#;
 
+/// Tries to copy the page's keys, and returns the errors.
+const COPY: &str = r#"
+const done = arguments[0];
+const opening = indexedDB.open("vestibule");
+opening.onsuccess = () => {
+  const asked = opening.result.transaction("keys").objectStore("keys").getAll();
+  asked.onsuccess = () => {
+    opening.result.close();
+    const copies = asked.result.map(({ privateKey }) => crypto.subtle.exportKey("jwk", privateKey));
+    Promise.allSettled(copies).then((copied) => done(copied.map(({ reason }) => reason?.name)));
+  };
+};
+"#;
+
+/// Deletes the page's keys.
+const CLEAR: &str = r#"
+const done = arguments[0];
+indexedDB.deleteDatabase("vestibule").onsuccess = () => done();
+"#;
+
 /// Posts a form to the service, whose fields are JSON to those who do not look at the type.
 const FORM: &str = r#"
 const form = document.createElement("form");
@@ -152,7 +172,12 @@ impl Scene {
         let window = Window::open(Scripts::On).await?;
         let ports = [free_port(), free_port()];
         let origin = format!("http://localhost:{}", ports[0]);
-        let desk = Desk::open_altered(|figment| figment.merge(("web.origins", [origin]))).await;
+        let desk = Desk::open_altered(|figment| {
+            // The page proves its key for the URL that it uses.
+            let port: u16 = figment.extract_inner("port").unwrap();
+            figment.merge(("web.origins", [origin])).merge(("public_url", format!("http://localhost:{port}")))
+        })
+        .await;
         let listed = Site::start(ports[0], &desk, client).await;
         let unlisted = Site::start(ports[1], &desk, client).await;
         let scene = Self { window, desk, listed, unlisted };
@@ -242,6 +267,23 @@ async fn the_guides_page_stays_signed_in_through_reloads_until_a_tab_signs_out()
     client.refresh().await.unwrap();
     window.see("Signed out: session_expired").await;
     // In place of the cookie that is of no use any more.
+    scene.sign_in().await;
+    client.refresh().await.unwrap();
+    window.see(SIGNED_IN).await;
+    scene.window.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pages_cookie_is_worth_nothing_without_its_key_which_no_script_can_copy() {
+    let Some(scene) = Scene::begin().await else { return };
+    let (window, client) = (&scene.window, &scene.window.client);
+    let bound = "SELECT count(*) FROM sessions WHERE jkt IS NOT NULL AND ended_at IS NULL";
+    assert_eq!(scene.desk.app.database.count(bound).await, 1);
+    let copied = client.execute_async(COPY, vec![]).await.unwrap();
+    assert_eq!(copied, json!(["InvalidAccessError"]));
+    client.execute_async(CLEAR, vec![]).await.unwrap();
+    client.refresh().await.unwrap();
+    window.see("Signed out: device_key_lost").await;
     scene.sign_in().await;
     client.refresh().await.unwrap();
     window.see(SIGNED_IN).await;

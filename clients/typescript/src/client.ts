@@ -11,9 +11,10 @@ import type {
   SignInOptions,
   User,
 } from "./api.js";
+import type { KeyStore } from "./keys.js";
 import type { TokenStorage } from "./storage.js";
 
-/** The reasons why nobody is signed in. The service gives all but `never`, `signed_out`, `storage_failed` and `unreachable`. */
+/** The reasons why nobody is signed in. The service gives those from `session_expired` to `refresh_token_reused`. */
 export type SignedOutReason =
   /** Nobody has signed in on this storage, or the last user deleted the account here. */
   | "never"
@@ -33,6 +34,8 @@ export type SignedOutReason =
   | "refresh_token_reused"
   /** The service does not know the session and cannot say why: it ended long ago, or the storage is an old copy. */
   | "session_unknown"
+  /** The key that the session is bound to is gone: the key store was cleared, or the storage is of another device. */
+  | "device_key_lost"
   /** The storage cannot be read: the next call tries again, and a sign-in or a sign-out replaces what is there. */
   | "storage_failed"
   /** With a cookie: the service does not answer, so that it is not known who is signed in. The next call tries again. */
@@ -76,6 +79,12 @@ interface Settings {
   baseUrl: string;
   /** The `fetch` to use; by default the platform's. */
   fetch?: typeof globalThis.fetch;
+  /**
+   * Where the keys are to which sessions are bound, so that stolen tokens are worth nothing (DPoP, RFC 9449). By default, in a
+   * browser its own key store; elsewhere, sessions are not bound unless the app gives one. With `"none"`, new sessions
+   * are not bound.
+   */
+  deviceKey?: KeyStore | "none";
   /** Returns this device's time in milliseconds; by default `Date.now`. It may be wrong, and may jump. */
   clock?: () => number;
   /** The longest wait for an answer in milliseconds, 10 seconds by default. */
@@ -111,10 +120,15 @@ export interface Vestibule {
    */
   fetch(input: Parameters<typeof fetch>[0], init?: RequestInit & { timeout?: number }): Promise<Response>;
   /**
-   * Returns an access token that is good for half a minute at least, for what `fetch` cannot send. With `refresh`, it is a new
-   * one, which has the claims that the backend has set meanwhile.
+   * Returns an access token that is good for half a minute at least. With `refresh`, it is a new one, which has the claims that
+   * the backend has set meanwhile.
    */
   accessToken(options?: { refresh?: boolean }): Promise<string>;
+  /**
+   * Returns the headers of one request that `fetch` cannot send: `Authorization` with such a token and, in a bound session,
+   * `DPoP` with the proof for this method and URL, which is good for this one request.
+   */
+  headers(url: string | URL, method?: string): Promise<Record<string, string>>;
 
   /** Returns the user with identities, and updates the state's user. */
   me(): Promise<Me>;

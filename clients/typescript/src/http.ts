@@ -1,4 +1,5 @@
 import { VestibuleError } from "./error.js";
+import type { Proofs } from "./proofs.js";
 import type { components } from "./schema.js";
 
 /**
@@ -31,42 +32,63 @@ export async function within<T>(
   try {
     return await Promise.race([work(controller.signal), stopped]);
   } catch (cause) {
-    if (signal?.aborted) throw cause;
+    if (signal?.aborted || cause instanceof VestibuleError) throw cause;
     throw new VestibuleError(late ? "timeout" : "network", { cause });
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Sends requests, those with the cookie of the browser too if there is one. */
+/** Returns true for a body that can be sent only once. */
+export const isStream = (body: unknown) => Boolean(body && typeof body === "object" && "getReader" in body);
+
+/** Returns the method and the URL of a request as they are sent. */
+export const shown = (input: string | URL, method: string) => {
+  const request = new Request(input, { method });
+  return { method: request.method, url: request.url };
+};
+
+/** Sends requests, those with the cookie of the browser too if there is one. With the name of a key, a request proves it. */
 export class Http {
   constructor(
     private readonly base: string,
     private readonly timeout: number,
     private readonly fetch: typeof globalThis.fetch | undefined,
     private readonly cookie: boolean,
+    private readonly proofs: Proofs,
   ) {}
 
-  send(input: Parameters<typeof fetch>[0], init: RequestInit = {}, timeout = this.timeout): Promise<Response> {
-    return within(timeout, init.signal, (signal) => (this.fetch ?? fetch)(input, { ...init, signal }));
+  send(input: Parameters<typeof fetch>[0], init: RequestInit = {}, timeout = this.timeout, key?: string, token?: string): Promise<Response> {
+    return within(timeout, init.signal, (signal) => {
+      const request = typeof input === "object" && "clone" in input ? input : undefined;
+      const send = (proof?: string) => {
+        const headers = new Headers(init.headers);
+        if (proof) headers.set("DPoP", proof);
+        return (this.fetch ?? fetch)(request?.clone() ?? input, { ...init, headers, signal });
+      };
+      if (!key) return send();
+      const sent = shown(request?.url ?? (input as string | URL), init.method ?? request?.method ?? "GET");
+      return this.proofs.send({ ...sent, key, ...(token && { token }) }, send, !isStream(init.body));
+    });
   }
 
-  /** Sends a request with an access token. */
-  sendAs(token: string, input: Parameters<typeof fetch>[0], init: RequestInit = {}, timeout?: number): Promise<Response> {
+  /** Sends a request with an access token, which is bound to that key if there is one. */
+  sendAs(token: string, key: string | undefined, input: Parameters<typeof fetch>[0], init: RequestInit = {}, timeout?: number): Promise<Response> {
     const headers = new Headers(init.headers);
-    headers.set("Authorization", `Bearer ${token}`);
-    return this.send(input, { ...init, headers }, timeout);
+    headers.set("Authorization", `${key ? "DPoP" : "Bearer"} ${token}`);
+    return this.send(input, { ...init, headers }, timeout, key, token);
   }
 
   /** Sends JSON to the service as anybody, or as the cookie says. */
-  post(path: string, body?: object, signal: AbortSignal | null = null): Promise<Response> {
-    return this.send(this.base + path, {
+  post(path: string, body?: object, key?: string, signal: AbortSignal | null = null): Promise<Response> {
+    const init: RequestInit = {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       signal,
       ...(body ? { body: JSON.stringify(body) } : {}),
       ...(this.cookie ? { credentials: "include" } : {}),
-    });
+    };
+    return this.send(this.base + path, init, this.timeout, key);
   }
 }
 

@@ -17,7 +17,8 @@ export const reasonOf = (reason: string): SignedOutReason | undefined => REASONS
 
 /** Returns why a refused refresh ended its session, or nothing if the session goes on. */
 export const endOf = ({ error, reason = error }: VestibuleError): SignedOutReason | undefined =>
-  reasonOf(reason) ?? (error === "invalid_refresh_token" ? "session_unknown" : undefined);
+  reasonOf(reason) ??
+  (error === "invalid_refresh_token" ? "session_unknown" : error === "invalid_dpop_proof" ? "device_key_lost" : undefined);
 
 /** Returns the id of the session that an access token belongs to. It came from the service, and is not verified. */
 export const sessionOf = (token: string): string => {

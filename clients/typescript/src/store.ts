@@ -9,6 +9,8 @@ export interface Kept {
   id: string;
   /** Absent where the browser's cookie has it. */
   refresh_token?: string;
+  /** The name of the key that the session is bound to. */
+  key?: string;
   user: User;
 }
 

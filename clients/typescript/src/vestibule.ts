@@ -1,7 +1,9 @@
 import type { Answered, Me, Method, Sent, User } from "./api.js";
 import type { AuthState, Options, SignedOutReason, Vestibule } from "./client.js";
 import { VestibuleError } from "./error.js";
-import { Http, json, problem } from "./http.js";
+import { Http, isStream, json, problem, shown } from "./http.js";
+import { browserKeys } from "./keys.js";
+import { Proofs } from "./proofs.js";
 import type { paths } from "./schema.js";
 import { endOf, reasonOf, sessionOf } from "./session.js";
 import { memoryStorage } from "./storage.js";
@@ -19,7 +21,10 @@ interface News {
   stored?: Stored;
 }
 
-type Credential = Answered<"/api/v1/auth/refresh", "post">;
+type Credential = Pick<
+  Answered<"/api/v1/auth/refresh", "post">,
+  "access_token" | "refresh_token" | "token_type" | "expires_at" | "expires_in"
+>;
 
 /** Seconds before its end from which an access token is used no more. */
 const MARGIN = 30;
@@ -30,7 +35,7 @@ const superseded = () => new VestibuleError("superseded");
 
 /** Creates a client. An app has one for each storage, for as long as it runs. */
 export function createVestibule(options: Options): Vestibule {
-  const { clock = Date.now, timeout = 10_000 } = options;
+  const { clock = Date.now, timeout = 10_000, deviceKey } = options;
   const cookie = options.session === "cookie";
   if (cookie === Boolean(options.storage)) throw new TypeError('either a `storage` or `session: "cookie"` is needed');
   /** With a cookie, it has what the page knows of the session. */
@@ -39,7 +44,10 @@ export function createVestibule(options: Options): Vestibule {
   const base = options.baseUrl.replace(/\/+$/, "");
   // `fetch` would fail with it as without a network.
   if (!ABSOLUTE.test(base)) throw new TypeError(`baseUrl must begin with https:// or http://: ${base}`);
-  const http = new Http(base, timeout, options.fetch, cookie);
+  // A session that is bound already stays so.
+  const keys = typeof deviceKey === "object" ? deviceKey : browserKeys();
+  const proofs = new Proofs(keys, clock);
+  const http = new Http(base, timeout, options.fetch, cookie, proofs);
   const listeners = new Set<(state: AuthState) => void>();
 
   let state: AuthState = { status: "restoring" };
@@ -97,6 +105,29 @@ export function createVestibule(options: Options): Vestibule {
 
   const none = (reason: SignedOutReason): Stored => ({ reason, ...(lastUser ? { user_id: lastUser } : {}) });
 
+  /** Returns the name of the key of a session without an access token. Nothing tells a page which key the cookie needs. */
+  const keyOf = (kept?: Kept) => (cookie ? base : kept?.key);
+
+  /** Holds an access token, which tells the service's time as well. */
+  const hold = ({ access_token: token, expires_in, expires_at }: Credential, since: number) => {
+    access = { token, since, seconds: expires_in - MARGIN };
+    proofs.ahead = clock() + expires_in * 1000 - Date.parse(expires_at);
+  };
+
+  /** Makes the key for a session, if it is to be bound and this device can. */
+  const create = async (name: string): Promise<string | undefined> => {
+    if (!keys || deviceKey === "none") return undefined;
+    const created = await keys.create(name).catch((cause: unknown) => {
+      throw new VestibuleError("storage", { cause });
+    });
+    return created ? name : undefined;
+  };
+
+  /** Removes the key of a session that is over. That of a cookie may be the next one's. */
+  const discard = async (key: string | undefined) => {
+    if (key && !cookie) await keys?.remove(key).catch(() => {});
+  };
+
   // The beginning and the end of a session.
 
   /** Makes a session the current one. What is under way belongs to another one from here on. */
@@ -124,13 +155,15 @@ export function createVestibule(options: Options): Vestibule {
   };
 
   /** Takes over the session that the cookie of the browser has, unless more is known by now. */
-  const adopt = async ({ access_token: token, expires_in }: Credential, since: number, current: () => boolean) => {
-    const { identities: _, ...user } = await json<Me>(await http.sendAs(token, `${base}/api/v1/me`), timeout);
-    const stored = { session: { id: sessionOf(token), user } };
+  const adopt = async (answer: Credential, since: number, current: () => boolean) => {
+    const { access_token: token, token_type } = answer;
+    const bound = token_type === "DPoP" ? { key: base } : {};
+    const { identities: _, ...user } = await json<Me>(await http.sendAs(token, bound.key, `${base}/api/v1/me`), timeout);
+    const stored = { session: { id: sessionOf(token), user, ...bound } };
     if (current()) await store.queued(() => store.save(stored));
     if (!current()) return;
     follow(stored);
-    access = { token, since, seconds: expires_in - MARGIN };
+    hold(answer, since);
   };
 
   /** Asks the service which session the cookie has. */
@@ -199,32 +232,35 @@ export function createVestibule(options: Options): Vestibule {
 
   /** Forgets a session that the service has ended, and returns the error for whoever asked. */
   const ended = async (reason: SignedOutReason): Promise<VestibuleError> => {
-    await forget(reason);
+    await discard((await forget(reason))?.key);
     return signedOut();
   };
 
   // Requests.
 
   /** Ends a session at the service, if it can be reached. */
-  const tell = async ({ refresh_token }: Kept, scope: string): Promise<void> => {
-    await http.post(`/api/v1/auth/logout?scope=${scope}`, { refresh_token }).catch(() => {});
+  const tell = async ({ refresh_token, key }: Kept, scope: string): Promise<void> => {
+    await http.post(`/api/v1/auth/logout?scope=${scope}`, { refresh_token }, key).catch(() => {});
+    await discard(key);
   };
 
   /** Ends a session in whose place another one is. Its cookie is gone, so that only its access token can name it. */
   const leave = async (left: Kept, token: string | undefined): Promise<void> => {
     if (!cookie) return tell(left, "local");
     const alone: RequestInit = { method: "POST", credentials: "omit" };
-    if (token) await http.sendAs(token, `${base}/api/v1/auth/logout`, alone).catch(() => {});
+    if (token) await http.sendAs(token, left.key, `${base}/api/v1/auth/logout`, alone).catch(() => {});
   };
 
-  const exchange = async (refresh_token: string | undefined, mine: number, last = false): Promise<Credential> => {
+  const exchange = async (kept: Kept | undefined, mine: number, last = false): Promise<Credential> => {
+    const { refresh_token } = kept ?? {};
+    const body = refresh_token ? { refresh_token } : undefined;
     try {
-      return await json(await http.post("/api/v1/auth/refresh", refresh_token ? { refresh_token } : undefined), timeout);
+      return await json(await http.post("/api/v1/auth/refresh", body, keyOf(kept)), timeout);
     } catch (error) {
       still(mine);
       const { status = 500, retryAfter } = error as VestibuleError;
       // The answer to the same token is the same, or as good.
-      if (!last && status >= 500 && retryAfter === undefined) return exchange(refresh_token, mine, true);
+      if (!last && status >= 500 && retryAfter === undefined) return exchange(kept, mine, true);
       if (retryAfter) pause = { since: clock(), seconds: retryAfter, error: error as VestibuleError };
       throw error;
     }
@@ -250,7 +286,7 @@ export function createVestibule(options: Options): Vestibule {
       const kept = stored.session;
       if (!kept || kept.id !== session?.id) throw elsewhere(stored);
       const since = clock();
-      const answer = await exchange(kept.refresh_token, mine).catch(async (error: VestibuleError) => {
+      const answer = await exchange(kept, mine).catch(async (error: VestibuleError) => {
         still(mine);
         const reason = endOf(error);
         if (reason) throw await ended(reason);
@@ -259,7 +295,7 @@ export function createVestibule(options: Options): Vestibule {
         throw error;
       });
       still(mine);
-      const { access_token: token, refresh_token, expires_in } = answer;
+      const { access_token: token, refresh_token } = answer;
       const next = refresh_token ? { refresh_token } : {};
       if (cookie && sessionOf(token) !== kept.id) {
         // Another tab has signed in, and could not say so.
@@ -271,7 +307,7 @@ export function createVestibule(options: Options): Vestibule {
       still(mine);
       if (instead) throw elsewhere(instead);
       session = { ...kept, ...next };
-      access = { token, since, seconds: expires_in - MARGIN };
+      hold(answer, since);
       goesOn(kept.user, false);
       return token;
     });
@@ -308,7 +344,7 @@ export function createVestibule(options: Options): Vestibule {
       const signal = init.signal ?? request?.signal ?? null;
       const credentials: RequestInit = cookie && ours ? { credentials: "include" } : {};
       const sent = { ...credentials, ...rest, headers, signal };
-      const response = await http.sendAs(token, request?.clone() ?? url, sent, wait);
+      const response = await http.sendAs(token, session?.key, request ?? url, sent, wait);
       still(mine);
       return response;
     };
@@ -321,7 +357,7 @@ export function createVestibule(options: Options): Vestibule {
       still(mine);
     }
     if (response.status !== 401) return response;
-    const streamed = init.body && typeof init.body === "object" && "getReader" in init.body;
+    const streamed = isStream(init.body);
     if (ours) {
       const { reason } = await problem(streamed ? response.clone() : response, timeout);
       still(mine);
@@ -388,14 +424,25 @@ export function createVestibule(options: Options): Vestibule {
       const since = clock();
       entering?.abort(superseded());
       entering = cookie ? new AbortController() : undefined;
-      const body = { ...more, id_token: idToken, ...(cookie ? { session: "cookie" } : {}) };
-      const path = `/api/v1/auth/oauth/${encodeURIComponent(provider)}`;
-      const response = await http.post(path, body, entering?.signal);
-      const answer = await json<Answered<"/api/v1/auth/oauth/{provider}", "post">>(response, timeout);
-      const { access_token: token, refresh_token, expires_in, outcome, user, identity } = answer;
+      const id = `vestibule.${since}.${Math.random()}`;
+      const name = cookie ? base : id;
+      const post = async (): Promise<Answered<"/api/v1/auth/oauth/{provider}", "post">> => {
+        const key = await create(name);
+        last();
+        const body = { ...more, id_token: idToken, ...(cookie ? { session: "cookie" } : {}) };
+        const path = `/api/v1/auth/oauth/${encodeURIComponent(provider)}`;
+        return json(await http.post(path, body, key, entering?.signal), timeout);
+      };
+      const answer = await post().catch(async (error: unknown) => {
+        await discard(name);
+        throw error;
+      });
+      const { access_token: token, refresh_token, token_type, outcome, user, identity } = answer;
+      const bound = token_type === "DPoP" ? { key: name } : {};
+      if (!bound.key) void discard(name);
       const next: Kept = refresh_token
-        ? { id: `${since} ${Math.random()}`, refresh_token, user }
-        : { id: sessionOf(token), user };
+        ? { id, refresh_token, user, ...bound }
+        : { id: sessionOf(token), user, ...bound };
       try {
         await store.locked(async () => {
           last();
@@ -413,7 +460,7 @@ export function createVestibule(options: Options): Vestibule {
         if (session) void leave(session, access?.token);
         enter(next);
       }
-      access = { token, since, seconds: expires_in - MARGIN };
+      hold(answer, since);
       announce({ stored: { session: next } });
       return { outcome, user, identity };
     },
@@ -425,15 +472,16 @@ export function createVestibule(options: Options): Vestibule {
         await json(await authorized("/api/v1/auth/logout?scope=others", { method: "POST", headers }), timeout);
         return;
       }
-      attempts++;
+      const mine = ++attempts;
       entering?.abort(superseded());
       if (cookie) {
-        const told = http.post(`/api/v1/auth/logout?scope=${scope}`).then((response) => json(response, timeout));
+        const told = http.post(`/api/v1/auth/logout?scope=${scope}`, undefined, base).then((response) => json(response, timeout));
         // A cookie that is refused is none.
         const done = told.catch((error: VestibuleError) => {
           if (error.status !== 401) throw error;
         });
         await Promise.all([forget("signed_out"), done]);
+        if (mine === attempts && !session) await keys?.remove(base).catch(() => {});
         return;
       }
       const known = session;
@@ -451,6 +499,13 @@ export function createVestibule(options: Options): Vestibule {
     async accessToken({ refresh = false } = {}) {
       await restore();
       return accessToken(refresh ? access?.token : undefined);
+    },
+
+    async headers(url, method = "GET") {
+      const token = await accessToken();
+      const key = session?.key;
+      const proof = key && (await proofs.make({ ...shown(url, method), key, token }));
+      return { Authorization: `${key ? "DPoP" : "Bearer"} ${token}`, ...(proof && { DPoP: proof }) };
     },
 
     me: async () => learned(await call("get", "/api/v1/me")),
@@ -474,7 +529,7 @@ export function createVestibule(options: Options): Vestibule {
         // It was done before, and the answer was lost.
         if (error.reason !== "user_deleted") throw error;
       });
-      if (session) await forget("user_deleted");
+      if (session) await discard((await forget("user_deleted"))?.key);
     },
 
     async providers() {

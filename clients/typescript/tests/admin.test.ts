@@ -108,9 +108,9 @@ test("claims that a backend sets are in the tokens that it verifies", async () =
   await admin.setClaims(user.id, { reason, claims });
   assert.deepEqual((await admin.user(user.id)).claims, claims);
   const token = await phone({ storage: mine.storage }).client.accessToken();
-  const verified = await verifyAccessToken({ headers: { authorization: `Bearer ${token}` } }, { issuer: service.url });
+  const verified = await verifyAccessToken({ headers: { authorization: `Bearer ${token}` } }, { issuer: network.url });
   assert.deepEqual([verified.sub, verified.roles, verified.plan], [user.id, claims.roles, claims.plan]);
-  assert.equal((await verifyAccessToken({ headers: { authorization: `Bearer ${before}` } }, { issuer: service.url })).roles, undefined);
+  assert.equal((await verifyAccessToken({ headers: { authorization: `Bearer ${before}` } }, { issuer: network.url })).roles, undefined);
   await refused(admin.setClaims(user.id, { reason, claims: { sub: NOBODY } }), "invalid_request");
 });
 

@@ -6,6 +6,7 @@ import { end } from "./world.js";
 import "./package.test.js";
 import "./api.test.js";
 import "./phone.test.js";
+import "./binding.test.js";
 import "./cookie.test.js";
 import "./storage.test.js";
 import "./react.test.js";

@@ -1,18 +1,23 @@
 // Pages whose session is in a cookie: reloads, tabs, and a phone's failures.
 
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import type { TestContext } from "node:test";
+
+import { IDBFactory } from "fake-indexeddb";
 
 import { type AuthState, createVestibule, memoryStorage, type Options, type Vestibule } from "../src/index.js";
+import { browserKeys } from "../src/keys.js";
+import { claimsOf } from "./keys.js";
 import { eventually } from "./service.js";
-import { network, ORIGIN, pass, refused, service, somebody, staff } from "./world.js";
+import { bound, network, ORIGIN, pass, refused, service, somebody, staff, test } from "./world.js";
 
 const REFRESH = "/api/v1/auth/refresh";
 const ME = "/api/v1/me";
 const SIGN_IN = "/api/v1/auth/oauth/";
 
-/** A browser's cookies, of which only `fetch` knows, as a browser sends and keeps them. */
+/** A browser's cookies, of which only `fetch` knows, as a browser sends and keeps them, and its databases. */
 class Browser {
+  databases = new IDBFactory();
   cookies = new Map<string, string>();
 
   readonly fetch: typeof fetch = async (input, init = {}) => {
@@ -39,10 +44,11 @@ interface Tab {
 }
 
 /** A tab, or the same one after a reload. */
-function tab({ fetch }: Browser, baseUrl = network.url, options: Partial<Omit<Options, "storage">> = {}): Tab {
+function tab({ fetch, databases }: Browser, baseUrl = network.url, options: Partial<Omit<Options, "storage">> = {}): Tab {
   const clock = { ahead: 0 };
   const now = () => Date.now() + clock.ahead;
-  const client = createVestibule({ baseUrl, clock: now, fetch, ...options, session: "cookie" });
+  const deviceKey = bound ? (browserKeys(databases) ?? assert.fail()) : "none";
+  const client = createVestibule({ baseUrl, clock: now, fetch, deviceKey, ...options, session: "cookie" });
   const states: AuthState[] = [];
   client.onAuthStateChange((state) => states.push(state));
   return { client, states, clock };
@@ -207,13 +213,17 @@ test("an answer that is lost, at a reload or later, is asked for again at once",
   assert.equal((await after.client.me()).id, user);
 });
 
-test("a stolen cookie is found out, and the page is told", async () => {
+test("a stolen cookie is found out, and the page is told, or it is worth nothing", async () => {
   const browser = new Browser();
   await signIn(tab(browser));
   const thief = new Browser();
   thief.cookies = new Map(browser.cookies);
   for (let reloads = 0; reloads < 2; reloads++) await becomes(tab(browser), "signed_in");
   const caught = await becomes(tab(thief), "signed_out");
+  if (bound) {
+    assert.deepEqual(caught, { status: "signed_out", reason: "device_key_lost" });
+    return void (await becomes(tab(browser), "signed_in"));
+  }
   assert.deepEqual(caught, { status: "signed_out", reason: "refresh_token_reused" });
   assert.deepEqual(await becomes(tab(browser), "signed_out"), { status: "signed_out", reason: "session_ended" });
 });
@@ -260,8 +270,8 @@ test("another user who signs in takes over, and the session before is ended", as
   const hers = await mine.client.accessToken();
   const grace = await signIn(mine);
   await eventually("her session is over", async () => {
-    const answer = await fetch(service.url + ME, { headers: { Authorization: `Bearer ${hers}` } });
-    return answer.ok ? undefined : true;
+    const live = await service.sql(`SELECT 1 FROM sessions WHERE id = '${claimsOf(hers).sid}' AND ended_at IS NULL`);
+    return live ? undefined : true;
   });
   assert.equal((await mine.client.me()).id, grace);
 });
@@ -278,7 +288,39 @@ test("a deleted account is forgotten by all tabs", async () => {
   assert.equal((await becomes(tab(browser), "signed_out")).status, "signed_out");
 });
 
-test("a client has either a storage or a cookie", () => {
+test("a page whose key is lost is signed out and says why, and a page from before keys goes on without", async () => {
+  const browser = new Browser();
+  const email = somebody();
+  const user = await signIn(tab(browser), email);
+  // A browser whose databases are cleared, or one that has had none so far.
+  browser.databases = new IDBFactory();
+  const next = tab(browser);
+  const now = await becomes(next, bound ? "signed_out" : "signed_in");
+  if (bound) assert.deepEqual(now, { status: "signed_out", reason: "device_key_lost" });
+  if (bound) assert.equal(await signIn(next, email), user);
+  const { client } = tab(browser, network.url, { deviceKey: browserKeys(browser.databases) ?? assert.fail() });
+  assert.equal((await client.me()).id, user);
+  assert.equal(Boolean(claimsOf(await client.accessToken()).cnf), bound);
+});
+
+test("tabs that sign in at once share the key, and a sign-out removes it", async () => {
+  const browser = new Browser();
+  const tabs = [tab(browser), tab(browser), tab(browser)] as const;
+  const signedIn = await Promise.allSettled(tabs.map((each) => signIn(each)));
+  assert(signedIn.every(({ status }) => status === "fulfilled"));
+  const after = tab(browser);
+  await becomes(after, "signed_in");
+  const keys = browserKeys(browser.databases) ?? assert.fail();
+  assert.equal(Boolean(await keys.find(network.url)), bound);
+  const { sid } = claimsOf(await after.client.accessToken());
+  await after.client.signOut();
+  assert.notEqual(await service.sql(`SELECT ended_at FROM sessions WHERE id = '${sid}'`), "", "the service was told");
+  assert.equal(await keys.find(network.url), undefined);
+  await signIn(after);
+  await becomes(tab(browser), "signed_in");
+});
+
+test("a client has either a storage or a cookie", async () => {
   const [baseUrl, storage, session] = [network.url, memoryStorage(), "cookie"];
   for (const both of [{ baseUrl }, { baseUrl, storage, session }]) {
     assert.throws(() => createVestibule(both as unknown as Options), { name: "TypeError", message: /either a `storage`/ });

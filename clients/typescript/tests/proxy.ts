@@ -25,13 +25,14 @@ export interface Passed {
   readonly method: string;
   readonly path: string;
   readonly authorization: string | undefined;
+  readonly dpop: string | string[] | undefined;
   readonly body: string;
 }
 
 type Rule = { path: string; fault: Fault } | { path: string; answered: () => void; until: Promise<void> };
 
 export class Proxy {
-  /** What came through, in order. */
+  /** What came through, in order, but for proofs without a nonce. */
   passed: Passed[] = [];
   /** While true, everything is refused. */
   down = false;
@@ -86,7 +87,10 @@ export class Proxy {
   private async pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const [method, path] = [request.method ?? "GET", request.url ?? "/"];
     const body = await buffer(request);
-    const at = this.rules.findIndex((rule) => path.startsWith(rule.path));
+    // A first proof only fetches the nonce for the next one.
+    const { dpop } = request.headers;
+    const asks = typeof dpop === "string" && !Buffer.from(dpop.split(".")[1] ?? "", "base64url").includes('"nonce"');
+    const at = asks ? -1 : this.rules.findIndex((rule) => path.startsWith(rule.path));
     const [rule] = at < 0 ? [] : this.rules.splice(at, 1);
     const fault = rule && "fault" in rule ? rule.fault : undefined;
     if (this.down || fault === "refuse") return void request.socket.destroy();
@@ -95,7 +99,8 @@ export class Proxy {
       if (!["connection", "host", "content-length", "transfer-encoding"].includes(name))
         headers.set(name, String(value));
     }
-    this.passed.push({ method, path, authorization: request.headers.authorization, body: body.toString() });
+    const { authorization } = request.headers;
+    if (!asks) this.passed.push({ method, path, authorization, dpop, body: body.toString() });
     if (typeof fault === "object") return void response.writeHead(fault.status, fault.headers).end();
     const answer = await fetch(this.target + path, {
       method,

@@ -2,14 +2,13 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
 import { build, type Plugin } from "esbuild";
 
 import type { TokenStorage } from "../src/index.js";
 import { CLIENT } from "./service.js";
-import { network, phone, quarterOfAnHour, refused, signIn, state, whoAmI } from "./world.js";
+import { network, phone, quarterOfAnHour, refused, signIn, state, test, whoAmI } from "./world.js";
 
 /** What the native modules keep. */
 const entries = new Map<string, string>();

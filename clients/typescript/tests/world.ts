@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { test as once, type TestContext } from "node:test";
 
 import {
   type AuthState,
@@ -15,6 +16,7 @@ import {
   type Vestibule,
   VestibuleError,
 } from "../src/index.js";
+import { fileKeys } from "./keys.js";
 import { Proxy } from "./proxy.js";
 import { Service } from "./service.js";
 import { Staff } from "./staff.js";
@@ -24,20 +26,36 @@ const behind = await Proxy.start();
 export const ORIGIN = "http://127.0.0.1:3000";
 const second = `client_id="vestibule-development",issuers=["{url}/dev/idp"],token_format="jwt"`;
 
+/** What lies between the phones and the service, whose public URL it is. */
+export const network = await Proxy.start();
 /** The service. */
 export const service = await Service.start({
+  ROCKET_PUBLIC_URL: network.url,
   ROCKET_PROVIDERS: `{second={${second},tokeninfo_url="${behind.url}/dev/idp/tokeninfo"}}`,
   ROCKET_WEB: `{origins=["${ORIGIN}"]}`,
 });
-behind.target = service.url;
-/** What lies between the phones and the service. */
-export const network = await Proxy.start(service.url);
+behind.target = network.target = service.url;
 /** What lies between the service and its provider `second`. */
 export const provider = behind;
 /** A member of staff. */
 export const staff = await Staff.signIn(service.url);
 /** A folder for files. */
 export const folder = mkdtempSync(join(tmpdir(), "vestibule-client-"));
+/** The key store of all phones. */
+export const keys = fileKeys(join(folder, "keys"));
+/** Whether the sessions of this test are bound to keys. */
+export let bound = false;
+
+/** Runs a test with sessions that are bound to a key of the device, and with those that are not. */
+export function test(name: string, work: (context: TestContext) => Promise<void>): void {
+  for (const binding of [false, true]) {
+    once(binding ? `with a device key, ${name}` : name, (context) => {
+      bound = binding;
+      context.after(() => (bound = false));
+      return work(context);
+    });
+  }
+}
 
 export async function end(): Promise<void> {
   await network.stop();
@@ -60,7 +78,7 @@ export function phone(options: Partial<Omit<Options, "session">> = {}): Phone {
   const clock = { ahead: 0 };
   const storage = options.storage ?? memoryStorage();
   const now = () => Date.now() + clock.ahead;
-  const client = createVestibule({ baseUrl: network.url, clock: now, ...options, storage });
+  const client = createVestibule({ baseUrl: network.url, clock: now, deviceKey: bound ? keys : "none", ...options, storage });
   const states: AuthState[] = [];
   client.onAuthStateChange((state) => states.push(state));
   return { client, storage, states, clock };

@@ -42,8 +42,23 @@ declare module "expo-crypto" {
   export enum CryptoDigestAlgorithm {
     SHA256 = "SHA-256",
   }
-  export function digestStringAsync(algorithm: CryptoDigestAlgorithm, data: string): Promise<string>;
+  export enum CryptoEncoding {
+    BASE64 = "base64",
+  }
+  export function digestStringAsync(
+    algorithm: CryptoDigestAlgorithm,
+    data: string,
+    options?: { encoding: CryptoEncoding },
+  ): Promise<string>;
   export function getRandomBytes(count: number): Uint8Array;
+}
+
+declare module "@pagopa/io-react-native-crypto" {
+  export type PublicKey = { kty: "EC"; crv: string; x: string; y: string } | { kty: "RSA"; alg: string; e: string; n: string };
+  export function generate(keyTag: string): Promise<PublicKey>;
+  export function getPublicKeyFixed(keyTag: string): Promise<PublicKey>;
+  export function sign(message: string, keyTag: string): Promise<string>;
+  export function deleteKey(keyTag: string): Promise<void>;
 }
 
 declare module "react-native" {
