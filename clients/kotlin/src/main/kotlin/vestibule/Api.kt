@@ -163,7 +163,12 @@ internal class Body(
 )
 
 @Serializable
-internal class Credential(val accessToken: String, val refreshToken: String, val expiresIn: Long)
+internal class Credential(
+    val accessToken: String,
+    val refreshToken: String,
+    val expiresIn: Long,
+    val tokenType: String,
+)
 
 @Serializable
 internal class Identities(val identities: List<Identity>)
@@ -182,9 +187,12 @@ internal class Problem(
     val requestId: String? = null,
 )
 
-/** A session as it is stored. [id] tells it from any other on this storage, whatever its token is by now. */
+/**
+ * A session as it is stored. [id] tells it from any other on this storage, whatever its token is by now, and names its key if
+ * it is [bound] to one.
+ */
 @Serializable
-internal data class Kept(val id: String, val refreshToken: String, val user: User)
+internal data class Kept(val id: String, val refreshToken: String, val user: User, val bound: Boolean = false)
 
 /** The stored text: a session, or why there is none and whose the last one was. */
 @Serializable

@@ -1,6 +1,9 @@
 package vestibule
 
-/** The reasons why nobody is signed in. Only [NEVER], [SIGNED_OUT] and [STORAGE_FAILED] came about on this device. */
+/**
+ * The reasons why nobody is signed in. Only [NEVER], [SIGNED_OUT], [DEVICE_KEY_LOST] and [STORAGE_FAILED] came about on this
+ * device.
+ */
 public enum class SignedOutReason {
     /** Nobody has signed in on this storage, or the last user deleted the account here. */
     NEVER,
@@ -28,6 +31,9 @@ public enum class SignedOutReason {
 
     /** The service does not know the session and cannot say why: it ended long ago, or the storage is an old copy. */
     SESSION_UNKNOWN,
+
+    /** The key that the session is bound to is lost: the key store was cleared, or the storage is of another device. */
+    DEVICE_KEY_LOST,
 
     /** The storage cannot be read: the next call tries again, and a sign-in or a sign-out replaces what is there. */
     STORAGE_FAILED;

@@ -17,6 +17,8 @@ public interface TokenStorage {
 
 /** A storage that ends with the process: for servers and tests. */
 public class MemoryStorage : TokenStorage {
+    internal val keys = MemoryKey()
+
     @Volatile
     private var text: String? = null
 

@@ -33,6 +33,7 @@ import okhttp3.RequestBody.Companion.toRequestBody
 import okhttp3.Response
 import java.io.IOException
 import java.io.InterruptedIOException
+import java.security.KeyPair
 import java.util.UUID
 import java.util.concurrent.TimeUnit
 import kotlin.coroutines.resumeWithException
@@ -52,6 +53,8 @@ import kotlin.time.Duration.Companion.seconds
  * @param http The app's OkHttp client, whose connections and settings are used, but not its dispatcher.
  * @param clock Returns this device's time in milliseconds. It may be wrong, and may jump.
  * @param timeout The longest wait for an answer.
+ * @param deviceKey Binds each new session to a key of this device, so that its tokens are of no use to a thief. The default is
+ *   the Android Keystore, or for a [MemoryStorage] keys in memory; elsewhere, and with `null`, new sessions are not bound.
  */
 public class Vestibule(
     baseUrl: String,
@@ -60,11 +63,13 @@ public class Vestibule(
     http: OkHttpClient = OkHttpClient(),
     private val clock: () -> Long = System::currentTimeMillis,
     private val timeout: Duration = 10.seconds,
+    private val deviceKey: DeviceKey? = platformKey(storage),
 ) {
     /** A time by this device's clock, and seconds from then on. */
     private class Period(val since: Long, val seconds: Long)
 
-    private class Access(val token: String, val good: Period)
+    /** An access token, and the key that it is bound to, if any. */
+    private class Access(val token: String, val key: KeyPair?, val good: Period)
 
     /** The time for which the service wants no refresh, and how it said so. */
     private class Pause(val error: VestibuleException, val period: Period)
@@ -76,6 +81,10 @@ public class Vestibule(
     }
 
     private val base = baseUrl.trimEnd('/')
+    private val proofs = Proofs(clock)
+
+    // A session that was bound before that was turned off stays so.
+    private val keys = deviceKey ?: platformKey(storage)
 
     // One of its own: requests of the app that wait for a token must not fill the queue of the refresh.
     private val http = http.newBuilder()
@@ -89,7 +98,7 @@ public class Vestibule(
     private var session: Kept? = null
     private var access: Access? = null
     private var lastUser: String? = null
-    private var refreshing: Deferred<String>? = null
+    private var refreshing: Deferred<Access>? = null
     private var pause: Pause? = null
     private val queue = Mutex()
 
@@ -146,10 +155,20 @@ public class Vestibule(
         val body = Body(
             idToken, nonce, create, name, device, authorizationCode = authorizationCode, redirectUri = redirectUri,
         )
-        val text = post(url("auth/oauth", provider), body)
-        val answer = read { json.decodeFromString<SignedIn>(text) }
-        val credential = read { json.decodeFromString<Credential>(text) }
-        val next = Kept(UUID.randomUUID().toString(), credential.refreshToken, answer.user)
+        val id = UUID.randomUUID().toString()
+        // A key store that fails keeps nobody out.
+        val made = runCatching { withContext(Dispatchers.IO) { deviceKey?.create(id) } }.getOrNull()
+        val (answer, credential) = try {
+            val text = post(url("auth/oauth", provider), body, made)
+            read { json.decodeFromString<SignedIn>(text) to json.decodeFromString<Credential>(text) }
+        } catch (e: VestibuleException) {
+            drop(id)
+            throw e
+        }
+        // The service may not bind sessions.
+        val key = made?.takeIf { credential.tokenType == "DPoP" }
+        if (key == null) drop(id)
+        val next = Kept(id, credential.refreshToken, answer.user, bound = key != null)
         fun last() {
             if (mine != attempts) throw superseded()
         }
@@ -169,7 +188,7 @@ public class Vestibule(
             enter(next)
             if (left != null) scope.launch { tell(left) }
         }
-        access = Access(credential.accessToken, Period(since, credential.expiresIn - MARGIN))
+        access = Access(credential.accessToken, key, Period(since, credential.expiresIn - MARGIN))
         answer.copy(identity = answer.identity.copy(current = true))
     }
 
@@ -229,12 +248,21 @@ public class Vestibule(
     }
 
     /**
-     * Returns an access token that is good for half a minute at least, for what cannot be sent with OkHttp. With [refresh],
-     * it is a new one, which has the claims that the backend has set meanwhile.
+     * Returns an access token that is good for half a minute at least. With [refresh], it is a new one, which has the claims that
+     * the backend has set meanwhile. That of a bound session is sent with a proof: see [headers].
      */
     public suspend fun accessToken(refresh: Boolean = false): String = own {
         restore()
-        accessToken(access?.token.takeIf { refresh })
+        access(access?.token.takeIf { refresh }).token
+    }
+
+    /**
+     * Returns the headers of one request as the signed-in user, for what cannot be sent with OkHttp: `Authorization` and, in a
+     * bound session, `DPoP`, a proof for this [method] and this [url] alone.
+     */
+    public suspend fun headers(method: String, url: String): Map<String, String> {
+        val access = own { access(null) }
+        return authorization(access.token, access.key, method, url.toHttpUrl())
     }
 
     /** Returns the user with identities, and updates the state's user. */
@@ -327,7 +355,7 @@ public class Vestibule(
             // It was done before, and the answer was lost.
             if (e.reason != SignedOutReason.USER_DELETED.wire) throw e
         }
-        if (session != null) forget(SignedOutReason.USER_DELETED)
+        if (session != null) forget(SignedOutReason.USER_DELETED)?.let { drop(it.id) }
     }
 
     /** Returns the providers that the app can offer. It takes no sign-in. */
@@ -483,7 +511,7 @@ public class Vestibule(
 
     /** Forgets a session that the service has ended, and returns the error for whoever asked. */
     private suspend fun ended(reason: String): VestibuleException {
-        forget(SignedOutReason.of(reason) ?: SignedOutReason.SESSION_UNKNOWN)
+        forget(SignedOutReason.of(reason) ?: SignedOutReason.SESSION_UNKNOWN)?.let { drop(it.id) }
         return signedOut()
     }
 
@@ -551,26 +579,74 @@ public class Vestibule(
         )
     }
 
-    /** Sends JSON as anybody. */
-    private suspend fun post(url: HttpUrl, body: Body): String =
-        text(send(Request.Builder().url(url).post(body.toRequestBody()).build()))
+    /** Sends JSON as anybody, or as the holder of a key. */
+    private suspend fun post(url: HttpUrl, body: Body, key: KeyPair?): String =
+        text(proven(Request.Builder().url(url).post(body.toRequestBody()).build(), null, key, ::send))
 
     /** Ends a session at the service, if it can be reached. */
     private suspend fun tell(left: Kept, scope: Scope = Scope.LOCAL) {
-        runCatching { post(url("auth/logout").scoped(scope), Body(refreshToken = left.refreshToken)) }
+        runCatching { post(url("auth/logout").scoped(scope), Body(refreshToken = left.refreshToken), keyOf(left)) }
+        drop(left.id)
     }
 
-    private suspend fun exchange(token: String, mine: Int, last: Boolean = false): Credential = try {
-        val text = post(url("auth/refresh"), Body(refreshToken = token))
+    // The keys of sessions.
+
+    /** Returns the key that a session is bound to, if any. One that is lost fails as its proof would. */
+    private suspend fun keyOf(kept: Kept): KeyPair? {
+        if (!kept.bound) return null
+        val key = secret { keys?.get(kept.id) }
+        return key ?: throw VestibuleException(ErrorName.INVALID_DPOP_PROOF)
+    }
+
+    /** Removes the key of a session that is over, if it had one. */
+    private suspend fun drop(id: String) {
+        runCatching { withContext(Dispatchers.IO) { keys?.remove(id) } }
+    }
+
+    private suspend fun <T> secret(work: suspend () -> T): T = withContext(Dispatchers.IO) {
+        try {
+            work()
+        } catch (e: Exception) {
+            throw VestibuleException(ErrorName.STORAGE, cause = e)
+        }
+    }
+
+    /** Returns the headers that a request needs by its access token and its key, if it has them. */
+    private suspend fun authorization(token: String?, key: KeyPair?, method: String, url: HttpUrl) = buildMap {
+        if (token != null) put("Authorization", (if (key == null) "Bearer " else "DPoP ") + token)
+        if (key != null) put("DPoP", secret { proofs.sign(key, method, url, token) })
+    }
+
+    /** Sends a request with an access token and a key, if it has them, and repeats it once where its proof lacks a nonce. */
+    private suspend fun proven(
+        request: Request,
+        token: String?,
+        key: KeyPair?,
+        send: suspend (Request) -> Response,
+    ): Response {
+        suspend fun attempt(): Response {
+            val proven = request.newBuilder()
+            for ((name, value) in authorization(token, key, request.method, request.url)) proven.header(name, value)
+            return send(proven.build())
+        }
+        val response = attempt()
+        if (key == null || !proofs.learn(response) || request.body?.isOneShot() == true) return response
+        response.close()
+        return attempt().also { proofs.learn(it) }
+    }
+
+    private suspend fun exchange(token: String, key: KeyPair?, mine: Int, last: Boolean = false): Credential = try {
+        val text = post(url("auth/refresh"), Body(refreshToken = token), key)
         read { json.decodeFromString(text) }
     } catch (e: VestibuleException) {
         still(mine)
-        if (last || (e.status ?: 500) < 500 || e.retryAfter != null) throw e
+        val refused = (e.status ?: 500) < 500 && e.error != ErrorName.INVALID_DPOP_PROOF
+        if (last || refused || e.retryAfter != null) throw e
         // The answer to the same token is the same, or as good.
-        exchange(token, mine, last = true)
+        exchange(token, key, mine, last = true)
     }
 
-    private suspend fun refresh(mine: Int): String = locked {
+    private suspend fun refresh(mine: Int): Access = locked {
         fun elsewhere(stored: Stored): VestibuleException {
             follow(stored)
             return if (session == null) signedOut() else superseded()
@@ -580,16 +656,18 @@ public class Vestibule(
         still(mine)
         val kept = stored.session?.takeIf { it.id == session?.id } ?: throw elsewhere(stored)
         val since = clock()
-        val answer = try {
-            exchange(kept.refreshToken, mine)
+        val (key, answer) = try {
+            val key = keyOf(kept)
+            key to exchange(kept.refreshToken, key, mine)
         } catch (e: VestibuleException) {
             still(mine)
+            if (e.error == ErrorName.INVALID_DPOP_PROOF) throw ended(SignedOutReason.DEVICE_KEY_LOST.wire)
             if (e.error == ErrorName.INVALID_REFRESH_TOKEN || e.error == ErrorName.USER_DISABLED) {
                 throw ended(e.reason ?: e.error.wire)
             }
             if (e.retryAfter != null) pause = Pause(e, Period(clock(), e.retryAfter.toLong()))
             // A refusal is an answer.
-            if ((e.status ?: 500) >= 500) goesOn(kept.user, offline = true)
+            if ((e.status ?: 500) >= 500 && e.error != ErrorName.STORAGE) goesOn(kept.user, offline = true)
             throw e
         }
         still(mine)
@@ -598,17 +676,16 @@ public class Vestibule(
         still(mine)
         if (instead != null) throw elsewhere(instead)
         session = kept.copy(refreshToken = answer.refreshToken)
-        access = Access(answer.accessToken, Period(since, answer.expiresIn - MARGIN))
         goesOn(kept.user, offline = false)
-        answer.accessToken
+        Access(answer.accessToken, key, Period(since, answer.expiresIn - MARGIN)).also { access = it }
     }
 
     /** Returns a token that is good for a while, and is not the one that was rejected. */
-    private suspend fun accessToken(rejected: String?): String {
+    private suspend fun access(rejected: String?): Access {
         restore()
         if (lock != null) runCatching { hear() }
         if (session == null) throw signedOut()
-        access?.let { if (it.token != rejected && lasts(it.good)) return it.token }
+        access?.let { if (it.token != rejected && lasts(it.good)) return it }
         pause?.let { if (lasts(it.period)) throw it.left() }
         val mine = generation
         val begun = refreshing ?: scope.async {
@@ -626,11 +703,13 @@ public class Vestibule(
         val (mine, first) = own {
             restore()
             val mine = generation
-            mine to accessToken(null)
+            mine to access(null)
         }
-        suspend fun attempt(token: String): Response {
-            still(mine)
-            val response = send(request.newBuilder().header("Authorization", "Bearer $token").build())
+        suspend fun attempt(access: Access): Response {
+            val response = proven(request, access.token, access.key) {
+                still(mine)
+                send(it)
+            }
             if (mine != generation) {
                 response.close()
                 throw superseded()
@@ -652,7 +731,7 @@ public class Vestibule(
                 ended(reason)
             }
         }
-        return attempt(own { accessToken(first) })
+        return attempt(own { access(first.token) })
     }
 
     /** Sends a request of the API as the user. */

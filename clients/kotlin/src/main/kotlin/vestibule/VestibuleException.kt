@@ -20,6 +20,8 @@ public enum class ErrorName {
     INVALID_REQUEST,
     INVALID_ACCESS_TOKEN,
     INVALID_REFRESH_TOKEN,
+    USE_DPOP_NONCE,
+    INVALID_DPOP_PROOF,
     INVALID_API_KEY,
     INSUFFICIENT_ROLE,
     USER_CHANGED,
@@ -52,7 +54,7 @@ public enum class ErrorName {
     /** A sign-out or another sign-in came in between, and the answer was thrown away. */
     SUPERSEDED,
 
-    /** The storage failed; `cause` is its error. */
+    /** The storage or the device's key failed; `cause` is its error. */
     STORAGE;
 
     /** The name as the service spells it. */

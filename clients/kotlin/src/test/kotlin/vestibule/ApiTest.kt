@@ -13,6 +13,10 @@ import kotlin.time.Duration.Companion.minutes
 
 /** What an app does beside signing in, each with one line of the client. */
 class ApiTest {
+    init {
+        deviceKey = keyStore
+    }
+
     @Test
     fun `the errors and the members of every type are those of the service's description`() = trying {
         val document = Json.parseToJsonElement(get("${service.url}/api/v1/openapi.json").body())

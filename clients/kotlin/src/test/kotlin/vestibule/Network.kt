@@ -22,6 +22,9 @@ sealed interface Fault {
     /** The request goes nowhere, and this is the answer. */
     data class Answer(val status: Int, val retryAfter: Int = 3) : Fault
 
+    /** The answer comes with a nonce that the service does not take any more. */
+    data object OldNonce : Fault
+
     /** The answer is held back until it is released. */
     class Held : Fault {
         /** Done once the service has answered. */
@@ -37,11 +40,15 @@ sealed interface Fault {
 /** A request that came through. */
 class Passed(val path: String, val authorization: String?, val body: String)
 
-/** What lies between two programs: it forwards requests, one a connection, and loses, holds or refuses some. */
+/**
+ * What lies between two programs: it forwards requests, one a connection, and loses, holds or refuses some. A request that is
+ * only told a nonce, to be repeated with it, counts apart.
+ */
 class Network(@Volatile var target: String = "") : Closeable {
     private val server = ServerSocket(0, 50, InetAddress.getLoopbackAddress())
     private val rules = ArrayList<Pair<String, Fault>>()
     val passed = CopyOnWriteArrayList<Passed>()
+    val challenged = CopyOnWriteArrayList<Passed>()
 
     /** While true, everything is refused. */
     @Volatile
@@ -78,7 +85,7 @@ class Network(@Volatile var target: String = "") : Closeable {
         val body = input.readNBytes(header("Content-Length")?.toInt() ?: 0)
         val path = request.split(" ")[1]
         val fault = synchronized(rules) { rules.find { path.startsWith(it.first) }?.also(rules::remove) }?.second
-        passed += Passed(path, header("Authorization"), body.decodeToString())
+        val passing = Passed(path, header("Authorization"), body.decodeToString()).also(passed::add)
         val output = socket.getOutputStream()
         if (fault is Fault.Answer) {
             val head = "HTTP/1.1 ${fault.status} Answer\r\nRetry-After: ${fault.retryAfter}\r\n"
@@ -91,6 +98,12 @@ class Network(@Volatile var target: String = "") : Closeable {
             onward.getOutputStream().write(text.toByteArray() + body)
             onward.getInputStream().readAllBytes()
         }
+        if (NONCE_WANTED in answer.decodeToString().substringBefore("\r\n\r\n")) {
+            passed -= passing
+            challenged += passing
+            fault?.let { synchronized(rules) { rules.add(0, path to it) } }
+            return output.write(answer)
+        }
         when (fault) {
             is Fault.Lose -> return
             // Until the client leaves.
@@ -99,10 +112,14 @@ class Network(@Volatile var target: String = "") : Closeable {
                 fault.answered.complete(Unit)
                 fault.released.await()
             }
+            is Fault.OldNonce -> return output.write(answer.withOldNonce())
             else -> {}
         }
         output.write(answer)
     }
+
+    private fun ByteArray.withOldNonce() = toString(Charsets.ISO_8859_1)
+        .replace(Regex("(?i)^(dpop-nonce: ).*", RegexOption.MULTILINE), "$1of-yesterday\r").toByteArray(Charsets.ISO_8859_1)
 
     private fun InputStream.line(): String {
         val line = StringBuilder()
@@ -111,5 +128,9 @@ class Network(@Volatile var target: String = "") : Closeable {
             '\n'.code -> return line.toString().trimEnd('\r')
             else -> line.append(next.toChar())
         }
+    }
+
+    private companion object {
+        const val NONCE_WANTED = "error=\"use_dpop_nonce\""
     }
 }

@@ -1,5 +1,9 @@
 package vestibule
 
+import com.nimbusds.jose.JWSAlgorithm
+import com.nimbusds.oauth2.sdk.dpop.DefaultDPoPProofFactory
+import com.nimbusds.oauth2.sdk.token.DPoPAccessToken
+import com.nimbusds.openid.connect.sdk.Nonce
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
@@ -11,6 +15,8 @@ import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.fail
 import java.io.File
 import java.io.IOException
+import java.net.URI
+import java.net.http.HttpResponse
 import java.nio.file.Files
 import java.util.concurrent.atomic.AtomicInteger
 import java.util.concurrent.atomic.AtomicLong
@@ -28,17 +34,18 @@ private const val SECOND = """client_id="vestibule-development",issuers=["{url}/
 /** What lies between the service and its provider `second`. */
 val provider = Network()
 
+/** What lies between the phones and the service. */
+val network = Network()
+
 /** The service, for all tests. */
 val service: Service = runBlocking {
     val second = "$SECOND,tokeninfo_url=\"${provider.url}/dev/idp/tokeninfo\""
-    Service.start(mapOf("ROCKET_PROVIDERS" to "{second={$second}}")).also {
+    Service.start(mapOf("ROCKET_PROVIDERS" to "{second={$second}}", "ROCKET_PUBLIC_URL" to network.url)).also {
         provider.target = it.url
+        network.target = it.url
         Runtime.getRuntime().addShutdownHook(Thread(it::stop))
     }
 }
-
-/** What lies between the phones and the service. */
-val network = Network(service.url)
 
 /** A member of staff. */
 val staff = Staff.signIn(service.url)
@@ -48,6 +55,13 @@ val folder: File = Files.createTempDirectory("vestibule-client-").toFile().also 
     Runtime.getRuntime().addShutdownHook(Thread { folder.deleteRecursively() })
 }
 
+/** The key store of the phones, which goes on when their processes end. */
+val keyStore = FileKeys(File(folder, "keys").apply { mkdir() })
+
+/** Where phones have the keys that they bind new sessions to, if they do. */
+@Volatile
+var deviceKey: DeviceKey? = keyStore
+
 /** A phone, or the same phone started anew with what it had stored. */
 class Phone(
     val storage: TokenStorage = MemoryStorage(),
@@ -55,9 +69,10 @@ class Phone(
     timeout: Duration = 10.seconds,
     private val baseUrl: String = network.url,
     http: OkHttpClient = OkHttpClient(),
+    key: DeviceKey? = deviceKey,
 ) {
     private val ahead = AtomicLong()
-    val client = Vestibule(baseUrl, storage, lock, http, { System.currentTimeMillis() + ahead.get() }, timeout)
+    val client = Vestibule(baseUrl, storage, lock, http, { System.currentTimeMillis() + ahead.get() }, timeout, key)
     val state get() = client.state.value
     val offline get() = (state as AuthState.SignedIn).offline
     val changed get() = (state as AuthState.SignedIn).userChanged
@@ -114,8 +129,18 @@ fun pass(user: String, duration: Duration) {
     service.sql("UPDATE sessions SET $shift WHERE identity_id IN (SELECT id FROM identities WHERE user_id = '$user')")
 }
 
-/** Whether the service takes an access token. */
-fun works(token: String) = get(service.url + ME, "Authorization", "Bearer $token").statusCode() == 200
+/** Whether the service takes an access token, with Nimbus's proof by its key if it is bound to one. */
+fun works(token: String): Boolean {
+    val key = keyStore.keyOf(token) ?: return get(service.url + ME, "Authorization", "Bearer $token").statusCode() == 200
+    fun ask(nonce: Nonce?): HttpResponse<String> {
+        val proof = DefaultDPoPProofFactory(key, JWSAlgorithm.ES256)
+            .createDPoPJWT("GET", URI(network.url + ME), DPoPAccessToken(token), nonce)
+        return get(service.url + ME, "Authorization", "DPoP $token", "DPoP", proof.serialize())
+    }
+    val challenge = ask(null)
+    if ("use_dpop_nonce" !in challenge.body()) return false
+    return ask(Nonce(challenge.headers().firstValue("DPoP-Nonce").get())).statusCode() == 200
+}
 
 /** A storage that is full or locked while it is told to be, and whose next use waits at a gate. */
 class TroubledStorage(private val beneath: TokenStorage = MemoryStorage()) : TokenStorage by beneath {
