@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use sqlx::{PgConnection, PgPool};
+use sqlx::{Connection, PgPool};
 
 use crate::admin::api::store::{EventRow, events_after};
 use crate::store::error::Error;
+use crate::store::event_log;
 use crate::telemetry::lines;
 
 /// The most events of one step. Their lines fit into the memory for lines that wait.
@@ -30,8 +31,10 @@ pub async fn keep_logging(pool: PgPool) {
 /// Logs the next events. Returns `false` if there are none, another instance is at it, or the reader of the log is too slow:
 /// then they come again.
 async fn step(pool: &PgPool) -> Result<bool, Error> {
-    let mut turn = pool.begin().await?;
-    let Some(place) = place(&mut turn).await? else { return Ok(false) };
+    event_log::begin(pool).await?;
+    let mut connection = pool.acquire().await?;
+    let mut turn = connection.begin().await?;
+    let Some(place) = event_log::take_turn(&mut turn).await? else { return Ok(false) };
     let events = events_after(pool, place, STEP).await?;
     let Some(last) = events.last().map(|event| event.id) else { return Ok(false) };
     let dropped = lines::dropped().get();
@@ -39,25 +42,9 @@ async fn step(pool: &PgPool) -> Result<bool, Error> {
     if lines::dropped().get() > dropped {
         return Ok(false);
     }
-    sqlx::query!("UPDATE places SET place = $1 WHERE walk = 'logged_events'", last)
-        .execute(&mut *turn)
-        .await?;
+    event_log::move_on(&mut turn, last).await?;
     turn.commit().await?;
     Ok(true)
-}
-
-/// Locks the place and returns it, at first that of now; `None` if another instance has it.
-async fn place(turn: &mut PgConnection) -> Result<Option<uuid::Uuid>, Error> {
-    let place = sqlx::query_scalar!(
-        "WITH place AS (
-             SELECT walk FROM places WHERE walk = 'logged_events' FOR UPDATE SKIP LOCKED
-         )
-         UPDATE places p
-         SET place = CASE WHEN p.place = '00000000-0000-0000-0000-000000000000' THEN first_id(now()) ELSE p.place END
-         FROM place WHERE p.walk = place.walk
-         RETURNING p.place"
-    );
-    Ok(place.fetch_optional(turn).await?)
 }
 
 fn log(event: EventRow) {

@@ -9,6 +9,7 @@ pub mod doubt;
 pub mod erasure;
 pub mod error;
 pub mod event_counts;
+pub mod event_log;
 pub mod events;
 pub mod identities;
 mod login;

@@ -393,6 +393,21 @@ async fn a_flood_gets_few_lines_in_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_events_begins_with_the_first_start_that_has_it() {
+    let (database, provider) = (Database::create().await, Provider::start().await);
+    let settings = [("ROCKET_EVENTS", "{log=true}")];
+    let _service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    eventually("it has begun", async || {
+        let begun: bool = value!(
+            &database.pool,
+            "SELECT place BETWEEN first_id(now() - interval '1 hour') AND first_id(now()) FROM places WHERE walk = 'logged_events'"
+        );
+        begun.then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_ended() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     run!(
