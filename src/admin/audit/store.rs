@@ -321,10 +321,11 @@ impl Filter {
     }
 }
 
-/// Adds the condition that an event holds the e-mail address of that user. The address of a merge was another's.
+/// Adds the condition that an event holds the e-mail address of that user. The address of a merge was another's. The index
+/// of the events' addresses has the default collation, and the users' addresses have another one.
 fn claiming_from(query: &mut QueryBuilder<Postgres>, user: Uuid) {
     query
-        .push("kind <> 'users_merged' AND email = (SELECT email FROM users WHERE id = ")
+        .push("kind <> 'users_merged' AND email = (SELECT email COLLATE \"default\" FROM users WHERE id = ")
         .push_bind(user)
         .push(")");
 }
