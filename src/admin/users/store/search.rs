@@ -218,7 +218,8 @@ impl Text {
     async fn known(&self, pool: &PgPool, word: &str) -> Result<bool, Error> {
         let alone = Self { words: words(word), ..Self::default() };
         let mut sql = QueryBuilder::new("SELECT EXISTS (");
-        alone.push_having_words(&mut sql);
+        // The first one found is enough, so duplicates need not be found.
+        alone.push_having_words(&mut sql, " UNION ALL ");
         sql.push(")");
         let query = sql.build_query_scalar();
         Ok(query.persistent(false).fetch_one(&mut *unprepared(pool).await?).await?)
@@ -252,7 +253,7 @@ impl Text {
         // `OFFSET 0` keeps the planner from reading all users until enough of the matches pass the filters.
         if way == Way::Words {
             sql.push("(SELECT id FROM (");
-            self.push_having_words(&mut sql);
+            self.push_having_words(&mut sql, " UNION ");
             sql.push(
                 ") AS f ORDER BY id DESC) AS f CROSS JOIN LATERAL (SELECT * FROM users u WHERE u.id = f.id",
             );
@@ -311,7 +312,7 @@ impl Text {
             Way::Name => push_beginning(sql, "u.folded_name", &self.name),
             Way::Words => {
                 sql.push("u.id IN (");
-                self.push_having_words(sql);
+                self.push_having_words(sql, " UNION ");
                 sql.push(")");
             }
             Way::Parts => {
@@ -325,12 +326,12 @@ impl Text {
     }
 
     /// Appends the query for the ids of users who have all of the words.
-    fn push_having_words(&self, sql: &mut QueryBuilder<Postgres>) {
+    fn push_having_words(&self, sql: &mut QueryBuilder<Postgres>, union: &str) {
         sql.push("SELECT user_id AS id FROM identities WHERE ");
         sql.push("search_words(folded(name), folded(split_part(email, '@', 1))) @@ ");
         sql.push_bind(self.words.clone()).push("::tsquery");
         for others in ["seen_noted_on IS NULL", "own_name"] {
-            sql.push(" UNION SELECT id FROM users WHERE ").push(others);
+            sql.push(union).push("SELECT id FROM users WHERE ").push(others);
             sql.push(" AND search_words(folded_name, folded(split_part(email, '@', 1))) @@ ");
             sql.push_bind(self.words.clone()).push("::tsquery");
         }
