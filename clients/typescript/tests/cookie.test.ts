@@ -235,7 +235,7 @@ test("a refusal that arrives after a sign-in in another tab leaves the cookie of
   const held = network.hold(REFRESH);
   const late = tab(browser);
   await held.answered;
-  const user = await signIn(tab(browser, service.url));
+  const user = await signIn(tab(browser));
   held.release();
   await becomes(late, "signed_out");
   assert.equal((await tab(browser).client.me()).id, user);

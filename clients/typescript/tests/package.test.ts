@@ -64,7 +64,8 @@ async function live() {
   const token = await app.accessToken();
   const next = await app.accessToken({ refresh: true });
   if (next === token) throw new Error("it refreshes");
-  if ((await verifyAccessToken(next, { issuer: url })).sub !== user.id) throw new Error("a backend knows who it is");
+  const request = { headers: { authorization: "Bearer " + next } };
+  if ((await verifyAccessToken(request, { issuer: url })).sub !== user.id) throw new Error("a backend knows who it is");
   await app.signOut();
   const over = await fetch(url + "/api/v1/me", { headers: { Authorization: "Bearer " + next } });
   if (over.status !== 401 || typeof useAuth !== "function") throw new Error("it is signed out");
