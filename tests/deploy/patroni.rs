@@ -209,6 +209,16 @@ impl Ledger {
     }
 }
 
+/// Waits until a new person can sign in.
+async fn signed_in(client: &Client, instance: &Vestibule, provider: &Provider, who: &str) {
+    eventually("sign-ins are back", async || {
+        let token = token::opaque();
+        provider.accept(&token, token::claims(who, &format!("{who}@example.com")));
+        phone::sign_in(client, &instance.url(), &token).await.ok()
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged() {
     let (Some(patroni), Some(etcd), Some(haproxy)) =
@@ -292,19 +302,12 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
     })
     .await;
     println!("another one leads after {:?}", killed.elapsed());
-    let back = async |number: usize, instance: &Vestibule| {
-        eventually("sign-ins are back", async || {
-            let token = token::opaque();
-            provider.accept(
-                &token,
-                token::claims(&format!("after-{number}"), &format!("after-{number}@example.com")),
-            );
-            phone::sign_in(&client, &instance.url(), &token).await.ok()
-        })
-        .await;
+    let [proxied, direct] = &instances;
+    let back = async |instance, who| {
+        signed_in(&client, instance, &provider, who).await;
         killed.elapsed()
     };
-    let (proxied, direct) = tokio::join!(back(0, &instances[0]), back(1, &instances[1]));
+    let (proxied, direct) = tokio::join!(back(proxied, "proxied"), back(direct, "direct"));
     let without = proxied.max(direct);
     println!("sign-ins are back after {proxied:?} through HAProxy, {direct:?} by the list of servers");
     assert!(without < BEARABLE, "{without:?}");
