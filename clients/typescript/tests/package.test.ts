@@ -15,7 +15,7 @@ import { buildSync } from "esbuild";
 
 import type { Vestibule } from "../src/index.js";
 import { CLIENT } from "./service.js";
-import { service, somebody } from "./world.js";
+import { network, service, somebody } from "./world.js";
 
 const LIMITS = { index: 6_000, expo: 700, keychain: 500, react: 500, server: 4_500 };
 /** What an app has installed. */
@@ -94,7 +94,7 @@ test("the packed file signs programs of both kinds of modules in and out, and co
   const programs = { "app.mjs": imports, "app.cjs": requires, "folders.cjs": folders };
   for (const [name, head] of Object.entries(programs)) {
     writeFileSync(join(app, name), head + LIFE);
-    assert.equal(await run(join(app, name), service.url, await service.idToken({ email: somebody() })), "lived\n");
+    assert.equal(await run(join(app, name), network.url, await service.idToken({ email: somebody() })), "lived\n");
   }
   for (const name of ["app.ts", "app.mts", "app.cts"]) writeFileSync(join(app, name), imports + LIFE);
   const strict = ["--strict", "--target", "es2022"];
@@ -110,7 +110,7 @@ test("the packed file signs programs of both kinds of modules in and out, and co
   // What the compiler makes for CommonJS, in a folder that says so.
   writeFileSync(join(app, "commonjs/package.json"), '{ "type": "commonjs" }');
   const made = join(app, "commonjs/app.js");
-  assert.equal(await run(made, service.url, await service.idToken({ email: somebody() })), "lived\n");
+  assert.equal(await run(made, network.url, await service.idToken({ email: somebody() })), "lived\n");
 });
 
 test("the package has no dependency", () => {
