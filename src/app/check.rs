@@ -79,10 +79,7 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
             }
             // The connection is no longer needed, so an error on closing it does not matter.
             let _ = connection.close().await;
-            let others = servers.all().iter().filter(|server| {
-                server.get_host() != options.get_host() || server.get_port() != options.get_port()
-            });
-            for server in others {
+            for server in servers.but(&options) {
                 say(
                     &format!("database server {}:{}", server.get_host(), server.get_port()),
                     standby(server).await,
@@ -159,26 +156,28 @@ fn proxies(config: &Config) -> Option<State> {
 
 /// Checks that a server can be reached which is not the primary.
 async fn standby(server: &PgConnectOptions) -> State {
-    let why = match timeout(TIMEOUT, server.connect()).await {
-        Ok(Ok(connection)) => {
+    match timeout(TIMEOUT, server.connect()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+        Ok(connection) => {
+            // The connection is no longer needed, so an error on closing it does not matter.
             let _ = connection.close().await;
-            return State::Ok("reached; it is not the primary".into());
+            State::Ok("reached; it is not the primary".into())
         }
-        Ok(Err(error)) => reason(&error),
-        Err(_) => "no response within five seconds".into(),
-    };
-    State::warn(
-        format!("the connection failed: {why}"),
-        "start it, because the service cannot follow a failover to it",
-    )
+        Err(error) => {
+            State::warn(no_connection(&error), "start it, because the service cannot follow a failover to it")
+        }
+    }
 }
 
 fn unreachable(servers: &Servers, error: &sqlx::Error) -> State {
+    State::fail(no_connection(error), Place::of(servers).remedy(error))
+}
+
+fn no_connection(error: &sqlx::Error) -> String {
     let why = match error {
         sqlx::Error::PoolTimedOut => "no response within five seconds".into(),
         error => reason(error),
     };
-    State::fail(format!("the connection failed: {why}"), Place::of(servers).remedy(error))
+    format!("the connection failed: {why}")
 }
 
 /// Describes a connection by what its encryption verifies, if it is encrypted.

@@ -12,11 +12,11 @@ const WANTED: &str = "target_session_attrs";
 /// `target_session_attrs` asks for another server. The error is its value.
 pub fn of_each_server(url: &str) -> Result<Vec<String>, String> {
     let (rest, query) = url.split_once('?').map_or((url, None), |(rest, query)| (rest, Some(query)));
-    let (is_wanted, others): (Vec<_>, Vec<_>) = query
+    let (wanted, others): (Vec<_>, Vec<_>) = query
         .into_iter()
         .flat_map(|query| query.split('&'))
         .partition(|pair| pair.split('=').next() == Some(WANTED));
-    for (_, value) in is_wanted.iter().flat_map(|pair| form_urlencoded::parse(pair.as_bytes())) {
+    for (_, value) in wanted.iter().flat_map(|pair| form_urlencoded::parse(pair.as_bytes())) {
         if !["read-write", "primary"].contains(&&*value) {
             return Err(value.into_owned());
         }

@@ -30,6 +30,11 @@ impl Servers {
         &self.0[0]
     }
 
+    /// Returns those but one.
+    pub fn but(&self, one: &PgConnectOptions) -> impl Iterator<Item = &PgConnectOptions> {
+        self.0.iter().filter(|server| !is_same(server, one))
+    }
+
     /// Connects to the server that accepts writes. A single one is taken as it is.
     ///
     /// # Errors
@@ -62,7 +67,7 @@ impl Servers {
         let mut moved = false;
         for pool in pools {
             let options = pool.connect_options();
-            if (options.get_host(), options.get_port()) != (primary.get_host(), primary.get_port()) {
+            if !is_same(&options, &primary) {
                 pool.set_connect_options(
                     (*options).clone().host(primary.get_host()).port(primary.get_port()),
                 );
@@ -90,6 +95,10 @@ impl Servers {
             }
         }
     }
+}
+
+fn is_same(one: &PgConnectOptions, other: &PgConnectOptions) -> bool {
+    (one.get_host(), one.get_port()) == (other.get_host(), other.get_port())
 }
 
 async fn writable(server: PgConnectOptions) -> (PgConnectOptions, Result<PgConnection, sqlx::Error>) {
