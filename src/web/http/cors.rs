@@ -13,8 +13,7 @@ const EXPOSED: &str =
 /// The seconds for which a browser keeps the answer to a preflight: the most that Chromium does.
 const MAX_AGE: &str = "7200";
 
-/// Returns true if the request comes from a page of the list. A browser that sends no `Origin` to the page's own origin says
-/// that it is the same.
+/// Returns true if a listed page sent it. Without `Origin`, the browser says so of a page on the service's own origin.
 pub fn is_listed(request: &Request<'_>, pages: &config::Web) -> bool {
     let headers = request.headers();
     let mut origins = headers.get("Origin");
