@@ -83,7 +83,7 @@ async fn sign_in_with(app: &App, proofs: &[String]) -> Answer {
     send(app, &Method::POST, "/api/v1/auth/oauth/idp", None, proofs, (JSON, body)).await
 }
 
-async fn sign_in(app: &App, key: Signer) -> Answer {
+pub async fn sign_in(app: &App, key: Signer) -> Answer {
     let answer = sign_in_with(app, &[proof(key, &Method::POST, "/api/v1/auth/oauth/idp", None)]).await;
     assert!(answer.status.is_success(), "{}", answer.text);
     answer
@@ -94,7 +94,7 @@ async fn refresh_with(app: &App, token: &str, proofs: &[String]) -> Answer {
     send(app, &Method::POST, REFRESH, None, proofs, (JSON, body)).await
 }
 
-async fn refresh(app: &App, key: Signer, token: &str) -> Answer {
+pub async fn refresh(app: &App, key: Signer, token: &str) -> Answer {
     refresh_with(app, token, &[proof(key, &Method::POST, REFRESH, None)]).await
 }
 

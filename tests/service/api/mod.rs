@@ -2,7 +2,7 @@
 
 mod admin;
 mod custom_claims;
-mod dpop;
+pub mod dpop;
 mod linking;
 mod me;
 mod merge;

@@ -8,9 +8,11 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
+use crate::service::api::dpop;
 use crate::support::app::App;
 use crate::support::process::eventually;
 use crate::support::relay::{Messages, Relay};
+use crate::support::signer::Signer;
 use crate::support::token::{claims, encode, with};
 
 /// Messages from the service to PostgreSQL (PostgreSQL, "Message Formats").
@@ -104,6 +106,11 @@ async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three(
     app.refresh(&token).await;
     app.refresh(&token).await;
     assert_eq!(relay.executed() - before, 2, "one each");
+    let before = relay.executed();
+    let bound = dpop::sign_in(&app, Signer::Ec).await;
+    let opened = relay.executed();
+    dpop::refresh(&app, Signer::Ec, &bound.refresh_token()).await;
+    assert_eq!((opened - before, relay.executed() - opened), (2, 1), "as without a key");
     let token = app.sign_in(&sign_ins[5]).await.access_token();
     for path in ["/api/v1/me", "/api/v1/me/identities"] {
         let before = relay.executed();
