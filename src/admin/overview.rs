@@ -277,7 +277,8 @@ impl Overview {
             let at = Timestamp::from_second(begin).ok()?.to_zoned(zone.clone());
             Some(Column {
                 name: at.strftime("%a %d %b %H:%M").to_string(),
-                label: (at.hour() % 12 == 0).then(|| at.strftime("%a %H:%M").to_string()),
+                label: (at.hour() % 12 == 0)
+                    .then(|| at.strftime(if at.hour() == 0 { "%a" } else { "%H:%M" }).to_string()),
                 href: audit("everything", &written(begin), &[("to", &written(begin + 3600))]),
                 values: by_hour.get(&begin).copied().unwrap_or_default().into(),
             })
@@ -286,7 +287,7 @@ impl Overview {
             let day = now.date().checked_sub(back.days()).ok()?;
             Some(Column {
                 name: day.strftime("%a %d %b").to_string(),
-                label: (back % 7 == 0).then(|| day.strftime("%d %b").to_string()),
+                label: (back % 7 == 6).then(|| day.strftime("%d %b").to_string()),
                 href: audit("everything", &day.to_string(), &[("to", &day.to_string())]),
                 values: by_day.get(&day).copied().unwrap_or_default().into(),
             })
@@ -348,7 +349,7 @@ fn figures(by_hour: &BTreeMap<i64, Outcomes>, now: &Zoned) -> Vec<Figure> {
     let when = format!("last {} by now", now.strftime("%A"));
     let hours = second - second.rem_euclid(3600);
     let of = |choose: fn(&Outcomes) -> u64| {
-        let hours = (0..12).rev().map(|back| by_hour.get(&(hours - back * 3600)).map_or(0, choose));
+        let hours = (1..=12).rev().map(|back| by_hour.get(&(hours - back * 3600)).map_or(0, choose));
         line(&hours.collect::<Vec<_>>())
     };
     let signed_in: fn(&Outcomes) -> u64 = |outcomes| outcomes[..3].iter().sum();
