@@ -53,7 +53,7 @@ struct UserCard {
 }
 
 const KEPT: &str = "stays";
-const DELETED: &str = "is deleted";
+const DELETED: &str = "will be deleted";
 
 impl UserCard {
     fn new(part: &'static str, user: &UserState) -> Self {
