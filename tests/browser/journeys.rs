@@ -82,7 +82,7 @@ async fn staff_merge_two_users_and_delete_a_third() {
         window.follow("Delete …").await;
         window.arrive("Delete a user").await;
         window.act("Reason", "Asked for it", "Delete permanently").await;
-        window.see("A user was deleted").await;
+        window.see("Receipt of a deletion").await;
         window.see("Asked for it").await;
         window.client.goto(&format!("{}/admin/users/{}", desk.app.url, people.ada)).await.unwrap();
         window.arrive("A deleted user").await;

@@ -89,7 +89,7 @@ const TASKS: [(&str, u32, &[Step]); 14] = [
             Unfold("More"),
             Follow("Delete …"),
             Act("Delete permanently"),
-            See("A user was deleted"),
+            See("Receipt of a deletion"),
         ],
     ),
     (
@@ -134,14 +134,8 @@ const TASKS: [(&str, u32, &[Step]); 14] = [
     ("see whose sign-ins are refused, and why", 1, &[Follow("Token expired"), See("Reason: Token expired")]),
     (
         "send again what a receiver has not accepted",
-        4,
-        &[
-            Follow("The webhooks"),
-            Follow("shop"),
-            Follow("Send all again …"),
-            Act("Send again"),
-            See("on the way."),
-        ],
+        3,
+        &[Follow("Its messages"), Follow("Send all again …"), Act("Send again"), See("on the way.")],
     ),
 ];
 

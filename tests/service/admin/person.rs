@@ -289,7 +289,7 @@ async fn the_first_sentence_says_whether_the_person_can_sign_in_and_why_not() {
             "INSERT INTO events (kind, user_id) SELECT 'refresh_token_replayed', id FROM users",
             "Can sign in, and a thief may be in the account.",
         ),
-        ("UPDATE identities SET held_at = now()", "Cannot sign in: idp is held"),
+        ("UPDATE identities SET held_at = now()", "Cannot sign in: the idp identity was put on hold"),
         ("UPDATE identities SET reported_at = now(), held_at = NULL", "Cannot sign in: idp suspended"),
         ("DELETE FROM identities", "Has no way to sign in yet."),
         (

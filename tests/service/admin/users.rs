@@ -94,7 +94,7 @@ async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
     for path in paths {
         let page = browser.get(&path).await.text;
         assert!(page.contains("Sign-in refused</strong>: E-mail of a user, not proven"), "{path}");
-        assert!(page.contains("Tell the user: “Sign in the way you did before."), "{path}");
+        assert!(page.contains("Tell the customer: “Sign in the way you did before."), "{path}");
         let claimed = "E-mail in the token (sign-in failed, so this was not checked): ada@example.com";
         assert!(page.contains(claimed), "{path}");
     }
