@@ -126,6 +126,9 @@ impl Settings {
     }
 
     fn options(url: &str) -> Result<PgConnectOptions, Error> {
+        // For `sslmode=verify-ca` alone, the driver takes the process's cryptography, and panics if there is none. An error
+        // says that it is there already.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let options = PgConnectOptions::from_str(url)
             .map_err(Error::Url)?
             .application_name("vestibule")

@@ -200,13 +200,16 @@ async fn a_database_whose_certificate_nobody_vouches_for_is_not_waited_for() {
             let _ = copy_bidirectional(&mut client, &mut server).await;
         }
     });
-    let url = format!("postgres://vestibule@localhost:{port}/vestibule?sslmode=verify-full");
-    let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
-    assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
-    assert_eq!(certificate.handshakes(), 1);
-    for words in ["the connection to the database failed", "UnknownIssuer", "set sslrootcert in DATABASE_URL"]
-    {
-        assert!(service.log().contains(words), "{words}: {}", service.log());
+    for (number, mode) in ["verify-full", "verify-ca"].into_iter().enumerate() {
+        let url = format!("postgres://vestibule@localhost:{port}/vestibule?sslmode={mode}");
+        let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
+        assert_eq!(service.ended().await.code(), Some(1), "{mode}: {}", service.log());
+        assert_eq!(certificate.handshakes(), number + 1);
+        let words =
+            ["the connection to the database failed", "UnknownIssuer", "set sslrootcert in DATABASE_URL"];
+        for words in words {
+            assert!(service.log().contains(words), "{mode}, {words}: {}", service.log());
+        }
     }
 }
 
