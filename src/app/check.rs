@@ -20,7 +20,7 @@ use crate::provider_tokens::{ProviderTokens, Readable, store};
 use crate::store::migrations::{self, Difference};
 use crate::store::pool::{Certificate, Place, Settings, reason};
 use crate::store::servers::Servers;
-use crate::store::{disk, pooler, server};
+use crate::store::{disk, doubt, pooler, server};
 
 /// The timeout of the connection to the database.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -154,14 +154,15 @@ fn proxies(config: &Config) -> Option<State> {
     })
 }
 
-/// Checks that a server can be reached which is not the primary.
+/// Checks that a server beside the primary can be reached, and accepts no writes.
 async fn standby(server: &PgConnectOptions) -> State {
-    match timeout(TIMEOUT, server.connect()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
-        Ok(connection) => {
-            // The connection is no longer needed, so an error on closing it does not matter.
-            let _ = connection.close().await;
-            State::Ok("reached; it is not the primary".into())
-        }
+    let writes = async { doubt::is_sound(&mut server.connect().await?).await };
+    match timeout(TIMEOUT, writes).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+        Ok(false) => State::Ok("reached; it is not the primary".into()),
+        Ok(true) => State::fail(
+            "accepts writes as well, so there are two primaries",
+            "stop the one that was replaced: an instance may write to either",
+        ),
         Err(error) => {
             State::warn(no_connection(&error), "start it, because the service cannot follow a failover to it")
         }
@@ -386,7 +387,7 @@ fn clock_state(ahead: i64, whose: &str) -> State {
         let problem = format!("this machine's clock is {seconds} s {direction} {whose}");
         return State::warn(
             problem,
-            "synchronise this machine's clock by NTP, because tokens seem too new or too old",
+            "compare both with NTP and correct the wrong one, because tokens seem too new or too old",
         );
     }
     State::Ok(format!("differs from this machine's by {seconds} s"))

@@ -76,7 +76,11 @@ impl Servers {
         }
         if moved {
             let (database_host, database_port) = (primary.get_host(), primary.get_port());
-            tracing::info!(database_host, database_port, "the primary is now another server");
+            tracing::info!(
+                database_host,
+                database_port,
+                "the primary is not the first server of the list, or no longer the same"
+            );
         }
         Ok(connection)
     }
