@@ -1,7 +1,10 @@
 //! The URL of the database, checked without connecting. No message contains the password, or what may be a part of it.
 
+use std::fs::File;
+
 use url::Url;
 
+use super::file::unreadable;
 use crate::domain::database_url::of_each_server;
 
 /// The parameters that sqlx reads, most of them libpq's ("Parameter Key Words").
@@ -71,6 +74,12 @@ fn check_one(text: &str) -> Result<(), (String, String)> {
                 return Err((cut_off(rest, told), ENCODE.to_owned()));
             }
             return Err((format!("has the parameter `{name}`, which is not known here"), correct(&name)));
+        }
+        if ["sslrootcert", "ssl-root-cert", "ssl-ca"].contains(&&*name)
+            && let Err(error) = File::open(&*value)
+        {
+            let (problem, remedy) = unreadable(&error);
+            return Err((format!("has the parameter `{name}`, which {problem}"), remedy.into()));
         }
         let mode = value.to_ascii_lowercase();
         if (name == "sslmode" || name == "ssl-mode") && !SSL_MODES.contains(&mode.as_str()) {

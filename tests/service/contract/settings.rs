@@ -252,6 +252,8 @@ fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
     assert_refused(&[("DATABASE_URL", second)], "invalid port number");
     let other = "postgres://ada:hush@a,b/people?target_session_attrs=prefer-standby";
     assert_refused(&[("DATABASE_URL", other)], "`target_session_attrs` … accepts writes");
+    let missing = "postgres://ada:hush@a/people?sslrootcert=/nonexistent.pem";
+    assert_refused(&[("DATABASE_URL", missing)], "`sslrootcert`, which names a file that cannot be read");
     for (wrong, nearest) in [
         ("sslmod", "sslmode"),
         ("ssl_mode", "sslmode"),
@@ -265,7 +267,7 @@ fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
         "postgres://ada:p%2F@db.example.com/people",
         "postgres://ada:p@ss@db.example.com/people",
         "postgres://db.example.com",
-        "postgresql://ada@localhost:1/people?host=%2Ftmp%2Fx&sslmode=VERIFY-FULL&sslrootcert=/a@b",
+        "postgresql://ada@localhost:1/people?host=%2Ftmp%2Fx&sslmode=VERIFY-FULL&sslrootcert=/dev/null&sslcert=/a@b",
         "postgres://db/people?user=ada&password=p@ss",
         "postgres:///people?host=/tmp&user=ada&password=p&options[lock_timeout]=1s",
         "postgres://ada:p@db1.example.com:5433,db2.example.com/people?target_session_attrs=read-write&sslmode=require",
