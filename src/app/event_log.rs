@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sqlx::{Connection, PgPool};
+use time::format_description::well_known::Rfc3339;
 
 use crate::admin::api::store::{EventRow, events_after};
 use crate::store::error::Error;
@@ -55,7 +56,7 @@ fn log(event: EventRow) {
     }
     tracing::info!(
         event_id = %event.id,
-        event_at = %event.created_at,
+        event_at = event.created_at.format(&Rfc3339).ok(),
         kind = event.kind,
         reason = event.reason,
         user_id = event.user_id.map(tracing::field::display),

@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -450,6 +452,8 @@ async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_end
     ] {
         assert_eq!(events[0][name], value, "{}", events[0]);
     }
+    let at = events[0]["event_at"].as_str().unwrap();
+    assert!(OffsetDateTime::parse(at, &Rfc3339).is_ok(), "{at}");
     assert!(
         !events[0].to_string().contains("Ada") && !events[0].to_string().contains("ada@"),
         "{}",
