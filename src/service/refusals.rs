@@ -20,6 +20,8 @@ use crate::store::events::{RefusedRequest, record_refusals};
 const CAPACITY: usize = 1024;
 /// Maximum number of refusals in one statement.
 const BATCH: usize = 64;
+/// The pause between two lines about refusals that were not recorded.
+const SAY_AGAIN: Duration = Duration::from_secs(10);
 /// The time for which a budget is.
 const MINUTE: Duration = Duration::from_mins(1);
 /// Maximum number of events in a minute about tokens of one provider that it has not vouched for.
@@ -98,7 +100,7 @@ impl Refusals {
 
 async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedRequest>, unrecorded: Arc<AtomicU64>) {
     let mut batch = Vec::with_capacity(BATCH);
-    let mut told = 0;
+    let (mut told, mut last) = (0, None::<Instant>);
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
         if let Err(error) = in_time(record_refusals(&pool, &batch)).await {
             let lost = u64::try_from(batch.len()).unwrap_or(u64::MAX);
@@ -108,7 +110,8 @@ async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedRequest>, unreco
         }
         batch.clear();
         let dropped = unrecorded.load(Ordering::Relaxed) - told;
-        if dropped > 0 {
+        if dropped > 0 && last.is_none_or(|last| last.elapsed() >= SAY_AGAIN) {
+            last = Some(Instant::now());
             tracing::warn!(dropped, "too many refused sign-ins to record");
             told += dropped;
         }
