@@ -106,8 +106,8 @@ export interface Vestibule {
   /**
    * Signs out. The session is forgotten on this device at once, before the returned promise is settled, and whether or
    * not the service can be told. `global` ends the user's other sessions, too; `others` ends only those, and fails if
-   * the service cannot be told. So does every sign-out with a cookie, which only the service can remove: show that, and
-   * repeat it, for the next load of the page would be signed in.
+   * the service cannot be told. So does every sign-out with a cookie, which only the service can remove: the page is
+   * signed in until it has answered.
    */
   signOut(options?: { scope?: "local" | "others" | "global" }): Promise<void>;
 

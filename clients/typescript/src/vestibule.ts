@@ -475,12 +475,14 @@ export function createVestibule(options: Options): Vestibule {
       const mine = ++attempts;
       entering?.abort(superseded());
       if (cookie) {
+        // A page that leaves once it is signed out would end the request before the cookie is removed.
         const told = http.post(`/api/v1/auth/logout?scope=${scope}`, undefined, base).then((response) => json(response, timeout));
-        // A cookie that is refused is none.
-        const done = told.catch((error: VestibuleError) => {
+        await told.catch((error: VestibuleError) => {
+          // A cookie that is refused is none.
           if (error.status !== 401) throw error;
         });
-        await Promise.all([forget("signed_out"), done]);
+        if (mine !== attempts) return;
+        await forget("signed_out");
         if (mine === attempts && !session) await keys?.remove(base).catch(() => {});
         return;
       }

@@ -134,9 +134,23 @@ test("all tabs hear of a sign-in, of another user's, and of a sign-out at once",
   network.down = true;
   await refused(one.client.signOut(), "network");
   network.down = false;
-  assert.deepEqual(await becomes(other, "signed_out"), { status: "signed_out", reason: "signed_out" });
+  assert.equal((await one.client.me()).id, grace);
   await one.client.signOut();
+  assert.deepEqual(await becomes(other, "signed_out"), { status: "signed_out", reason: "signed_out" });
   assert.deepEqual(await becomes(tab(browser), "signed_out"), { status: "signed_out", reason: "never" });
+});
+
+test("a page that is left as soon as it is signed out, which ends its requests, does not come back signed in", async () => {
+  const browser = new Browser();
+  const left = new AbortController();
+  const fetch: typeof globalThis.fetch = (input, { signal, ...init } = {}) =>
+    browser.fetch(input, { ...init, signal: AbortSignal.any([left.signal, ...(signal ? [signal] : [])]) });
+  const page = tab(browser, network.url, { fetch });
+  await signIn(page);
+  page.client.onAuthStateChange(({ status }) => status === "signed_out" && left.abort());
+  await page.client.signOut().catch(() => {});
+  assert(left.signal.aborted);
+  assert.equal((await refused(tab(browser).client.accessToken(), "signed_out")).reason, "never");
 });
 
 test("tabs that cannot hear of each other find out at their next refresh", async (context) => {
