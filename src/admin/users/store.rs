@@ -21,18 +21,11 @@ pub use self::filter::{Days, Filters, Status, Times, day};
 use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
 
-/// Up to this many matches are all fetched and then sorted. That takes a known and short time. Reading all users in the
-/// order until enough matches turn up may not: a provider's users may have signed up in the same month, or have names
-/// in one script.
-const FEW: u64 = 30_000;
-/// Up to this many users of a provider are fetched at once. Of more, the first of all users in the order may contain
-/// enough, which takes a tenth of the time.
-const FETCHED: u64 = 10_000;
-/// The number of users that are read in the order for that, from their rows or from an index that has the key and the id.
-const AHEAD: i64 = 30_000;
-const AHEAD_IN_INDEX: i64 = 100_000;
-/// The same limit for an order by id, which needs no fetch.
-const FEW_IDS: u64 = 100_000;
+/// Up to this many users of a provider are all fetched and then sorted, since reading all users in the order until enough of
+/// the provider turn up may take long: they may have names in one script.
+const FEW: u64 = 10_000;
+/// The same limit beside a filter that few users pass.
+const FEW_OF_RARE: u64 = 30_000;
 /// Up to this many matches are ordered by the day on which they were last seen, for which the sessions of each are looked up.
 const FEW_SEEN: u64 = 5_000;
 
@@ -158,17 +151,8 @@ pub async fn page(
         let start = start.filter(|cursor| cursor.sort() == sort);
         let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
         let way = way(pool, filters, sort).await?;
-        let key = match sort.key() {
-            // `Way::Ahead` sorts by a column.
-            Some(_)
-                if sort == Sort::LastSeen
-                    && way != Way::Ahead
-                    && count::estimate(pool, filters).await? <= FEW_SEEN =>
-            {
-                Some(last_seen_on!())
-            }
-            key => key,
-        };
+        let exact = sort == Sort::LastSeen && count::estimate(pool, filters).await? <= FEW_SEEN;
+        let key = if exact { Some(last_seen_on!()) } else { sort.key() };
         let mut parts = sort.parts().to_vec();
         if backwards {
             parts.reverse();
@@ -178,13 +162,10 @@ pub async fn page(
         let (wanted, mut rows) = (size + 1, Vec::<Row>::new());
         for part in parts.into_iter().skip_while(|part| *part != first) {
             let start = start.filter(|_| part == first);
-            let reading = Reading { filters, sort, key, part, start, backwards, way };
-            let limit = wanted - rows.len();
-            let mut found = reading.rows(pool, limit).await?;
-            if way == Way::Ahead && found.len() < limit {
-                found = Reading { way: Way::Provider, ..reading }.rows(pool, limit).await?;
-            }
-            rows.append(&mut found);
+            let mut query =
+                Reading { filters, sort, key, part, start, backwards, way }.statement(wanted - rows.len());
+            let query = query.build_query_as::<Row>();
+            rows.extend(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?);
             if rows.len() >= wanted {
                 break;
             }
@@ -212,45 +193,29 @@ pub async fn page(
 /// The strategy by which a query reads users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Scans the users in the order, or as the planner prefers, and filters them.
+    /// Reads the users as the planner prefers, and filters them.
     Users,
     /// Looks up each of the provider's users.
     Provider,
-    /// Looks for the provider's users among the next users in the order, and may miss some.
-    Ahead,
     /// Looks up each user last seen in the requested days.
     Seen,
 }
 
-/// Chooses the strategy. An index has a provider's users in the order of ids. For any other order they are all fetched,
-/// if they are few, and so are the users last seen in the requested days.
+/// Chooses the strategy. The planner takes a provider's users, and those seen on some days, for spread evenly over all ids, but
+/// the users of a former provider are old: in the order of ids, an index of the provider or of the days leads.
 async fn way(pool: &PgPool, filters: &Filters, sort: Sort) -> Result<Way, Error> {
+    let by_id = sort.key().is_none();
     if let Some(provider) = &filters.provider {
-        let (rare, keyed) = (filters.are_rare_beside_provider(), sort.key().is_some());
-        if !rare && !keyed {
+        let rare = filters.are_rare_beside_provider();
+        let few = if rare { FEW_OF_RARE } else { FEW };
+        if (by_id && !rare) || count::of_provider(pool, provider, filters).await? <= few {
             return Ok(Way::Provider);
         }
-        let users = count::of_provider(pool, provider, filters).await?;
-        if users <= FETCHED || (users <= FEW && rare) {
-            return Ok(Way::Provider);
-        }
-        if users <= FEW && filters.created == Times::default() {
-            let everybody = count::estimate(pool, &Filters::default()).await?;
-            return Ok(if users <= everybody / 10 { Way::Ahead } else { Way::Provider });
-        }
     }
-    if filters.last_seen != Days::default() && sort.key() != Sort::LastSeen.key() {
-        let seen = Filters { last_seen: filters.last_seen, ..Filters::default() };
-        let few = if sort.key().is_none() { FEW_IDS } else { FEW };
-        if count::estimate(pool, &seen).await? <= few {
-            return Ok(Way::Seen);
-        }
-    }
-    Ok(Way::Users)
+    Ok(if by_id && filters.last_seen != Days::default() { Way::Seen } else { Way::Users })
 }
 
 /// The query for one part of a page.
-#[derive(Clone, Copy)]
 struct Reading<'a> {
     filters: &'a Filters,
     sort: Sort,
@@ -263,12 +228,6 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    async fn rows(&self, pool: &PgPool, limit: usize) -> Result<Vec<Row>, Error> {
-        let mut query = self.statement(limit);
-        let query = query.build_query_as::<Row>();
-        Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
-    }
-
     fn statement(&self, limit: usize) -> QueryBuilder<Postgres> {
         let mut sql = QueryBuilder::new("SELECT ");
         sql.push(COLUMNS).push(", ").push(self.key.unwrap_or("NULL")).push("::text AS key FROM ");
@@ -283,44 +242,19 @@ impl Reading<'_> {
                 sql.push_bind(self.filters.provider.clone());
                 self.push_each(&mut sql, "i.user_id")
             }
-            Way::Ahead => self.push_ahead(&mut sql, limit),
             Way::Seen => {
                 sql.push("(SELECT s.id FROM users s WHERE true");
                 self.filters.push_noted(&mut sql, "s.seen_noted_on");
                 self.push_each(&mut sql, "s.id")
             }
         };
-        self.push_order(&mut sql, id, i64::try_from(limit).unwrap_or(i64::MAX));
-        sql
-    }
-
-    fn push_order(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str, limit: i64) {
         sql.push(" ORDER BY ");
         if let Some(key) = self.key {
             sql.push(key).push(self.direction()).push(self.nulls()).push(", ");
         }
         sql.push(id).push(self.direction());
-        sql.push(" LIMIT ").push_bind(limit);
-    }
-
-    /// Appends a lookup of those of the next users in the order that the provider has, and returns the column that they
-    /// are ordered by. `IS TRUE` lets PostgreSQL look them up in a hash table of the provider's users. The inner query
-    /// needs nothing but the key and the id, which an index has.
-    fn push_ahead(&self, sql: &mut QueryBuilder<Postgres>, limit: usize) -> &'static str {
-        sql.push("(SELECT u.id FROM (SELECT u.id");
-        if let Some(key) = self.key {
-            sql.push(", ").push(key);
-        }
-        sql.push(" FROM users u WHERE true");
-        self.push_filters(sql);
-        let in_index = self.sort.key() != Sort::Email.key() && self.filters.status.is_none();
-        self.push_order(sql, "u.id", if in_index { AHEAD_IN_INDEX } else { AHEAD });
-        sql.push(") AS u WHERE (true");
-        self.filters.push_provider(sql, |sql| self.push_ids(sql, "i.user_id"));
-        sql.push(") IS TRUE");
-        self.push_order(sql, "u.id", i64::try_from(limit).unwrap_or(i64::MAX));
-        sql.push(") AS few JOIN users u ON u.id = few.id");
-        "u.id"
+        sql.push(" LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
+        sql
     }
 
     /// Appends a lookup of each of a few ids, and returns the column that they are ordered by. `OFFSET 0` keeps the
@@ -335,7 +269,7 @@ impl Reading<'_> {
     }
 
     fn push_filters(&self, sql: &mut QueryBuilder<Postgres>) {
-        if !matches!(self.way, Way::Provider | Way::Ahead) {
+        if self.way != Way::Provider {
             self.filters.push_provider(sql, |sql| self.push_ids(sql, "i.user_id"));
         }
         self.filters.push_beside_provider(sql);

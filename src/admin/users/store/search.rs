@@ -5,7 +5,7 @@ use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use super::filter::Filters;
-use super::{COLUMNS, FEW, ListedUser, count, cursor};
+use super::{COLUMNS, FEW_OF_RARE, ListedUser, count, cursor};
 use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
 
@@ -139,29 +139,23 @@ pub async fn suggest(pool: &PgPool, text: &str) -> Result<Option<String>, Error>
     }
     let (mut corrected, mut changed) = (Vec::new(), false);
     for word in split(&text.name) {
-        let word = match text.known(pool, word).await? {
-            true => word.to_owned(),
-            false if !text.has_trigrams || word.chars().count() <= TRIGRAM => return Ok(None),
-            false
-                if !word.chars().all(if text.is_ascii { is_ascii_letter } else { char::is_alphanumeric }) =>
-            {
-                return Ok(None);
-            }
-            false => {
-                // One half has no mistake if there is one.
-                let mut sql = QueryBuilder::new("SELECT u.folded_name FROM users u WHERE false");
-                for half in halves(word) {
-                    sql.push(" OR u.folded_name LIKE ").push_bind(containing(&half));
-                }
-                let names = texts(pool, sql).await?;
-                let Some(near) = nearest(word, names.iter().flat_map(|name| split(name))) else {
-                    return Ok(None);
-                };
-                changed = true;
-                near.to_owned()
-            }
-        };
-        corrected.push(word);
+        if text.known(pool, word).await? {
+            corrected.push(word.to_owned());
+            continue;
+        }
+        let is_long = word.chars().count() > TRIGRAM;
+        if !(text.has_trigrams && is_long && word.chars().all(|letter| text.has_letter(letter))) {
+            return Ok(None);
+        }
+        // One half has no mistake if there is one.
+        let mut sql = QueryBuilder::new("SELECT u.folded_name FROM users u WHERE false");
+        for half in halves(word) {
+            sql.push(" OR u.folded_name LIKE ").push_bind(containing(&half));
+        }
+        let names = texts(pool, sql).await?;
+        let Some(near) = nearest(word, names.iter().flat_map(|name| split(name))) else { return Ok(None) };
+        corrected.push(near.to_owned());
+        changed = true;
     }
     Ok(changed.then(|| corrected.join(" ")))
 }
@@ -171,10 +165,6 @@ async fn texts(pool: &PgPool, mut sql: QueryBuilder<Postgres>) -> Result<Vec<Str
     sql.push(" LIMIT ").push_bind(CANDIDATES);
     let query = sql.build_query_scalar();
     Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
-}
-
-fn is_ascii_letter(letter: char) -> bool {
-    letter.is_ascii_alphanumeric()
 }
 
 /// Returns the beginning and the end of a word, each long enough for the index.
@@ -198,20 +188,27 @@ impl Text {
         let id = Uuid::parse_str(text).ok();
         let query = sqlx::query_file!("src/admin/users/store/search.sql", text, id, email, providers, limit);
         let row = query.fetch_one(pool).await?;
-        let ascii = row.knows_ascii_only;
-        let letter = move |c: char| if ascii { c.is_ascii_alphanumeric() } else { c.is_alphanumeric() };
-        let has_trigram = row.folded.split(|c| !letter(c)).any(|word| word.chars().count() >= TRIGRAM);
-        Ok(Self {
+        let mut read = Self {
             words: words(&row.folded),
-            parts: (row.has_trigrams && has_trigram && (row.named.is_empty() || text.len() < LONG))
-                .then(|| row.folded.split_whitespace().map(containing).collect()),
+            parts: None,
             has_trigrams: row.has_trigrams,
-            is_ascii: ascii,
+            is_ascii: row.knows_ascii_only,
             email,
             name: row.folded,
             named: row.named,
             remains: row.remains,
-        })
+        };
+        let mut words = read.name.split(|letter| !read.has_letter(letter));
+        let has_trigram = words.any(|word| word.chars().count() >= TRIGRAM);
+        if read.has_trigrams && has_trigram && (read.named.is_empty() || text.len() < LONG) {
+            read.parts = Some(read.name.split_whitespace().map(containing).collect());
+        }
+        Ok(read)
+    }
+
+    /// Returns `true` if trigrams have the character, since the database takes it for a letter or a digit.
+    fn has_letter(&self, character: char) -> bool {
+        if self.is_ascii { character.is_ascii_alphanumeric() } else { character.is_alphanumeric() }
     }
 
     /// Returns `true` if a user has a word that begins with this one.
@@ -247,9 +244,7 @@ impl Text {
     ) -> Result<QueryBuilder<Postgres>, Error> {
         let mut sql = QueryBuilder::new("SELECT ");
         sql.push(COLUMNS).push(", ").push(way.key().unwrap_or("NULL::text")).push(" AS key FROM ");
-        // The provider's users are read if so many users match that some of the newest do.
         let few = way == Way::Parts && !filters.is_empty() && self.has_few_parts(pool).await?;
-        let walked = filters.provider.as_deref().filter(|_| way == Way::Parts && !few);
         // `OFFSET 0` keeps the planner from reading all users until enough of the matches pass the filters.
         if way == Way::Words {
             sql.push("(SELECT id FROM (");
@@ -261,23 +256,10 @@ impl Text {
         } else if few {
             self.push(sql.push("(SELECT * FROM users u WHERE "), way);
             sql.push(" OFFSET 0) AS u WHERE true");
-        } else if let Some(provider) = walked {
-            sql.push("(SELECT DISTINCT i.user_id AS id FROM identities i WHERE i.provider = ");
-            filters.push_created(sql.push_bind(provider.to_owned()), "i.user_id");
-            if let Some(Position(_, _, id)) = start {
-                sql.push(" AND i.user_id < ").push_bind(*id);
-            }
-            sql.push(
-                " ORDER BY i.user_id DESC) AS f CROSS JOIN LATERAL (SELECT * FROM users u WHERE u.id = f.id",
-            );
-            self.push(sql.push(" OFFSET 0) AS u WHERE "), way);
         } else {
             self.push(sql.push("users u WHERE "), way);
         }
-        if walked.is_none() {
-            filters.push_provider(&mut sql, |_| {});
-        }
-        filters.push_beside_provider(&mut sql);
+        filters.push(&mut sql);
         for better in Way::ALL.into_iter().filter(|better| *better < way && self.serves(*better, None)) {
             self.push(sql.push(" AND ("), better);
             sql.push(") IS NOT TRUE");
@@ -295,8 +277,8 @@ impl Text {
         match way {
             Way::Whole => sql.push("array_position(").push_bind(self.named.clone()).push(", u.id)"),
             Way::Email | Way::Name => sql.push(way.key().unwrap_or_default()).push(", u.id"),
-            Way::Parts if walked.is_none() => sql.push("u.id DESC"),
-            Way::Words | Way::Parts => sql.push("f.id DESC"),
+            Way::Words => sql.push("f.id DESC"),
+            Way::Parts => sql.push("u.id DESC"),
         };
         sql.push(" LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
         Ok(sql)
@@ -342,7 +324,7 @@ impl Text {
         let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u WHERE ");
         self.push(&mut sql, Way::Parts);
         let everybody = count::estimate(pool, &Filters::default()).await?;
-        Ok(count::expected(pool, sql).await? <= FEW.min(everybody / 20))
+        Ok(count::expected(pool, sql).await? <= FEW_OF_RARE.min(everybody / 20))
     }
 }
 
@@ -383,13 +365,6 @@ fn words(folded: &str) -> Option<String> {
 
 /// Returns the pattern for everything that contains the text literally (PostgreSQL, "Pattern Matching").
 fn containing(text: &str) -> String {
-    let mut pattern = String::from("%");
-    for character in text.chars() {
-        if matches!(character, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern.push('%');
-    pattern
+    let literal = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    format!("%{literal}%")
 }
