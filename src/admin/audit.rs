@@ -17,8 +17,8 @@ use super::csv::{Csv, Rows};
 use super::dates::{begin_of, end_of};
 use super::event_view::{self, EventView};
 use super::failure::Failure;
-use super::fields::{Chip, Choice, Fields, NothingMatches, read};
-use super::page::{Page, View};
+use super::fields::{Chip, Choice, Fields, NothingMatches, Tab, read};
+use super::page::Page;
 use crate::admin::access_log::{DataAccess, record};
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
 use crate::domain::actor::Actor;
@@ -146,7 +146,7 @@ impl Asked {
 pub(super) struct Audit {
     asked: Asked,
     chips: Vec<Chip>,
-    whats: Vec<Choice>,
+    whats: Vec<Tab>,
     reasons: Vec<Choice>,
     events: Vec<EventView>,
     /// The id before which more may follow.
@@ -154,43 +154,34 @@ pub(super) struct Audit {
     providers: Vec<String>,
     /// The filter as a URL's query.
     query: String,
-    /// The ends of the URLs of the same filter in each category.
-    links: Vec<String>,
     /// The fields beside the end of the time, for the jump to a day.
     kept: Vec<(&'static str, String)>,
 }
 
 impl Audit {
     fn new(asked: Asked, events: Vec<EventView>, next: Option<Uuid>, providers: Vec<String>) -> Self {
-        let whats =
-            EventCategory::VARIANTS.iter().map(|&what| Choice { value: named(what), label: label(what) });
-        let reasons =
-            Advice::reasons().filter_map(|reason| Advice::about(reason).map(|advice| (reason, advice)));
-        let reasons = reasons.map(|(value, advice)| Choice { value, label: advice.title });
-        let (query, chips) = (asked.0.suffix(&[], &[]).trim_start_matches('?').to_owned(), asked.chips());
-        let what = |what: EventCategory| Some(("what", named(what))).filter(|(_, name)| !name.is_empty());
-        let links = EventCategory::VARIANTS
-            .iter()
-            .map(|&category| asked.0.suffix(&["what"], what(category).as_slice()));
-        let links = links.collect();
-        let kept = asked.0.filled_but(&["to"]).map(|(name, value)| (name, value.to_owned())).collect();
+        let tab = |&what: &EventCategory| {
+            let further = Some(("what", named(what))).filter(|(_, name)| !name.is_empty());
+            Tab {
+                value: named(what),
+                label: label(what),
+                link: asked.0.suffix(&["what"], further.as_slice()),
+            }
+        };
+        let choice = |value| Some(Choice { value, label: Advice::about(value)?.title });
+        let kept = asked.0.filled_but(&["to"]).map(|(name, value)| (name, value.to_owned()));
         Self {
+            chips: asked.chips(),
+            whats: EventCategory::VARIANTS.iter().map(tab).collect(),
+            reasons: Advice::reasons().filter_map(choice).collect(),
+            query: asked.0.suffix(&[], &[]).trim_start_matches('?').to_owned(),
+            kept: kept.collect(),
             asked,
-            chips,
-            whats: whats.collect(),
-            reasons: reasons.collect(),
             events,
             next,
             providers,
-            query,
-            links,
-            kept,
         }
     }
-}
-
-impl View for Audit {
-    const TEMPLATE: &'static str = "admin/audit";
 }
 
 #[get("/audit?<before>")]
@@ -211,7 +202,7 @@ async fn audit(
     };
     record(db.pool(), &staff.member, &DataAccess::Audit { search: &asked.searched() }, &origin.0).await?;
     let events = events.into_iter().map(EventView::from).collect();
-    Ok(Page::new(&staff, &Audit::new(asked, events, next, providers.names())))
+    Ok(Page::new(&staff, "admin/audit", &Audit::new(asked, events, next, providers.names())))
 }
 
 #[post("/audit.csv", data = "<form>")]

@@ -6,7 +6,7 @@ use rocket::{Catcher, Request, Responder, catch, catchers as collect};
 use serde::Serialize;
 use url::form_urlencoded;
 
-use super::page::{Page, View};
+use super::page::Page;
 use crate::admin::guard::{is_out_of_date, page_of, staff};
 use crate::web::http::request_id::RequestId;
 use crate::web::problem::{ErrorCode, Problem};
@@ -22,10 +22,6 @@ pub(super) struct Failed {
     /// The page of the form that was refused, with what was typed there.
     pub back: Option<String>,
     pub request_id: Option<String>,
-}
-
-impl View for Failed {
-    const TEMPLATE: &'static str = "admin/error";
 }
 
 #[derive(Responder)]
@@ -74,6 +70,7 @@ async fn default(status: Status, request: &Request<'_>) -> Answer {
     Answer::Page(Page::for_sender(
         request,
         status,
+        "admin/error",
         &Failed { title, text: text.to_owned(), back, request_id },
     ))
 }

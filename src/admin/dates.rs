@@ -3,6 +3,7 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
+use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 
 /// Returns the start of the day `YYYY-MM-DD` in the zone, or the instant (RFC 3339) itself; `None` if it is neither a day
@@ -29,8 +30,7 @@ pub(super) fn last_day(period: &str, zone: Option<&str>) -> Option<String> {
         "month" => 1.month(),
         _ => return None,
     };
-    let zone = zone.and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC);
-    Timestamp::now().to_zoned(zone).date().checked_add(span).ok().map(|day| day.to_string())
+    Timestamp::now().to_zoned(zone_of(zone)).date().checked_add(span).ok().map(|day| day.to_string())
 }
 
 /// Returns the day that ends at this time in the reader's zone or else in UTC, where staff may have typed it; `None` if no
@@ -46,10 +46,9 @@ pub(super) fn day_before(end: OffsetDateTime, zone: Option<&str>) -> Option<Stri
     here.map(|day| day.to_string()).or_else(|| last(TimeZone::UTC).map(|day| format!("{day} (UTC)")))
 }
 
-/// Returns the day of an RFC 3339 time in the zone, in words; an empty text if it is none.
-pub(super) fn day_of(time: &str, zone: Option<&str>) -> String {
-    let zone = zone.and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC);
-    let Ok(time) = time.parse::<Timestamp>() else { return String::new() };
+/// Returns the day of a time in the zone, in words.
+pub(super) fn day_of(time: OffsetDateTime, zone: Option<&str>) -> String {
+    let (zone, time) = (zone_of(zone), Timestamp::from_second(time.unix_timestamp()).unwrap_or_default());
     let (day, today) = (time.to_zoned(zone.clone()).date(), Timestamp::now().to_zoned(zone).date());
     match today.since(day).map_or(-1, |days| days.get_days()) {
         0 => "Today".into(),
@@ -59,13 +58,24 @@ pub(super) fn day_of(time: &str, zone: Option<&str>) -> String {
     }
 }
 
+/// Serialises a day as `YYYY-MM-DD`.
+pub(super) fn text<S: Serializer>(
+    day: &(impl Copy + Into<Option<time::Date>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    (*day).into().map(|day| day.to_string()).serialize(serializer)
+}
+
+fn zone_of(name: Option<&str>) -> TimeZone {
+    name.and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC)
+}
+
 fn read(day: &str) -> Option<Date> {
     day.trim().parse().ok().filter(|day: &Date| day.year() >= 1)
 }
 
 fn start(day: Date, zone: Option<&str>) -> Option<OffsetDateTime> {
-    let zone = zone.and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC);
-    let begin = day.to_zoned(zone).ok()?.timestamp();
+    let begin = day.to_zoned(zone_of(zone)).ok()?.timestamp();
     OffsetDateTime::from_unix_timestamp(begin.as_second()).ok()
 }
 

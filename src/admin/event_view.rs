@@ -103,8 +103,8 @@ impl Day {
     pub(super) fn all(events: Vec<EventView>, user: Uuid, zone: Option<&str>) -> Vec<Self> {
         let mut days: Vec<Self> = Vec::new();
         for mut event in events {
-            event.user = event.user.filter(|whom| whom.id != user);
-            let label = dates::day_of(&event.at, zone);
+            event.row.user_id = event.row.user_id.filter(|whom| *whom != user);
+            let label = dates::day_of(event.row.created_at, zone);
             if days.last().is_none_or(|day| day.label != label) {
                 days.push(Self { label, rows: Vec::new() });
             }
@@ -115,8 +115,8 @@ impl Day {
             }
         }
         for row in days.iter_mut().flat_map(|day| &mut day.rows) {
-            let ips: BTreeSet<_> = row.more.iter().filter_map(|event| event.ip.as_ref()).collect();
-            row.other_ips = ips.into_iter().filter(|ip| Some(*ip) != row.event.ip.as_ref()).count();
+            let ips: BTreeSet<_> = row.more.iter().filter_map(|event| event.row.ip.as_ref()).collect();
+            row.other_ips = ips.into_iter().filter(|ip| Some(*ip) != row.event.row.ip.as_ref()).count();
         }
         days
     }
@@ -125,7 +125,8 @@ impl Day {
 /// An event as the pages show it.
 #[derive(Serialize)]
 pub(super) struct EventView {
-    at: String,
+    #[serde(flatten)]
+    row: EventRow,
     what: String,
     /// The class that colours it and the name of its icon.
     tone: &'static str,
@@ -133,30 +134,13 @@ pub(super) struct EventView {
     advice: Option<Advice>,
     /// The claim for which a token was refused: its label and its value.
     received: Option<(&'static str, String)>,
-    provider: Option<String>,
-    email: Option<String>,
-    user: Option<Whom>,
-    ip: Option<String>,
     device: Option<Device>,
-    actor: Option<String>,
-    about: Option<String>,
     /// The other user whom the event concerns.
     other: Option<Other>,
     /// The path of the receipt of a deletion.
     receipt: Option<String>,
-    reason: Option<String>,
     /// The search of a view, in words.
-    search: Option<String>,
-    request_id: Option<String>,
-}
-
-/// The user whom an event concerns.
-#[derive(Serialize)]
-struct Whom {
-    id: Uuid,
-    /// False for a user who was deleted or merged into another one, and has no page.
-    exists: bool,
-    name: Option<String>,
+    asked: Option<String>,
 }
 
 /// The device that caused an event.
@@ -237,43 +221,35 @@ impl EventView {
     /// Returns true if another event is the same again: nothing but the time, the device and the network may differ.
     fn is_like(&self, other: &Self) -> bool {
         let key = |event: &Self| {
-            let title = event.advice.as_ref().map(|advice| advice.title);
+            let (row, title) = (&event.row, event.advice.as_ref().map(|advice| advice.title));
             let is_new = event.device.as_ref().is_some_and(|device| device.new);
-            let plain = event.actor.is_none() && event.about.is_none() && event.received.is_none();
-            plain.then(|| (event.what.clone(), title, event.provider.clone(), event.email.clone(), is_new))
+            let plain = row.actor.is_none() && row.about.is_none() && event.received.is_none();
+            plain.then(|| (event.what.clone(), title, row.provider.clone(), row.email.clone(), is_new))
         };
         key(self).is_some() && key(self) == key(other)
     }
 }
 
 impl From<EventRow> for EventView {
-    fn from(event: EventRow) -> Self {
-        let (what, other) = (what(&event).to_owned(), Other::of(&event));
-        let (tone, icon) = look(&event);
-        let received = match event.reason.as_deref() {
-            Some("audience_mismatch") => event.audience.map(|audience| ("client ID", audience)),
-            Some("issuer_mismatch") => event.issuer.map(|issuer| ("issuer", issuer)),
+    fn from(row: EventRow) -> Self {
+        let (tone, icon) = look(&row);
+        let received = match row.reason.as_deref() {
+            Some("audience_mismatch") => row.audience.clone().map(|audience| ("client ID", audience)),
+            Some("issuer_mismatch") => row.issuer.clone().map(|issuer| ("issuer", issuer)),
             _ => None,
         };
+        let device = row.user_agent.as_deref().map(device::in_words);
         Self {
-            at: rfc3339(event.created_at),
-            what,
+            what: what(&row).to_owned(),
             tone,
             icon,
-            other,
-            receipt: (event.kind == "user_deleted").then(|| receipt::path(event.id)),
-            advice: event.reason.as_deref().and_then(Advice::about),
+            advice: row.reason.as_deref().and_then(Advice::about),
             received,
-            provider: event.provider,
-            email: event.email,
-            user: event.user_id.map(|id| Whom { id, exists: event.user_exists, name: event.user_name }),
-            ip: event.ip,
-            device: event.user_agent.map(|agent| Device { words: device::in_words(&agent), new: false }),
-            actor: event.actor,
-            about: event.about,
-            reason: event.remark,
-            search: event.search.as_deref().and_then(searched),
-            request_id: event.request_id,
+            device: device.map(|words| Device { words, new: false }),
+            other: Other::of(&row),
+            receipt: (row.kind == "user_deleted").then(|| receipt::path(row.id)),
+            asked: row.search.as_deref().and_then(searched),
+            row,
         }
     }
 }

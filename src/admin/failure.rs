@@ -105,5 +105,5 @@ fn told(
     let request_id = (status.code >= 500).then(|| RequestId::of(request).as_str().to_owned());
     let back = (status == Status::Conflict).then(|| page_of(request));
     let view = Failed { title, text: text.to_owned(), back, request_id };
-    Page::for_sender(request, status, &view).respond_to(request)
+    Page::for_sender(request, status, "admin/error", &view).respond_to(request)
 }

@@ -18,6 +18,14 @@ pub(super) struct Choice {
     pub label: &'static str,
 }
 
+/// A choice among lists, with the end of the list's URL.
+#[derive(Serialize)]
+pub(super) struct Tab {
+    pub value: &'static str,
+    pub label: &'static str,
+    pub link: String,
+}
+
 /// The error that a field matches nothing.
 pub(super) struct NothingMatches;
 

@@ -12,7 +12,7 @@ use url::form_urlencoded;
 use super::advice::Advice;
 use super::chart::{Chart, Column, height};
 use super::failure::Failure;
-use super::page::{Page, View};
+use super::page::Page;
 use super::webhooks::Receiver;
 use crate::admin::guard::Staff;
 use crate::clock;
@@ -118,7 +118,7 @@ pub(super) struct Overview {
     /// The webhooks that need a person.
     behind: Vec<Receiver>,
     /// The providers that have not revoked a token for more than a day.
-    unrevoked: Vec<Unrevoked>,
+    unrevoked: Vec<Summary>,
 }
 
 /// A number of today, its line over the last hours, and what is usual.
@@ -152,25 +152,9 @@ struct Attack {
 const MANY: u64 = 30;
 const TIMES: u64 = 4;
 
-/// Tokens of a provider that have waited for more than a day to be revoked.
-#[derive(Debug, Serialize)]
-struct Unrevoked {
-    provider: String,
-    count: i64,
-    failure: Option<String>,
-}
-
-impl Unrevoked {
-    /// Returns the tokens of a provider if they need an operator.
-    fn of(summary: Summary, now: i64) -> Option<Self> {
-        let late = summary.oldest_at.is_some_and(|at| now - at.unix_timestamp() > 86_400);
-        let Summary { name: provider, waiting, parked, failure, .. } = summary;
-        (late || parked > 0).then_some(Self { provider, count: waiting + parked, failure })
-    }
-}
-
-impl View for Overview {
-    const TEMPLATE: &'static str = "admin/overview";
+/// Returns true if tokens of a provider are parked, or have waited for more than a day to be revoked.
+fn is_unrevoked(tokens: &Summary) -> bool {
+    tokens.parked > 0 || tokens.oldest_at.is_some_and(|at| clock::now() - at.unix_timestamp() > 86_400)
 }
 
 /// Returns the index of the event's outcome in [`OUTCOMES`].
@@ -394,15 +378,14 @@ async fn overview(
     let stats = stats.map(|(name, stats)| (name, (stats, enabled.contains(name)))).collect();
     // What this instance last read may be from before a change.
     let queues = retrying!(summaries(db.pool(), &webhooks.queues()))?.into_iter();
-    let unrevoked = tokens.waiting().into_iter().filter_map(|summary| Unrevoked::of(summary, clock::now()));
     let page = Overview {
         held: retrying!(held(db.pool()))?,
         behind: queues
             .map(|queue| Receiver::new(queue, webhooks))
             .filter(|queue| queue.state == "behind")
             .collect(),
-        unrevoked: unrevoked.collect(),
+        unrevoked: tokens.waiting().into_iter().filter(is_unrevoked).collect(),
         ..Overview::new(&rows, &stats, &now)
     };
-    Ok(Page::new(&staff, &page))
+    Ok(Page::new(&staff, "admin/overview", &page))
 }

@@ -15,11 +15,6 @@ use crate::web::http::templates::html;
 use crate::web::problem::Problem;
 use crate::webhooks::Webhooks;
 
-/// The content of a page, which its template knows as `page`.
-pub(super) trait View: Serialize {
-    const TEMPLATE: &'static str;
-}
-
 pub(super) struct Page {
     status: Status,
     template: &'static str,
@@ -27,13 +22,13 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Creates a page that anyone may see.
-    pub(super) fn public<V: View>(status: Status, view: &V) -> Self {
-        Self { status, template: V::TEMPLATE, context: json!({ "page": view, "zone": "UTC" }) }
+    /// Creates a page that anyone may see. Its template knows the view as `page`.
+    pub(super) fn public(status: Status, template: &'static str, view: &impl Serialize) -> Self {
+        Self { status, template, context: json!({ "page": view, "zone": "UTC" }) }
     }
 
     /// Creates a page for a member of staff. Its forms carry the session's CSRF token.
-    pub(super) fn new<V: View>(staff: &Staff, view: &V) -> Self {
+    pub(super) fn new(staff: &Staff, template: &'static str, view: &impl Serialize) -> Self {
         let member = &staff.member;
         let context = json!({
             "page": view,
@@ -45,15 +40,20 @@ impl Page {
             "csrf": staff.csrf,
             "zone": member.time_zone.as_deref().unwrap_or("UTC"),
         });
-        Self { status: Status::Ok, template: V::TEMPLATE, context }
+        Self { status: Status::Ok, template, context }
     }
-}
 
-impl Page {
     /// Creates a page for the sender of a request, with the header if a guard has found them to be staff.
-    pub(super) fn for_sender<V: View>(request: &Request<'_>, status: Status, view: &V) -> Self {
-        known_staff(request)
-            .map_or_else(|| Self::public(status, view), |staff| Self::new(staff, view).with(status))
+    pub(super) fn for_sender(
+        request: &Request<'_>,
+        status: Status,
+        template: &'static str,
+        view: &impl Serialize,
+    ) -> Self {
+        known_staff(request).map_or_else(
+            || Self::public(status, template, view),
+            |staff| Self::new(staff, template, view).with(status),
+        )
     }
 
     /// Returns the page with another status than 200.

@@ -8,6 +8,7 @@ use rocket::response::content::RawJson;
 use rocket::{Either, FromForm, Responder, Route, State, get, post, routes};
 use serde::Serialize;
 use serde_json::Value;
+use time::OffsetDateTime;
 use url::Url;
 use uuid::Uuid;
 
@@ -15,7 +16,7 @@ use self::store::{AlikeRow, NoteRow};
 use super::device;
 use super::event_view::{self, CATEGORIES, ClaimsChange, Day, EventView};
 use super::failure::Failure;
-use super::page::{Page, View};
+use super::page::Page;
 use crate::admin::access_log::{DataAccess, record};
 use crate::admin::api::DataCopy;
 use crate::admin::audit::store::{self as events, EventRow};
@@ -24,7 +25,6 @@ use crate::admin::changes::store::deletion_of;
 use crate::admin::guard::{Signed, Staff};
 use crate::admin::users::store::ListedUser;
 use crate::config;
-use crate::domain::merging::UserState;
 use crate::domain::text::is_control;
 use crate::provider_tokens::store as provider_tokens;
 use crate::store::error::{changing, retrying};
@@ -50,52 +50,9 @@ pub(super) fn routes() -> Vec<Route> {
     routes![show, add_note, data]
 }
 
-/// A user as the pages show them.
-#[derive(Serialize)]
-pub(super) struct Person {
-    pub id: Uuid,
-    pub email: Option<String>,
-    pub email_verified: bool,
-    pub name: Option<String>,
-    pub created_at: String,
-    pub disabled_at: Option<String>,
-    pub providers: Vec<String>,
-}
-
-impl From<ListedUser> for Person {
-    fn from(user: ListedUser) -> Self {
-        Self {
-            id: user.id,
-            email: user.email,
-            email_verified: user.email_verified,
-            name: user.name,
-            created_at: rfc3339(user.created_at),
-            disabled_at: user.disabled_at.map(rfc3339),
-            providers: user.providers,
-        }
-    }
-}
-
-impl From<&UserState> for Person {
-    fn from(user: &UserState) -> Self {
-        Self {
-            id: user.id,
-            email: user.email.clone(),
-            email_verified: user.email_verified,
-            name: user.name.clone(),
-            created_at: rfc3339(user.created_at),
-            disabled_at: user.disabled_at.map(rfc3339),
-            providers: user.identities.iter().map(|identity| identity.provider.clone()).collect(),
-        }
-    }
-}
-
-impl Person {
-    /// Returns the user's e-mail address or name, or else the id.
-    pub(super) fn called(&self) -> String {
-        let own = self.email.as_deref().or(self.name.as_deref()).map(isolated);
-        own.unwrap_or_else(|| format!("the user {}", self.id))
-    }
+/// Returns the user's e-mail address or name, or else the id, as a sentence names them.
+pub(super) fn called(id: Uuid, email: Option<&str>, name: Option<&str>) -> String {
+    email.or(name).map_or_else(|| format!("the user {id}"), isolated)
 }
 
 /// Isolates a user's own text within a sentence, so that right-to-left letters and direction marks affect only that
@@ -105,12 +62,9 @@ pub(super) fn isolated(text: &str) -> String {
 }
 
 #[derive(Serialize)]
-pub(super) struct Identity {
-    id: Uuid,
-    provider: String,
-    subject: String,
-    email: Option<String>,
-    created_at: String,
+struct Identity {
+    #[serde(flatten)]
+    row: IdentityRow,
     suspended: Option<Suspended>,
     /// True if a token of the provider is stored, to be revoked when the identity is gone.
     token: bool,
@@ -138,75 +92,14 @@ impl Suspended {
     }
 }
 
-impl Identity {
-    fn new(row: IdentityRow, tokens: &[Uuid]) -> Self {
-        Self {
-            suspended: Suspended::of(&row),
-            token: tokens.contains(&row.id),
-            id: row.id,
-            provider: row.provider,
-            subject: row.subject,
-            email: row.email,
-            created_at: rfc3339(row.created_at),
-        }
-    }
-}
-
 #[derive(Serialize)]
-pub(super) struct Session {
-    id: Uuid,
-    provider: String,
-    /// The device's name and platform, as the app gave them.
-    device: Option<String>,
-    platform: Option<String>,
+struct Session {
+    #[serde(flatten)]
+    row: SessionRow,
     /// The user agent in words.
     app: Option<String>,
-    ip: Option<String>,
-    created_at: String,
-    last_used_at: String,
-    /// True if only the device's key can use it.
-    bound: bool,
     /// True if it was opened after a use that looks like theft, or shortly before.
     is_new: bool,
-}
-
-impl From<SessionRow> for Session {
-    fn from(row: SessionRow) -> Self {
-        Self {
-            id: row.id,
-            provider: row.provider,
-            device: row.device_name,
-            platform: row.device_platform,
-            app: row.user_agent.as_deref().map(device::in_words),
-            ip: row.ip.map(|ip| ip.to_string()),
-            created_at: rfc3339(row.created_at),
-            last_used_at: rfc3339(row.last_used_at),
-            bound: row.bound,
-            is_new: false,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Alike {
-    id: Uuid,
-    called: String,
-    /// What both have in common.
-    why: &'static str,
-    created_at: String,
-    last_seen_on: Option<String>,
-}
-
-impl From<AlikeRow> for Alike {
-    fn from(row: AlikeRow) -> Self {
-        Self {
-            id: row.id,
-            called: row.email.or(row.name).unwrap_or_else(|| row.id.to_string()),
-            why: if row.by_email { "same e-mail address" } else { "same name" },
-            created_at: rfc3339(row.created_at),
-            last_seen_on: row.last_seen_on.map(|day| day.to_string()),
-        }
-    }
 }
 
 /// Kinds of events by which staff or a backend close the question whether a thief is in the account.
@@ -240,7 +133,7 @@ struct Verdict {
 }
 
 impl Verdict {
-    fn new(disabled_at: Option<&String>, identities: &[Identity], events: &[EventRow]) -> Self {
+    fn new(disabled_at: Option<OffsetDateTime>, identities: &[Identity], events: &[EventRow]) -> Self {
         let verdict = |kind, event: Option<&EventRow>| Self {
             kind,
             at: event.map(|event| rfc3339(event.created_at)),
@@ -252,7 +145,7 @@ impl Verdict {
         let suspended =
             || identities.iter().filter_map(|identity| Some((identity, identity.suspended.as_ref()?)));
         if disabled_at.is_some() {
-            let at = disabled_at.cloned();
+            let at = disabled_at.map(rfc3339);
             return Self {
                 at,
                 ..verdict("disabled", events.iter().find(|event| event.kind == "user_disabled"))
@@ -262,7 +155,7 @@ impl Verdict {
             suspended().next_back().filter(|_| suspended().count() == identities.len())
         {
             let kind = if why.held { "held" } else { "suspended" };
-            let (at, by) = (Some(why.since.clone()), Some(identity.provider.clone()));
+            let (at, by) = (Some(why.since.clone()), Some(identity.row.provider.clone()));
             return Self { at, by, reason: Some(why.why.clone()), ..verdict(kind, None) };
         }
         if identities.is_empty() {
@@ -299,19 +192,18 @@ struct NoteForm {
 
 #[derive(Serialize)]
 pub(super) struct PersonPage {
-    person: Person,
+    person: ListedUser,
     own_name: bool,
     claims: Option<Value>,
     /// The latest change of the claims, if events tell it.
     claims_set: Option<ClaimsChange>,
-    last_seen_on: Option<String>,
     verdict: Verdict,
     identities: Vec<Identity>,
     sessions: Vec<Session>,
     /// The number of all of them.
     session_count: usize,
     /// Other users with the same e-mail address or name.
-    alike: Vec<Alike>,
+    alike: Vec<AlikeRow>,
     notes: Vec<NoteRow>,
     note: NoteForm,
     chips: Vec<Chip>,
@@ -326,31 +218,23 @@ pub(super) struct PersonPage {
     done: Option<String>,
 }
 
-impl View for PersonPage {
-    const TEMPLATE: &'static str = "admin/person";
-}
-
 /// The page of a user who is no more.
 #[derive(Serialize)]
 struct Gone {
     id: Uuid,
     /// The user who remains after a merge.
-    remains: Option<Person>,
+    remains: Option<ListedUser>,
     /// The path of the receipt of a deletion.
     receipt: Option<String>,
     /// What ended the user.
     event: Option<EventView>,
 }
 
-impl View for Gone {
-    const TEMPLATE: &'static str = "admin/gone";
-}
-
 /// Shows what became of a user who is not there; 404 if there never was one.
 async fn gone(staff: &Staff, id: Uuid, db: &Db, origin: &ClientOrigin) -> Result<Page, Failure> {
     let pool = db.pool();
     let remains = match retrying!(merging::merged_into(pool, id))? {
-        Some(remains) => retrying!(store::user(pool, remains))?.map(|found| Person::from(found.user)),
+        Some(remains) => retrying!(store::user(pool, remains))?.map(|found| found.user),
         None => None,
     };
     let receipt = retrying!(deletion_of(pool, id))?.map(receipt::path);
@@ -362,7 +246,7 @@ async fn gone(staff: &Staff, id: Uuid, db: &Db, origin: &ClientOrigin) -> Result
     let events = events::of_user(pool, id, EVENTS).await?;
     let end = events.into_iter().find(|event| event.kind == "users_merged" || event.kind == "user_deleted");
     let view = Gone { id, remains, receipt, event: end.map(EventView::from) };
-    Ok(Page::new(staff, &view).with(Status::NotFound))
+    Ok(Page::new(staff, "admin/gone", &view).with(Status::NotFound))
 }
 
 /// The parameters of the page.
@@ -415,15 +299,17 @@ async fn page(
     let attempts = events::claiming(pool, id, ATTEMPTS).await?;
     record(pool, &staff.member, &DataAccess::Person(id), &origin.0).await?;
 
-    let person = Person::from(found.user.clone());
-    let identities: Vec<_> = identities.into_iter().map(|row| Identity::new(row, &tokens)).collect();
-    let verdict = Verdict::new(person.disabled_at.as_ref(), &identities, &events);
+    let identities: Vec<_> = identities
+        .into_iter()
+        .map(|row| Identity { suspended: Suspended::of(&row), token: tokens.contains(&row.id), row })
+        .collect();
+    let verdict = Verdict::new(found.user.disabled_at, &identities, &events);
     let suspect = theft(&events).map(|event| event.created_at - time::Duration::HOUR);
     let session_count = sessions.len();
     let shown_sessions = if shown.sessions == Some("all") { session_count } else { SESSIONS };
     let sessions = sessions.into_iter().take(shown_sessions).map(|row| {
         let is_new = suspect.is_some_and(|since| row.created_at >= since);
-        Session { is_new, ..row.into() }
+        Session { app: row.user_agent.as_deref().map(device::in_words), is_new, row }
     });
     let category = |name: &str| CATEGORIES.into_iter().find(|(category, _)| *category == name);
     let only = shown.only.and_then(category).map_or("", |(name, _)| name);
@@ -435,7 +321,6 @@ async fn page(
         (CATEGORIES.into_iter().map(chip), i64::try_from(events.len()).is_ok_and(|count| count < EVENTS));
     let zone = staff.member.time_zone.as_deref();
     let view = PersonPage {
-        last_seen_on: found.user.last_seen_on.map(|day| day.to_string()),
         own_name: found.own_name,
         claims: found.claims.as_deref().and_then(|claims| serde_json::from_str(claims).ok()),
         claims_set: ClaimsChange::latest(&events),
@@ -443,7 +328,7 @@ async fn page(
         identities,
         sessions: sessions.collect(),
         session_count,
-        alike: alike.into_iter().map(Alike::from).collect(),
+        alike,
         notes,
         note,
         chips: chips.filter(|chip| chip.count > 0).collect(),
@@ -452,9 +337,9 @@ async fn page(
         days: Day::all(EventView::of_history(events, complete, only), id, zone),
         attempts: Day::all(attempts.into_iter().map(EventView::from).collect(), id, zone),
         done: shown.done.and_then(|change| changes::done(change, settings.access_token_ttl)),
-        person,
+        person: found.user,
     };
-    Ok(Page::new(staff, &view))
+    Ok(Page::new(staff, "admin/person", &view))
 }
 
 /// Returns the id that the form of a note has, or a new one.

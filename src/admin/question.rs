@@ -5,7 +5,7 @@ use rocket::http::Status;
 use rocket::response::Redirect;
 use serde::Serialize;
 
-use super::page::{Page, View};
+use super::page::Page;
 use crate::admin::guard::{Staff, StaffForm};
 
 /// The answer to a confirmed change: the way to what was changed, or the question again.
@@ -37,10 +37,6 @@ pub(super) struct Question {
     pub is_final: bool,
 }
 
-impl View for Question {
-    const TEMPLATE: &'static str = "admin/confirm";
-}
-
 impl Question {
     /// Creates a question without warnings, about a change that can be undone.
     pub fn new(title: String, trail: Vec<(String, String)>, action: String, button: &str) -> Self {
@@ -62,13 +58,13 @@ impl Question {
     /// Asks, with the reason that was typed before a sign-in came between.
     pub fn ask(self, staff: &Staff, form: &StaffForm) -> Page {
         let reason = form.get("reason").unwrap_or_default().to_owned();
-        Page::new(staff, &Self { reason, ..self })
+        Page::new(staff, "admin/confirm", &Self { reason, ..self })
     }
 
     /// Asks again, after a form without a reason.
     pub fn again(mut self, staff: &Staff, form: &StaffForm) -> Page {
         self.refuse(form.get("reason"));
-        Page::new(staff, &self).with(Status::BadRequest)
+        Page::new(staff, "admin/confirm", &self).with(Status::BadRequest)
     }
 
     /// Notes what is wrong with a form without a reason, or with a text that is none.

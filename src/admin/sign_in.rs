@@ -15,7 +15,7 @@ use url::form_urlencoded;
 use self::flow::{Admin, next as next_page};
 use self::session::Stranger;
 use super::failure::Failure;
-use super::page::{Page, View};
+use super::page::Page;
 use crate::admin::guard::{COOKIE, cookie, same_origin};
 use crate::admin::guard::{Staff, StaffForm};
 use crate::clock;
@@ -70,10 +70,6 @@ pub(super) struct Ask {
     settings: [String; 3],
 }
 
-impl View for Ask {
-    const TEMPLATE: &'static str = "admin/sign_in";
-}
-
 #[get("/sign-in?<next>&<undone>")]
 async fn ask(
     next: Option<&str>,
@@ -91,6 +87,7 @@ async fn ask(
     let undone = undone.is_some();
     Page::public(
         Status::Ok,
+        "admin/sign_in",
         &Ask { next, provider, complete, undone, kept: kept.filter(|_| undone), settings },
     )
 }

@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 use self::store::Changed;
 use super::dates::{day_before, last_day};
 use super::failure::Failure;
-use super::page::{Page, View};
+use super::page::Page;
 use super::question::{Answer, Question};
 use crate::admin::guard::{AdminStaff, Signed, Staff, StaffForm};
 use crate::admin::sign_in::store::{self as members, StaffRow};
@@ -85,10 +85,6 @@ struct StaffPage<'r> {
     done: Option<&'static str>,
 }
 
-impl View for StaffPage<'_> {
-    const TEMPLATE: &'static str = "admin/staff";
-}
-
 async fn all(staff: &Staff, db: &Db) -> Result<Vec<Member>, Failure> {
     let members = retrying!(members::all(db.pool()))?;
     Ok(members.into_iter().map(|row| Member::new(row, &staff.member)).collect())
@@ -102,7 +98,7 @@ async fn page(staff: &Staff, form: &StaffForm, mistake: Option<Mistake>, db: &Db
     };
     let view = StaffPage { members: all(staff, db).await?, sent: form.fields(), mistake, done };
     let status = if mistake.is_some() { Status::BadRequest } else { Status::Ok };
-    Ok(Page::new(staff, &view).with(status))
+    Ok(Page::new(staff, "admin/staff", &view).with(status))
 }
 
 #[get("/staff")]
@@ -207,8 +203,13 @@ async fn give(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answer, Fai
     let Ok(reason) = form.reason() else {
         return Ok(Answer::Right(given.question(&staff, db).await?.again(&staff, &form)));
     };
-    match access::give(db.pool(), &given.email, given.access, staff.by(&reason, &origin.0)).await? {
-        Changed::Done | Changed::Already => Ok(Answer::Left(Redirect::to("/admin/staff?done=given"))),
+    let by = staff.by(&reason, &origin.0);
+    answer(access::give(db.pool(), &given.email, given.access, by).await?, "/admin/staff?done=given")
+}
+
+fn answer(changed: Changed, done: &'static str) -> Result<Answer, Failure> {
+    match changed {
+        Changed::Done | Changed::Already => Ok(Answer::Left(Redirect::to(done))),
         Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),
         Changed::NotPermitted => Err(Status::Forbidden.into()),
     }
@@ -244,9 +245,6 @@ async fn take_away(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answer
     let Ok(reason) = form.reason() else {
         return Ok(Answer::Right(taking(email.folded()).again(&staff, &form)));
     };
-    match access::take_away(db.pool(), &email, staff.by(&reason, &origin.0)).await? {
-        Changed::Done | Changed::Already => Ok(Answer::Left(Redirect::to("/admin/staff?done=taken"))),
-        Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),
-        Changed::NotPermitted => Err(Status::Forbidden.into()),
-    }
+    let by = staff.by(&reason, &origin.0);
+    answer(access::take_away(db.pool(), &email, by).await?, "/admin/staff?done=taken")
 }

@@ -7,7 +7,7 @@ use rocket::{Route, get, post, routes};
 use serde::Serialize;
 
 use super::failure::Failure;
-use super::page::{Page, View};
+use super::page::Page;
 use crate::admin::guard::{Staff, StaffForm};
 use crate::admin::sign_in::store as members;
 use crate::web::database::Db;
@@ -23,16 +23,12 @@ struct TimeZonePage {
     done: bool,
 }
 
-impl View for TimeZonePage {
-    const TEMPLATE: &'static str = "admin/time_zone";
-}
-
 #[expect(clippy::needless_pass_by_value, reason = "Rocket passes guards by value")]
 #[get("/time-zone?<done>")]
 fn show(staff: Staff, done: Option<&str>) -> Page {
     let names = tz::db().available().map(|name| name.to_string());
     let zones = names.filter(|name| name == "UTC" || name.contains('/') && !name.starts_with("Etc/"));
-    Page::new(&staff, &TimeZonePage { zones: zones.collect(), done: done.is_some() })
+    Page::new(&staff, "admin/time_zone", &TimeZonePage { zones: zones.collect(), done: done.is_some() })
 }
 
 #[post("/time-zone", data = "<form>")]

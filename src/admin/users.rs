@@ -20,9 +20,8 @@ use super::audit::store::{Filter, page};
 use super::csv::Csv;
 use super::event_view::EventView;
 use super::failure::Failure;
-use super::fields::{Chip, NothingMatches};
-use super::page::{Page, View};
-use super::person::Person;
+use super::fields::{Chip, NothingMatches, Tab};
+use super::page::Page;
 use crate::admin::access_log::{DataAccess, record};
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
 use crate::domain::email::Email;
@@ -41,20 +40,6 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Listed {
-    pub person: Person,
-    last_seen_on: Option<String>,
-    is_locked_out: bool,
-}
-
-impl From<ListedUser> for Listed {
-    fn from(user: ListedUser) -> Self {
-        let last_seen_on = user.last_seen_on.map(|day| day.to_string());
-        Self { last_seen_on, is_locked_out: user.locked_out, person: user.into() }
-    }
-}
-
-#[derive(Serialize)]
 struct Column {
     label: &'static str,
     /// The end of the list's URL in the order of this column, or in its other direction.
@@ -68,11 +53,11 @@ pub(super) struct Users {
     asked: ListQuery,
     chips: Vec<Chip>,
     providers: Vec<String>,
-    statuses: Vec<State>,
+    statuses: Vec<Tab>,
     /// The fields beside the end of the creation, for the jump to a day.
     kept: Vec<(&'static str, String)>,
     columns: Vec<Column>,
-    people: Vec<Listed>,
+    people: Vec<ListedUser>,
     /// The number of users, in words.
     count: String,
     /// The positions of the first and the last user on the page, if the order has them.
@@ -93,18 +78,10 @@ pub(super) struct Users {
     events: Vec<EventView>,
 }
 
-/// A filter by state, with the end of the list's URL.
-#[derive(Serialize)]
-struct State {
-    value: &'static str,
-    label: &'static str,
-    link: String,
-}
-
 impl Users {
     fn new(asked: ListQuery, providers: Vec<String>, people: Vec<ListedUser>, count: String) -> Self {
-        let all = State { value: "", label: "All", link: asked.without("status") };
-        let states = Status::VARIANTS.iter().map(|status| State {
+        let all = Tab { value: "", label: "All", link: asked.without("status") };
+        let states = Status::VARIANTS.iter().map(|status| Tab {
             value: status.into(),
             label: status_label(*status),
             link: asked.with_status(status.into()),
@@ -116,7 +93,7 @@ impl Users {
             statuses: std::iter::once(all).chain(states).collect(),
             kept,
             columns: columns(&asked),
-            people: people.into_iter().map(Listed::from).collect(),
+            people,
             count,
             range: None,
             first: None,
@@ -206,10 +183,6 @@ fn counted(exact: bool, number: u64) -> String {
     }
 }
 
-impl View for Users {
-    const TEMPLATE: &'static str = "admin/users";
-}
-
 /// Shows the list. `at` is the cursor at which the page begins, and `number` the position of its first user, as the link to the
 /// page says.
 #[get("/users?<at>&<number>")]
@@ -287,7 +260,7 @@ async fn list(
         }
     };
     record(pool, &staff.member, &DataAccess::Users { search: &view.asked.searched() }, &origin.0).await?;
-    Ok(Answer::Page(Page::new(&staff, &view)))
+    Ok(Answer::Page(Page::new(&staff, "admin/users", &view)))
 }
 
 /// The list, or another page where the text leads to one: that of the only user whom it names, or the audit of an IP address.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::failure::Failure;
 use super::fields::Choice;
-use super::page::{Page, View};
+use super::page::Page;
 use super::question::{Answer, Question};
 use crate::admin::guard::{AdminStaff, Signed, Staff, StaffForm};
 use crate::clock;
@@ -42,15 +42,12 @@ pub(super) fn is_behind(queue: &Summary) -> bool {
 
 #[derive(Serialize)]
 pub(super) struct Receiver {
-    pub name: String,
+    #[serde(flatten)]
+    queue: Summary,
     /// The host, if this instance sends to it.
     host: Option<String>,
     /// `healthy`, `trying again`, or `behind` if it needs a person.
     pub state: &'static str,
-    waiting: i64,
-    oldest_at: Option<String>,
-    parked: i64,
-    failure: Option<String>,
 }
 
 impl Receiver {
@@ -61,46 +58,8 @@ impl Receiver {
             _ => "healthy",
         };
         let mut configured = webhooks.configured();
-        Self {
-            host: configured.find(|webhook| webhook.name == queue.name).map(Webhook::host),
-            name: queue.name,
-            state,
-            waiting: queue.waiting,
-            oldest_at: queue.oldest_at.map(rfc3339),
-            parked: queue.parked,
-            failure: queue.failure,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Message {
-    id: Uuid,
-    kind: String,
-    user: Uuid,
-    /// `parked`, `trying again`, or `waiting` before the first answer.
-    state: &'static str,
-    attempts: i16,
-    failure: Option<String>,
-    next_at: Option<String>,
-}
-
-impl From<Unaccepted> for Message {
-    fn from(row: Unaccepted) -> Self {
-        let state = match row {
-            Unaccepted { parked: true, .. } => "parked",
-            Unaccepted { failure: Some(_), .. } => "trying again",
-            _ => "waiting",
-        };
-        Self {
-            id: row.message_id,
-            kind: row.kind,
-            user: row.user_id,
-            state,
-            attempts: row.attempts,
-            failure: row.failure,
-            next_at: row.next_attempt_at.map(rfc3339),
-        }
+        let host = configured.find(|webhook| webhook.name == queue.name).map(Webhook::host);
+        Self { queue, host, state }
     }
 }
 
@@ -112,7 +71,7 @@ struct Messages {
     can_test: bool,
     states: [Choice; 3],
     state: &'static str,
-    rows: Vec<Message>,
+    rows: Vec<Unaccepted>,
     /// The place of the next ones.
     next: Option<i64>,
 }
@@ -138,10 +97,6 @@ struct WebhooksPage {
     /// The number of messages that were just made due.
     sent: Option<u64>,
     tested: Option<Tested>,
-}
-
-impl View for WebhooksPage {
-    const TEMPLATE: &'static str = "admin/webhooks";
 }
 
 /// The parameters of the page.
@@ -181,13 +136,17 @@ async fn page(
             states: STATES,
             state,
             next: rows.last().filter(|_| more).map(|last| last.id),
-            rows: rows.into_iter().map(Message::from).collect(),
+            rows,
         });
     }
     let receivers = retrying!(summaries(pool, &[]))?.into_iter();
     let receivers = receivers.map(|queue| Receiver::new(queue, webhooks)).collect();
     let now = OffsetDateTime::from_unix_timestamp(clock::now()).map(rfc3339).unwrap_or_default();
-    Ok(Page::new(staff, &WebhooksPage { now, receivers, messages, sent: shown.sent, tested }))
+    Ok(Page::new(
+        staff,
+        "admin/webhooks",
+        &WebhooksPage { now, receivers, messages, sent: shown.sent, tested },
+    ))
 }
 
 #[get("/webhooks")]

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde::Serialize;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use tokio::time::sleep;
@@ -18,13 +19,14 @@ const PAUSE: Duration = Duration::from_secs(15);
 const WHOLE: u32 = 40;
 
 /// The state of a queue. Numbers end at [`COUNTED`](Self::COUNTED).
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Summary {
     /// The webhook's name, or the provider's.
     pub name: String,
     /// The number of rows that wait.
     pub waiting: i64,
     /// The time since which the oldest of them waits.
+    #[serde(with = "time::serde::rfc3339::option")]
     pub oldest_at: Option<OffsetDateTime>,
     /// The number of parked rows.
     pub parked: i64,
@@ -33,6 +35,7 @@ pub struct Summary {
     /// No row is due before that time; `None` while it is not known. A row becomes due in a transaction that commits later, but
     /// within half a minute ([`LIMIT`](crate::store::deadline::LIMIT)). So a claim does not begin with what was done long
     /// ago, which stays in the index for as long as anybody's snapshot, such as that of a dump, is older.
+    #[serde(skip)]
     pub since: Option<OffsetDateTime>,
 }
 

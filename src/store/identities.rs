@@ -1,5 +1,6 @@
 //! A user's identities.
 
+use serde::Serialize;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -10,7 +11,7 @@ use crate::domain::claims::VerifiedClaims;
 use crate::domain::email::Email;
 
 /// An identity as its user sees it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct IdentityRow {
     pub id: Uuid,
     pub provider: String,
@@ -18,6 +19,7 @@ pub struct IdentityRow {
     pub subject: String,
     /// Latest e-mail address from the provider.
     pub email: Option<String>,
+    #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     /// Time since which it is suspended, because of its provider's report.
     pub suspended_at: Option<OffsetDateTime>,

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use serde::Serialize;
 use sqlx::{PgExecutor, PgPool};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
@@ -337,12 +338,14 @@ pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Err
 }
 
 /// A session as its user sees it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct SessionRow {
     pub id: Uuid,
     pub provider: String,
+    #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     /// Time of the latest refresh, or of the sign-in.
+    #[serde(with = "time::serde::rfc3339")]
     pub last_used_at: OffsetDateTime,
     /// IP address of the sign-in, as long as its event is kept.
     pub ip: Option<IpAddr>,

@@ -1,5 +1,6 @@
 //! The queue of messages, and the receivers' subscriptions.
 
+use serde::Serialize;
 pub use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -157,7 +158,7 @@ pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>,
 }
 
 /// A message that was not accepted yet.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Unaccepted {
     /// The id in the queue.
     pub id: i64,
@@ -167,6 +168,7 @@ pub struct Unaccepted {
     pub user_id: Uuid,
     pub attempts: i16,
     /// The time of the next attempt, or `None` if it is parked or waits for an earlier message of the same user.
+    #[serde(with = "time::serde::rfc3339::option")]
     pub next_attempt_at: Option<OffsetDateTime>,
     pub parked: bool,
     pub failure: Option<String>,

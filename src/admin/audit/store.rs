@@ -1,5 +1,6 @@
 //! Queries on events, of one user or with a filter, newest first.
 
+use serde::Serialize;
 use sqlx::postgres::Postgres;
 use sqlx::{FromRow, PgPool, QueryBuilder};
 use time::OffsetDateTime;
@@ -36,10 +37,11 @@ const COLUMNS: &str = "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
     (SELECT true FROM users o WHERE o.id = coalesce(e.detail->>'to', e.detail->>'into', e.detail->>'from')::uuid)
         IS NOT NULL AS other_exists";
 
-#[derive(Debug, Clone, FromRow)]
+#[derive(Debug, Clone, FromRow, Serialize)]
 pub struct EventRow {
     /// Id of the event; it grows with time.
     pub id: Uuid,
+    #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     pub kind: String,
     /// Reason of a refusal.

@@ -1,6 +1,7 @@
 //! The statements that change users for staff. Each checks the actor's role itself and records its event. They change users
 //! who are as the preview showed them, or no user.
 
+use serde::Serialize;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -96,10 +97,11 @@ pub(super) async fn act(
 }
 
 /// A deletion, as its event describes it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct DeletionRow {
     /// Id of the event.
     pub id: Uuid,
+    #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     /// The deleted user.
     pub user_id: Uuid,

@@ -5,6 +5,7 @@ use sqlx::{FromRow, PgPool, QueryBuilder};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
+use crate::admin::dates;
 use crate::admin::users::store::{COLUMNS, ListedUser};
 use crate::domain::actor::By;
 use crate::store::Error;
@@ -31,13 +32,15 @@ pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
 }
 
 /// Another user who may be the same person.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct AlikeRow {
     pub id: Uuid,
     pub email: Option<String>,
     pub name: Option<String>,
+    #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     /// The day of the latest sign-in or refresh.
+    #[serde(serialize_with = "dates::text")]
     pub last_seen_on: Option<Date>,
     /// True if both have one e-mail address, their own or that of an identity.
     pub by_email: bool,

@@ -15,7 +15,7 @@ use crate::admin::api_keys::{add, revoke};
 use crate::admin::dates::day_before;
 use crate::admin::failure::Failure;
 use crate::admin::guard::{AdminStaff, Signed, Staff, StaffForm};
-use crate::admin::page::{Page, View};
+use crate::admin::page::Page;
 use crate::admin::question::{Answer, Question};
 use crate::clock;
 use crate::domain::api_key::{KeyName, KeyRole};
@@ -73,10 +73,6 @@ struct KeysPage<'r> {
     mistake: Option<Mistake>,
 }
 
-impl View for KeysPage<'_> {
-    const TEMPLATE: &'static str = "admin/keys";
-}
-
 /// The page of a key that was just added. It has nothing else: the key is not shown again, and no read that fails may lose
 /// it.
 #[derive(Serialize)]
@@ -86,15 +82,11 @@ struct NewKey {
     key: Option<String>,
 }
 
-impl View for NewKey {
-    const TEMPLATE: &'static str = "admin/new_key";
-}
-
 async fn page(staff: &Staff, form: &StaffForm, mistake: Option<Mistake>, db: &Db) -> Result<Page, Failure> {
     let (rows, zone) = (retrying!(store::all(db.pool()))?, staff.member.time_zone.as_deref());
     let keys = rows.into_iter().map(|row| Key::new(row, zone)).collect();
     let status = if mistake.is_some() { Status::BadRequest } else { Status::Ok };
-    Ok(Page::new(staff, &KeysPage { keys, sent: form.fields(), mistake }).with(status))
+    Ok(Page::new(staff, "admin/keys", &KeysPage { keys, sent: form.fields(), mistake }).with(status))
 }
 
 #[get("/keys")]
@@ -165,7 +157,7 @@ async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Fa
     let Ok(reason) = form.reason() else { return Ok(added.question(&staff).again(&staff, &form)) };
     let (name, by) = (added.name.to_string(), staff.by(&reason, &origin.0));
     match add(db.pool(), &added.name, added.role, added.expires_at, by).await? {
-        Ok(key) => Ok(Page::new(&staff, &NewKey { name, key: Some(key.expose().clone()) })),
+        Ok(key) => Ok(Page::new(&staff, "admin/new_key", &NewKey { name, key: Some(key.expose().clone()) })),
         Err(Changed::NotPermitted) => Err(Status::Forbidden.into()),
         Err(Changed::Done | Changed::Already) => {
             let rows = retrying!(store::all(db.pool()))?;
@@ -174,7 +166,7 @@ async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Fa
                 row.name == name && row.created_by == staff.member.email && age < RELOAD
             });
             if is_reload {
-                return Ok(Page::new(&staff, &NewKey { name, key: None }));
+                return Ok(Page::new(&staff, "admin/new_key", &NewKey { name, key: None }));
             }
             page(&staff, &form, Some(("name", NAME_TAKEN)), db).await
         }

@@ -11,6 +11,7 @@ pub mod search;
 
 use std::cmp::Reverse;
 
+use serde::Serialize;
 use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
@@ -18,6 +19,7 @@ use uuid::Uuid;
 pub use self::cursor::{Cursor, Direction};
 use self::filter::last_seen_on;
 pub use self::filter::{Days, Filters, Status, Times, day};
+use crate::admin::dates;
 use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
 
@@ -29,16 +31,19 @@ const FEW_OF_RARE: u64 = 30_000;
 /// Up to this many matches are ordered by the day on which they were last seen, for which the sessions of each are looked up.
 const FEW_SEEN: u64 = 5_000;
 
-#[derive(Debug, Clone, FromRow)]
+#[derive(Debug, Clone, FromRow, Serialize)]
 pub struct ListedUser {
     pub id: Uuid,
     pub email: Option<String>,
     /// True if a provider vouches for the e-mail address.
     pub email_verified: bool,
     pub name: Option<String>,
+    #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
+    #[serde(with = "time::serde::rfc3339::option")]
     pub disabled_at: Option<OffsetDateTime>,
     /// The day of the latest sign-in or refresh.
+    #[serde(serialize_with = "dates::text")]
     pub last_seen_on: Option<Date>,
     pub providers: Vec<String>,
     /// True if all of their identities are suspended.

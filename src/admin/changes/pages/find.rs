@@ -7,12 +7,11 @@ use uuid::Uuid;
 use super::{Visit, path, words};
 use crate::admin::access_log::{DataAccess, record};
 use crate::admin::failure::Failure;
-use crate::admin::page::{Page, View};
-use crate::admin::person::Person;
+use crate::admin::page::Page;
+use crate::admin::person::called;
 use crate::admin::person::store;
-use crate::admin::users::Listed;
-use crate::admin::users::store::Filters;
 use crate::admin::users::store::search::search;
+use crate::admin::users::store::{Filters, ListedUser};
 use crate::domain::staff::Role;
 use crate::domain::text::printable;
 use crate::provider::Providers;
@@ -34,7 +33,7 @@ struct Link {
 #[derive(Serialize)]
 struct Match {
     #[serde(flatten)]
-    listed: Listed,
+    user: ListedUser,
     links: Vec<Link>,
 }
 
@@ -54,10 +53,6 @@ pub(in crate::admin) struct Find {
     more: bool,
 }
 
-impl View for Find {
-    const TEMPLATE: &'static str = "admin/find";
-}
-
 /// Shows the search for whom to merge with the user, or to whom to move their identity `moved`.
 pub(super) async fn find(
     visit: &Visit<'_>,
@@ -70,8 +65,8 @@ pub(super) async fn find(
     if member.access.role != Role::Admin {
         return Err(Status::Forbidden.into());
     }
-    let person = Person::from(retrying!(store::user(pool, user))?.ok_or(Status::NotFound)?.user);
-    let name = person.called();
+    let name_of = |user: &ListedUser| called(user.id, user.email.as_deref(), user.name.as_deref());
+    let name = name_of(&retrying!(store::user(pool, user))?.ok_or(Status::NotFound)?.user);
     let (title, path, lead) = match moved {
         None => (words::MERGE, path(user, None, None, "merge"), words::MERGE_LEAD.to_owned()),
         Some(moved) => {
@@ -95,11 +90,10 @@ pub(super) async fn find(
         users.truncate(PAGE);
     }
     let link = |href, text| Link { href, text };
-    let matches = users.into_iter().map(Listed::from).map(|listed| {
-        let other = &listed.person;
+    let matches = users.into_iter().map(|other| {
         let links = match moved {
             None => vec![
-                link(format!("{path}?into={}", other.id), format!("Keep {}", other.called())),
+                link(format!("{path}?into={}", other.id), format!("Keep {}", name_of(&other))),
                 link(
                     format!("/admin/users/{}/merge?into={user}&back={user}", other.id),
                     format!("Keep {name}"),
@@ -107,8 +101,12 @@ pub(super) async fn find(
             ],
             Some(_) => vec![link(format!("{path}?to={}", other.id), "Move it here".to_owned())],
         };
-        Match { listed, links }
+        Match { user: other, links }
     });
     let matches = matches.collect();
-    Ok(Page::new(&visit.staff, &Find { title, lead, person: user, name, path, query, matches, more }))
+    Ok(Page::new(
+        &visit.staff,
+        "admin/find",
+        &Find { title, lead, person: user, name, path, query, matches, more },
+    ))
 }

@@ -20,19 +20,19 @@ use crate::admin::changes::{Change, Outcome, Preview, make, preview, store};
 use crate::admin::device;
 use crate::admin::failure::Failure;
 use crate::admin::guard::{Signed, Staff, StaffForm};
-use crate::admin::page::{Page, View};
-use crate::admin::person::{Person, isolated};
+use crate::admin::page::Page;
+use crate::admin::person::isolated;
 use crate::admin::question::{Answer, Question};
 use crate::config;
 use crate::domain::actor::{Actor, By};
-use crate::domain::custom_claims::CustomClaims;
-use crate::domain::merging::{LinkedIdentity, UserState, merged};
+use crate::domain::merging::{UserState, merged};
 use crate::domain::staff::Role;
 use crate::provider::Providers;
 use crate::store::error::retrying;
 use crate::store::sessions;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
+use crate::web::http::rfc3339::rfc3339;
 
 pub(in crate::admin) fn routes() -> Vec<Route> {
     routes![ask, confirm, receipt::receipt]
@@ -43,12 +43,12 @@ pub(in crate::admin) fn routes() -> Vec<Route> {
 struct UserCard {
     /// The user's part in the change.
     part: &'static str,
-    person: Person,
+    #[serde(flatten)]
+    user: UserState,
+    created: String,
     last_seen_on: Option<String>,
-    identities: Vec<LinkedIdentity>,
     /// The number of live sessions.
     sessions: i64,
-    claims: CustomClaims,
     notes: i64,
 }
 
@@ -59,12 +59,11 @@ impl UserCard {
     fn new(part: &'static str, user: &UserState) -> Self {
         Self {
             part,
-            person: user.into(),
+            created: rfc3339(user.created_at),
             last_seen_on: user.last_seen_on.map(|day| day.to_string()),
-            identities: user.identities.clone(),
             sessions: user.sessions(),
-            claims: user.claims.clone(),
             notes: user.notes,
+            user: user.clone(),
         }
     }
 }
@@ -87,10 +86,6 @@ pub(in crate::admin) struct Confirmation {
     reverse: Option<String>,
 }
 
-impl View for Confirmation {
-    const TEMPLATE: &'static str = "admin/confirm";
-}
-
 impl Confirmation {
     /// Creates the page of a preview, which began on the page of `back` if that is one of the change's users. Access tokens are
     /// valid for `ttl` seconds.
@@ -99,34 +94,27 @@ impl Confirmation {
         let (user, name) = (change.user(), words::name(change.user()));
         let identity = change.identity().map(|identity| identity.id);
         let card = UserCard::new;
-        let cards = match change {
-            Change::Merge { from, into } => vec![card(KEPT, into), card(DELETED, from)],
-            Change::Move { from, to, .. } => {
-                vec![card("loses the identity", from), card("gets the identity", to)]
-            }
-            Change::Delete { user } => vec![card(DELETED, user)],
+        let (cards, after, other) = match change {
+            Change::Merge { from, into } => (
+                vec![card(KEPT, into), card(DELETED, from)],
+                Some(card("", &merged(from, into))),
+                Some(("into", into)),
+            ),
+            Change::Move { from, to, .. } => (
+                vec![card("loses the identity", from), card("gets the identity", to)],
+                None,
+                Some(("to", to)),
+            ),
+            Change::Delete { user } => (vec![card(DELETED, user)], None, None),
             Change::Unlink { user, .. } | Change::Release { user, .. } => {
-                vec![card("has the identity", user)]
+                (vec![card("has the identity", user)], None, None)
             }
-            _ => vec![],
+            _ => (vec![], None, None),
         };
-        let other = match change {
-            Change::Merge { into, .. } => Some(("into", into.id)),
-            Change::Move { to, .. } => Some(("to", to.id)),
-            _ => None,
-        };
-        let back = if back.is_some() && back == other.map(|(_, id)| id) { back } else { None };
-        let began = change.other().filter(|other| Some(other.id) == back).unwrap_or(user);
-        let after = match change {
-            Change::Merge { from, into } => Some(UserCard::new("", &merged(from, into))),
-            _ => None,
-        };
-        let reverse = match change {
-            Change::Merge { from, into } => {
-                Some(format!("/admin/users/{}/merge?into={}&back={}", into.id, from.id, began.id))
-            }
-            _ => None,
-        };
+        let began = other.map(|(_, other)| other).filter(|other| Some(other.id) == back).unwrap_or(user);
+        let reverse = other
+            .filter(|_| after.is_some())
+            .map(|(_, into)| format!("/admin/users/{}/merge?into={}&back={}", into.id, user.id, began.id));
         let (title, button) = words::title(change, &name);
         let effects = words::effects(change, device, ttl);
         let session = match change {
@@ -139,15 +127,18 @@ impl Confirmation {
         ];
         // The fingerprint of the preview, and the other user.
         let seen = change.needs_preview().then(|| ("seen", preview.fingerprint()));
-        let other = other.map(|(field, id)| [(field, id.to_string()), ("back", began.id.to_string())]);
-        let question = Question {
+        let other =
+            other.map(|(field, other)| [(field, other.id.to_string()), ("back", began.id.to_string())]);
+        let mut question = Question {
             changes: effects.changes,
             warnings: effects.warnings,
             fields: seen.into_iter().chain(other.into_iter().flatten()).collect(),
-            hint: words::hint(change),
             is_final: matches!(change, Change::Delete { .. } | Change::Merge { .. }),
             ..Question::new(title, trail, path(user.id, identity, session, change.name()), &button)
         };
+        if let Change::Delete { .. } = change {
+            question.hint = words::DELETION_HINT;
+        }
         let refused = preview.refused.map(words::refused);
         Self { question, cards, after, identity, refused, stale: false, reverse }
     }
@@ -193,7 +184,7 @@ impl Visit<'_> {
         for id in [Some(preview.change.user()), preview.change.other()].into_iter().flatten() {
             record(pool, &self.staff.member, &DataAccess::Person(id.id), &self.origin.0).await?;
         }
-        Ok(Page::new(&self.staff, &page))
+        Ok(Page::new(&self.staff, "admin/confirm", &page))
     }
 
     /// Makes a change that its form confirms. If nothing was done, shows why, in the confirmation.

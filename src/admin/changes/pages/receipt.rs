@@ -10,11 +10,10 @@ use uuid::Uuid;
 use crate::admin::changes::store::{self, DeletionRow};
 use crate::admin::failure::Failure;
 use crate::admin::guard::Staff;
-use crate::admin::page::{Page, View};
+use crate::admin::page::Page;
 use crate::config::Events;
 use crate::store::error::retrying;
 use crate::web::database::Db;
-use crate::web::http::rfc3339::rfc3339;
 
 /// Returns the path of the receipt with that number.
 pub(in crate::admin) fn path(number: Uuid) -> String {
@@ -22,46 +21,17 @@ pub(in crate::admin) fn path(number: Uuid) -> String {
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct Receipt {
-    number: Uuid,
-    user: Uuid,
-    at: String,
-    /// The member of staff or operator; none if users deleted themselves.
-    actor: Option<String>,
-    reason: Option<String>,
-    identities: i64,
-    sessions: i64,
-    /// True while events still hold traces of the user.
-    pending: bool,
+struct Receipt {
+    #[serde(flatten)]
+    deletion: DeletionRow,
     retention_days: u32,
     /// The day on which the event of the deletion is deleted, too.
-    until: String,
-}
-
-impl Receipt {
-    fn new(row: DeletionRow, retention_days: u32) -> Self {
-        Self {
-            number: row.id,
-            user: row.user_id,
-            at: rfc3339(row.created_at),
-            actor: row.actor,
-            reason: row.reason,
-            identities: row.identities,
-            sessions: row.sessions,
-            pending: row.pending,
-            retention_days,
-            until: until(row.created_at, retention_days).map(|day| day.to_string()).unwrap_or_default(),
-        }
-    }
+    until: Option<String>,
 }
 
 /// Returns the day on which an event is old enough to be deleted.
 fn until(at: OffsetDateTime, retention_days: u32) -> Option<Date> {
     at.date().checked_add(Duration::days(retention_days.into()))
-}
-
-impl View for Receipt {
-    const TEMPLATE: &'static str = "admin/receipt";
 }
 
 #[get("/deletions/<number>")]
@@ -72,8 +42,10 @@ pub(super) async fn receipt(
     events: &State<Events>,
 ) -> Result<Page, Failure> {
     let number = super::id(number)?;
-    let row = retrying!(store::deletion(db.pool(), number))?.ok_or(Status::NotFound)?;
-    Ok(Page::new(&staff, &Receipt::new(row, events.retention_days)))
+    let deletion = retrying!(store::deletion(db.pool(), number))?.ok_or(Status::NotFound)?;
+    let retention_days = events.retention_days;
+    let until = until(deletion.created_at, retention_days).map(|day| day.to_string());
+    Ok(Page::new(&staff, "admin/receipt", &Receipt { deletion, retention_days, until }))
 }
 
 #[cfg(test)]

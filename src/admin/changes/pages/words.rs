@@ -2,20 +2,15 @@
 
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::{Change, Loaded};
-use crate::admin::person::isolated;
+use crate::admin::person::{self, isolated};
 use crate::domain::merging::{LinkedIdentity, UserState, merged};
 
 pub(super) const MERGE: &str = "Merge two users";
 pub(super) const MERGE_LEAD: &str =
     "Use this when one person has two users. Find the other user, then choose which one is kept.";
 pub(super) const MOVE: &str = "Move an identity";
-const OWN_ACCOUNT: &str = "This is your own account: it has your verified e-mail address. You cannot delete or disable \
-                           yourself here. Ask another admin.";
-const LAST_IDENTITY: &str = "This is the user's last identity, and neither a backend nor an import vouches for the e-mail \
-                             address. Without it, no identity signs in as this user. Move the identity to the right user, merge the two \
-                             users, or delete this one.";
-const CLAIMS_TOO_LONG: &str = "The claims of both users are too long for one user. The product's backend has to set \
-                               shorter ones first.";
+pub(super) const DELETION_HINT: &str =
+    "The reason is kept after the user is deleted. Write nothing personal into it.";
 
 pub(super) fn move_lead(identity: &str, name: &str) -> String {
     sentence(&format!("{identity} is linked to {name}. Find the user to move it to."))
@@ -24,37 +19,32 @@ pub(super) fn move_lead(identity: &str, name: &str) -> String {
 /// Returns the words of a rule.
 pub(in crate::admin) const fn refused(why: Refused) -> &'static str {
     match why {
-        Refused::OwnAccount => OWN_ACCOUNT,
-        Refused::LastIdentity => LAST_IDENTITY,
-        Refused::ClaimsTooLong => CLAIMS_TOO_LONG,
+        Refused::OwnAccount => {
+            "This is your own account: it has your verified e-mail address. You cannot delete or disable yourself here. Ask \
+             another admin."
+        }
+        Refused::LastIdentity => {
+            "This is the user's last identity, and neither a backend nor an import vouches for the e-mail address. Without it, \
+             no identity signs in as this user. Move the identity to the right user, merge the two users, or delete this one."
+        }
+        Refused::ClaimsTooLong => {
+            "The claims of both users are too long for one user. The product's backend has to set shorter ones first."
+        }
     }
 }
 
 /// Returns the title of a change to the user of that name, and the button that confirms it.
 pub(super) fn title(change: &Loaded, name: &str) -> (String, String) {
-    let (title, button) = match change {
-        Change::Merge { .. } => return (MERGE.into(), format!("Merge, and delete {name}")),
-        Change::Disable { .. } => return (format!("Disable {name}"), "Disable".into()),
-        Change::Enable { .. } => return (format!("Enable {name}"), "Enable".into()),
-        Change::EndSessions { .. } => {
-            return (format!("Sign {name} out everywhere"), "Sign out everywhere".into());
-        }
-        Change::EndSession { .. } => return (format!("End a session of {name}"), "End this session".into()),
-        Change::Delete { .. } => ("Delete a user", "Delete permanently"),
-        Change::Move { .. } => (MOVE, "Move"),
-        Change::Unlink { .. } => ("Unlink an identity", "Unlink"),
-        Change::Release { .. } => ("Release an identity", "Release"),
-    };
-    (title.into(), button.into())
-}
-
-/// Returns a hint about the reason for a change.
-pub(super) const fn hint(change: &Loaded) -> &'static str {
     match change {
-        Change::Delete { .. } => {
-            "The reason is kept after the user is deleted. Write nothing personal into it."
-        }
-        _ => "The audit keeps it with your name.",
+        Change::Merge { .. } => (MERGE.into(), format!("Merge, and delete {name}")),
+        Change::Disable { .. } => (format!("Disable {name}"), "Disable".into()),
+        Change::Enable { .. } => (format!("Enable {name}"), "Enable".into()),
+        Change::EndSessions { .. } => (format!("Sign {name} out everywhere"), "Sign out everywhere".into()),
+        Change::EndSession { .. } => (format!("End a session of {name}"), "End this session".into()),
+        Change::Delete { .. } => ("Delete a user".into(), "Delete permanently".into()),
+        Change::Move { .. } => (MOVE.into(), "Move".into()),
+        Change::Unlink { .. } => ("Unlink an identity".into(), "Unlink".into()),
+        Change::Release { .. } => ("Release an identity".into(), "Release".into()),
     }
 }
 
@@ -342,8 +332,7 @@ fn unlink(effects: &mut Effects, gone: &LinkedIdentity, user: &UserState) {
 
 /// Returns the user's e-mail address or name, or else the id.
 pub(super) fn name(user: &UserState) -> String {
-    let own = user.email.as_deref().or(user.name.as_deref()).map(isolated);
-    own.unwrap_or_else(|| format!("the user {}", user.id))
+    person::called(user.id, user.email.as_deref(), user.name.as_deref())
 }
 
 fn identity(identity: &LinkedIdentity) -> String {
