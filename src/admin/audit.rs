@@ -30,7 +30,6 @@ use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
 
-/// The number of events on a page.
 const PAGE: usize = 100;
 /// The number of events that an export reads at a time.
 const BATCH: usize = 2_000;
@@ -117,11 +116,6 @@ impl Asked {
         })
     }
 
-    /// Returns the fields that are filled in, for the record of the access.
-    fn searched(&self) -> Vec<(&'static str, &str)> {
-        self.0.filled_but(&[]).collect()
-    }
-
     /// Returns the filters in use beside the category, in the words of the form.
     fn chips(&self) -> Vec<Chip> {
         let chip = |(name, value): (&str, &str)| {
@@ -152,7 +146,6 @@ pub(super) struct Audit {
     /// The id before which more may follow.
     next: Option<Uuid>,
     providers: Vec<String>,
-    /// The filter as a URL's query.
     query: String,
     /// The fields beside the end of the time, for the jump to a day.
     kept: Vec<(&'static str, String)>,
@@ -169,13 +162,12 @@ impl Audit {
             }
         };
         let choice = |value| Some(Choice { value, label: Advice::about(value)?.title });
-        let kept = asked.0.filled_but(&["to"]).map(|(name, value)| (name, value.to_owned()));
         Self {
             chips: asked.chips(),
             whats: EventCategory::VARIANTS.iter().map(tab).collect(),
             reasons: Advice::reasons().filter_map(choice).collect(),
             query: asked.0.suffix(&[], &[]).trim_start_matches('?').to_owned(),
-            kept: kept.collect(),
+            kept: asked.0.kept(&["to"]),
             asked,
             events,
             next,
@@ -200,7 +192,7 @@ async fn audit(
         Ok(filter) => page(db.pool(), &filter, before, PAGE).await?,
         Err(NothingMatches) => (Vec::new(), None),
     };
-    record(db.pool(), &staff.member, &DataAccess::Audit { search: &asked.searched() }, &origin.0).await?;
+    record(db.pool(), &staff.member, &DataAccess::Audit { search: &asked.0.searched() }, &origin.0).await?;
     let events = events.into_iter().map(EventView::from).collect();
     Ok(Page::new(&staff, "admin/audit", &Audit::new(asked, events, next, providers.names())))
 }
@@ -214,7 +206,7 @@ async fn export(
     origin: ClientOrigin,
 ) -> Result<Csv, Failure> {
     let (asked, member, reason) = (Asked::read(uri), staff.0.member, form.reason()?);
-    let look = DataAccess::AuditExport { search: &asked.searched(), reason: &reason };
+    let look = DataAccess::AuditExport { search: &asked.0.searched(), reason: &reason };
     record(db.pool(), &member, &look, &origin.0).await?;
     let filter = asked.filter(member.time_zone.as_deref()).ok();
     let events = Events { pool: db.pool().clone(), filter, before: None };
@@ -243,32 +235,29 @@ impl Rows for Events {
                 self.filter = None;
             }
         }
-        Ok(rows(found))
+        Ok(found.into_iter().map(row).collect())
     }
 }
 
-fn rows(events: Vec<EventRow>) -> Vec<Vec<String>> {
-    let row = |event: EventRow| {
-        let what = event_view::what(&event).to_owned();
-        vec![
-            event.id.to_string(),
-            rfc3339(event.created_at),
-            event.kind,
-            what,
-            event.reason.unwrap_or_default(),
-            event.provider.unwrap_or_default(),
-            event.email.unwrap_or_default(),
-            event.user_id.map(|id| id.to_string()).unwrap_or_default(),
-            event.actor.unwrap_or_default(),
-            event.about.unwrap_or_default(),
-            event.remark.unwrap_or_default(),
-            event.ip.unwrap_or_default(),
-            event.request_id.unwrap_or_default(),
-            event.search.unwrap_or_default(),
-            event.audience.unwrap_or_default(),
-            event.issuer.unwrap_or_default(),
-            event.user_agent.unwrap_or_default(),
-        ]
-    };
-    events.into_iter().map(row).collect()
+fn row(event: EventRow) -> Vec<String> {
+    let what = event_view::what(&event);
+    vec![
+        event.id.to_string(),
+        rfc3339(event.created_at),
+        event.kind,
+        what,
+        event.reason.unwrap_or_default(),
+        event.provider.unwrap_or_default(),
+        event.email.unwrap_or_default(),
+        event.user_id.map(|id| id.to_string()).unwrap_or_default(),
+        event.actor.unwrap_or_default(),
+        event.about.unwrap_or_default(),
+        event.remark.unwrap_or_default(),
+        event.ip.unwrap_or_default(),
+        event.request_id.unwrap_or_default(),
+        event.search.unwrap_or_default(),
+        event.audience.unwrap_or_default(),
+        event.issuer.unwrap_or_default(),
+        event.user_agent.unwrap_or_default(),
+    ]
 }

@@ -2,11 +2,12 @@
 
 use rocket::http::{Method, Status};
 use rocket::response::Redirect;
-use rocket::{Catcher, Request, Responder, catch, catchers as collect};
+use rocket::{Catcher, Request, catch, catchers as collect};
 use serde::Serialize;
 use url::form_urlencoded;
 
 use super::page::Page;
+use super::question::Answer;
 use crate::admin::guard::{is_out_of_date, page_of, staff};
 use crate::web::http::request_id::RequestId;
 use crate::web::problem::{ErrorCode, Problem};
@@ -24,13 +25,6 @@ pub(super) struct Failed {
     pub request_id: Option<String>,
 }
 
-#[derive(Responder)]
-#[expect(clippy::large_enum_variant, reason = "it lives for one answer")]
-enum Answer {
-    SignIn(Redirect),
-    Page(Page),
-}
-
 /// Redirects to the sign-in, and back afterwards, if no member of staff is signed in. Otherwise shows the failure.
 #[catch(default)]
 async fn default(status: Status, request: &Request<'_>) -> Answer {
@@ -38,7 +32,7 @@ async fn default(status: Status, request: &Request<'_>) -> Answer {
         let next: String = form_urlencoded::byte_serialize(page_of(request).as_bytes()).collect();
         let undone = if request.method() == Method::Post { "&undone=yes" } else { "" };
         Problem::new(ErrorCode::InvalidAccessToken, "nobody is signed in").keep(request);
-        return Answer::SignIn(Redirect::to(format!("/admin/sign-in?next={next}{undone}")));
+        return Answer::Left(Redirect::to(format!("/admin/sign-in?next={next}{undone}")));
     }
     let (title, text) = match status.code {
         400 | 413 | 422 => ("That did not work", "The form is incomplete or too long. Nothing was done."),
@@ -67,7 +61,7 @@ async fn default(status: Status, request: &Request<'_>) -> Answer {
         // No guard has run before a route was found.
         let _ = staff(request).await;
     }
-    Answer::Page(Page::for_sender(
+    Answer::Right(Page::for_sender(
         request,
         status,
         "admin/error",

@@ -50,19 +50,9 @@ struct Part {
 
 /// Returns the least of 1, 2, 5, 10, 20, … that is not below the value.
 fn round_up(value: u64) -> u64 {
-    let mut step = 1;
-    loop {
-        for factor in [1, 2, 5] {
-            let candidate = factor * step;
-            if candidate >= value {
-                return candidate;
-            }
-        }
-        let Some(next) = step.checked_mul(10).filter(|next| next.checked_mul(5).is_some()) else {
-            return value;
-        };
-        step = next;
-    }
+    let digit = 10_u64.pow(value.max(1).ilog10());
+    let round = [1, 2, 5, 10].into_iter().filter_map(|factor| digit.checked_mul(factor));
+    round.into_iter().find(|round| *round >= value).unwrap_or(value)
 }
 
 /// Formats a round number briefly: 2500 is `2.5k`.

@@ -15,7 +15,6 @@ use crate::domain::actor::Actor;
 use crate::domain::api_key::KeyName;
 use crate::web::http::rfc3339::rfc3339;
 
-/// Kinds of events that are sign-ins.
 const SIGN_INS: [&str; 3] = ["signed_in", "user_created", "identity_linked"];
 
 /// Returns true if the event is a sign-in, and not a change by another person.
@@ -79,7 +78,6 @@ impl ClaimsChange {
     }
 }
 
-/// The events of one day.
 #[derive(Serialize)]
 pub(super) struct Day {
     /// `Today`, or the day.
@@ -135,15 +133,12 @@ pub(super) struct EventView {
     /// The claim for which a token was refused: its label and its value.
     received: Option<(&'static str, String)>,
     device: Option<Device>,
-    /// The other user whom the event concerns.
     other: Option<Other>,
-    /// The path of the receipt of a deletion.
     receipt: Option<String>,
     /// The search of a view, in words.
     asked: Option<String>,
 }
 
-/// The device that caused an event.
 #[derive(Serialize)]
 struct Device {
     words: String,
@@ -240,7 +235,7 @@ impl From<EventRow> for EventView {
         };
         let device = row.user_agent.as_deref().map(device::in_words);
         Self {
-            what: what(&row).to_owned(),
+            what: what(&row),
             tone,
             icon,
             advice: row.reason.as_deref().and_then(Advice::about),
@@ -255,12 +250,13 @@ impl From<EventRow> for EventView {
 }
 
 /// Returns the event's meaning. A kind from an older or newer version is shown by its name.
-pub(super) fn what(event: &EventRow) -> &str {
+pub(super) fn what(event: &EventRow) -> String {
     let reason = event.reason.as_deref();
     let by_staff = event.actor.is_some();
     let by_key = event.actor.as_deref().is_some_and(KeyName::is_actor);
+    let author = if by_key { "an API key" } else { "staff" };
     let by_provider = event.actor.as_deref().is_some_and(Actor::is_provider);
-    match event.kind.as_str() {
+    let what = match event.kind.as_str() {
         "user_created" if by_staff && reason == Some("email_proven") => {
             "Created before the first sign-in, with an e-mail address that another user had not verified"
         }
@@ -303,8 +299,7 @@ pub(super) fn what(event: &EventRow) -> &str {
         "data_deletion_kept" => {
             "The user asked the provider to have the data deleted. It was kept because the user is disabled: decide about it"
         }
-        "user_deleted" if by_key => "Deleted by an API key",
-        "user_deleted" if by_staff => "Deleted by staff",
+        "user_deleted" if by_staff => return format!("Deleted by {author}"),
         "user_deleted" => "The user deleted the account",
         // The other user's id is forgotten when this one is deleted; the direction is not.
         "users_merged" if !by_staff && reason == Some("to_another") => {
@@ -317,16 +312,11 @@ pub(super) fn what(event: &EventRow) -> &str {
         "users_merged" => "Another user was merged into this one",
         "identity_moved" if reason == Some("to_another") => "An identity was moved to another user",
         "identity_moved" => "An identity was moved here from another user",
-        "identity_released" if by_key => "A held identity released by an API key",
-        "identity_released" => "A held identity released by staff",
-        "user_disabled" if by_key => "Disabled by an API key",
-        "user_disabled" => "Disabled by staff",
-        "user_enabled" if by_key => "Enabled by an API key",
-        "user_enabled" => "Enabled by staff",
-        "sessions_ended" if by_key => "Signed out everywhere by an API key",
-        "sessions_ended" => "Signed out everywhere by staff",
-        "session_ended" if by_key => "One session ended by an API key",
-        "session_ended" => "One session ended by staff",
+        "identity_released" => return format!("A held identity released by {author}"),
+        "user_disabled" => return format!("Disabled by {author}"),
+        "user_enabled" => return format!("Enabled by {author}"),
+        "sessions_ended" => return format!("Signed out everywhere by {author}"),
+        "session_ended" => return format!("One session ended by {author}"),
         "users_imported" => "Imported users",
         "note_added" if reason == Some("known") => {
             "Note written: the use that looked like theft was the user’s own"
@@ -356,7 +346,8 @@ pub(super) fn what(event: &EventRow) -> &str {
         }
         "staff_refused" => "Staff sign-in refused: not a member of staff",
         other => other,
-    }
+    };
+    what.to_owned()
 }
 
 /// Returns the tone and the icon of an event. Colour asks to be looked at, and blue was done by staff or an API key.

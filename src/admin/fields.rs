@@ -26,7 +26,6 @@ pub(super) struct Tab {
     pub link: String,
 }
 
-/// The error that a field matches nothing.
 pub(super) struct NothingMatches;
 
 /// The fields of a filter, fit to be shown again. One that is not filled in is empty.
@@ -52,7 +51,6 @@ impl Fields {
         self.0.iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value)
     }
 
-    /// Puts a text into a field.
     pub fn put(&mut self, name: &str, text: &str) {
         self.0.iter_mut().filter(|(field, _)| *field == name).for_each(|(_, value)| text.clone_into(value));
     }
@@ -61,6 +59,16 @@ impl Fields {
     pub fn filled_but(&self, without: &[&str]) -> impl Iterator<Item = (&'static str, &str)> {
         let filled = self.0.iter().filter(|(name, value)| !value.is_empty() && !without.contains(name));
         filled.map(|(name, value)| (*name, value.as_str()))
+    }
+
+    /// Returns the fields that are filled in, for the record of the access.
+    pub fn searched(&self) -> Vec<(&'static str, &str)> {
+        self.filled_but(&[]).collect()
+    }
+
+    /// Returns the fields that are filled in, except those of these names, to be sent along with a form.
+    pub fn kept(&self, without: &[&str]) -> Vec<(&'static str, String)> {
+        self.filled_but(without).map(|(name, value)| (name, value.to_owned())).collect()
     }
 
     /// Returns the end of a list's URL with the fields except those, and with these parameters.

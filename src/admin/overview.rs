@@ -53,7 +53,6 @@ struct Refusals {
 /// The sign-ins with one provider.
 #[derive(Debug, Default, Serialize)]
 struct ProviderHealth {
-    name: String,
     succeeded: i64,
     refused: i64,
     /// The sign-ins that the provider gave no usable answer to. They count as neither of the others.
@@ -67,8 +66,11 @@ struct ProviderHealth {
 struct Now {
     /// `healthy`, `failing`, or `off` for a provider that is switched off.
     state: &'static str,
-    /// The median and the 95th percentile of the calls since the start, in words.
-    latency: Option<String>,
+    /// The time in ms within which half and 95 % of the calls since the start had an answer; `None` above `longest`.
+    half: Option<u64>,
+    most: Option<u64>,
+    longest: u64,
+    called: bool,
 }
 
 impl Now {
@@ -78,23 +80,9 @@ impl Now {
             Breaker::Closed => "healthy",
             Breaker::Open | Breaker::HalfOpen => "failing",
         };
-        let longest = BOUNDS[BOUNDS.len() - 1];
-        let latency = match (stats.percentile(50), stats.percentile(95)) {
-            (Some(half), Some(most)) if half == most => {
-                Some(format!("95\u{a0}% of the calls within {most}\u{a0}ms"))
-            }
-            (Some(half), Some(most)) => {
-                Some(format!("half of the calls within {half}\u{a0}ms, 95\u{a0}% within {most}\u{a0}ms"))
-            }
-            (Some(half), None) => {
-                Some(format!("half of the calls within {half}\u{a0}ms, some above {longest}\u{a0}ms"))
-            }
-            (None, _) if stats.latency.iter().any(|calls| *calls > 0) => {
-                Some(format!("most calls above {longest}\u{a0}ms"))
-            }
-            (None, _) => None,
-        };
-        Self { state: health, latency }
+        let (half, most) = (stats.percentile(50), stats.percentile(95));
+        let called = stats.latency.iter().any(|calls| *calls > 0);
+        Self { state: health, half, most, longest: BOUNDS[BOUNDS.len() - 1], called }
     }
 }
 
@@ -108,7 +96,7 @@ pub(super) struct Overview {
     hours: Chart,
     days: Chart,
     refusals: Vec<Refusals>,
-    providers: Vec<ProviderHealth>,
+    providers: BTreeMap<String, ProviderHealth>,
     lately: i64,
     /// The providers that fail.
     alerts: Vec<Failing>,
@@ -215,17 +203,14 @@ impl Overview {
         let written = |second| Timestamp::from_second(second).map(|at| at.to_string()).unwrap_or_default();
         let (mut by_hour, mut by_day) = (BTreeMap::<i64, Outcomes>::new(), BTreeMap::<_, Outcomes>::new());
         let mut reasons = BTreeMap::<&str, i64>::new();
-        let mut health: BTreeMap<&str, ProviderHealth> = BTreeMap::new();
+        let mut health = BTreeMap::<String, ProviderHealth>::new();
         let mut failing = BTreeMap::new();
         for (name, (stats, enabled)) in providers {
             let now = Now::new(stats, *enabled);
             if now.state == "failing" {
                 failing.insert(*name, 0);
             }
-            health.insert(
-                name,
-                ProviderHealth { name: (*name).to_owned(), now: Some(now), ..ProviderHealth::default() },
-            );
+            health.insert((*name).to_owned(), ProviderHealth { now: Some(now), ..ProviderHealth::default() });
         }
         for row in rows {
             let begin = row.hour.unix_timestamp();
@@ -244,8 +229,7 @@ impl Overview {
             if begin < since || row.provider.is_empty() {
                 continue;
             }
-            let provider = health.entry(&row.provider).or_default();
-            provider.name.clone_from(&row.provider);
+            let provider = health.entry(row.provider.clone()).or_default();
             match OUTCOMES[outcome] {
                 "no answer" => provider.unavailable += row.count,
                 "refused" => {
@@ -294,7 +278,7 @@ impl Overview {
             hours: Chart::new("hours", "Sign-ins in 48 hours", unit("hour"), &OUTCOMES, hours.collect()),
             days: Chart::new("days", "Sign-ins in 30 days", unit("day"), &OUTCOMES, days.collect()),
             refusals: refusals(reasons),
-            providers: health.into_values().collect(),
+            providers: health,
             lately: LATELY,
             alerts: failing.into_iter().map(alert).collect(),
             attack: (refused >= MANY && refused >= TIMES * usual).then(|| Attack {

@@ -35,11 +35,9 @@ use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
 
-/// The number of events on the page.
+/// The numbers of events, of others' attempts and of possible duplicates on the page.
 const EVENTS: i64 = 100;
-/// The number of others' attempts on the page.
 const ATTEMPTS: i64 = 20;
-/// The number of possible duplicates on the page.
 const ALIKE: i64 = 5;
 /// The number of sessions on the page, unless all are asked for.
 const SESSIONS: usize = 5;
@@ -65,31 +63,22 @@ pub(super) fn isolated(text: &str) -> String {
 struct Identity {
     #[serde(flatten)]
     row: IdentityRow,
-    suspended: Option<Suspended>,
+    /// Why it is suspended, in words.
+    suspended: Option<String>,
     /// True if a token of the provider is stored, to be revoked when the identity is gone.
     token: bool,
 }
 
-#[derive(Serialize)]
-struct Suspended {
-    since: String,
-    /// Why, in words.
-    why: String,
-    /// True if staff may release it.
-    held: bool,
-}
-
-impl Suspended {
-    fn of(row: &IdentityRow) -> Option<Self> {
-        let why = match row.suspended_reason.as_deref() {
-            Some("held") if row.held => "a hijacker of another identity may have linked it".into(),
-            Some("hijacking") => "the provider reported the account hijacked".into(),
-            Some("account_disabled") | None => "the provider reported the account disabled".into(),
-            Some("account_purged" | "account_deleted") => "the provider reported the account deleted".into(),
-            Some(reason) => format!("the provider reported the account disabled ({})", isolated(reason)),
-        };
-        Some(Self { since: rfc3339(row.suspended_at?), why, held: row.held })
-    }
+/// Returns why an identity is suspended, in words.
+fn why_suspended(row: &IdentityRow) -> Option<String> {
+    row.suspended_at?;
+    Some(match row.suspended_reason.as_deref() {
+        Some("held") if row.held => "a hijacker of another identity may have linked it".into(),
+        Some("hijacking") => "the provider reported the account hijacked".into(),
+        Some("account_disabled") | None => "the provider reported the account disabled".into(),
+        Some("account_purged" | "account_deleted") => "the provider reported the account deleted".into(),
+        Some(reason) => format!("the provider reported the account disabled ({})", isolated(reason)),
+    })
 }
 
 #[derive(Serialize)]
@@ -142,8 +131,6 @@ impl Verdict {
             device: event.and_then(|event| event.user_agent.as_deref().map(device::in_words)),
             ip: event.and_then(|event| event.ip.clone()),
         };
-        let suspended =
-            || identities.iter().filter_map(|identity| Some((identity, identity.suspended.as_ref()?)));
         if disabled_at.is_some() {
             let at = disabled_at.map(rfc3339);
             return Self {
@@ -151,12 +138,11 @@ impl Verdict {
                 ..verdict("disabled", events.iter().find(|event| event.kind == "user_disabled"))
             };
         }
-        if let Some((identity, why)) =
-            suspended().next_back().filter(|_| suspended().count() == identities.len())
-        {
-            let kind = if why.held { "held" } else { "suspended" };
-            let (at, by) = (Some(why.since.clone()), Some(identity.row.provider.clone()));
-            return Self { at, by, reason: Some(why.why.clone()), ..verdict(kind, None) };
+        let all_suspended = identities.iter().all(|identity| identity.suspended.is_some());
+        if let Some(last) = identities.last().filter(|_| all_suspended) {
+            let kind = if last.row.held { "held" } else { "suspended" };
+            let (at, by) = (last.row.suspended_at.map(rfc3339), Some(last.row.provider.clone()));
+            return Self { at, by, reason: last.suspended.clone(), ..verdict(kind, None) };
         }
         if identities.is_empty() {
             return verdict("unreachable", None);
@@ -184,9 +170,7 @@ struct NoteForm {
     id: Uuid,
     text: String,
     ticket: String,
-    /// What is wrong with the text.
     error: Option<&'static str>,
-    /// What is wrong with the URL of the ticket.
     ticket_error: Option<&'static str>,
 }
 
@@ -200,7 +184,6 @@ pub(super) struct PersonPage {
     verdict: Verdict,
     identities: Vec<Identity>,
     sessions: Vec<Session>,
-    /// The number of all of them.
     session_count: usize,
     /// Other users with the same e-mail address or name.
     alike: Vec<AlikeRow>,
@@ -222,9 +205,7 @@ pub(super) struct PersonPage {
 #[derive(Serialize)]
 struct Gone {
     id: Uuid,
-    /// The user who remains after a merge.
     remains: Option<ListedUser>,
-    /// The path of the receipt of a deletion.
     receipt: Option<String>,
     /// What ended the user.
     event: Option<EventView>,
@@ -256,7 +237,6 @@ struct Shown<'r> {
     done: Option<&'r str>,
     /// `all` shows all sessions.
     sessions: Option<&'r str>,
-    /// The filter of the history.
     only: Option<&'r str>,
     /// A note that was typed before the sign-in that came between, and its id.
     note: Option<&'r str>,
@@ -301,7 +281,7 @@ async fn page(
 
     let identities: Vec<_> = identities
         .into_iter()
-        .map(|row| Identity { suspended: Suspended::of(&row), token: tokens.contains(&row.id), row })
+        .map(|row| Identity { suspended: why_suspended(&row), token: tokens.contains(&row.id), row })
         .collect();
     let verdict = Verdict::new(found.user.disabled_at, &identities, &events);
     let suspect = theft(&events).map(|event| event.created_at - time::Duration::HOUR);

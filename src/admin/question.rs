@@ -15,22 +15,19 @@ const NO_REASON: &str = "Write why: the audit keeps it with your name.";
 const LONG_REASON: &str = "Write at most 500 characters.";
 
 /// A change that staff are asked to confirm.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct Question {
     pub title: String,
     /// The pages above, by URL and name. The change began on the last one.
     pub trail: Vec<(String, String)>,
     pub changes: Vec<String>,
     pub warnings: Vec<String>,
-    /// The URL to which the form is sent.
     pub action: String,
-    /// The hidden fields of the form.
     pub fields: Vec<(&'static str, String)>,
     /// The reason that was typed before.
     pub reason: String,
     /// What is wrong with it.
     pub error: Option<&'static str>,
-    /// A hint about the reason.
     pub hint: &'static str,
     pub button: String,
     /// True if the change cannot be undone.
@@ -40,19 +37,8 @@ pub(super) struct Question {
 impl Question {
     /// Creates a question without warnings, about a change that can be undone.
     pub fn new(title: String, trail: Vec<(String, String)>, action: String, button: &str) -> Self {
-        Self {
-            title,
-            trail,
-            changes: Vec::new(),
-            warnings: Vec::new(),
-            action,
-            fields: Vec::new(),
-            reason: String::new(),
-            error: None,
-            hint: "The audit keeps it with your name.",
-            button: button.to_owned(),
-            is_final: false,
-        }
+        let (hint, button) = ("The audit keeps it with your name.", button.to_owned());
+        Self { title, trail, action, hint, button, ..Self::default() }
     }
 
     /// Asks, with the reason that was typed before a sign-in came between.

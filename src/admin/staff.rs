@@ -46,9 +46,7 @@ struct Member {
     ends_at: Option<String>,
     /// The last day of access as it was typed, if the end shows it.
     last_day: Option<String>,
-    /// True if access has ended.
     ended: bool,
-    created_at: String,
     last_seen_at: Option<String>,
     /// The provider's name and the subject, once the member has signed in.
     identity: Option<(String, String)>,
@@ -66,7 +64,6 @@ impl Member {
             ends_at: row.access.ends_at.map(rfc3339),
             last_day: row.access.ends_at.and_then(|end| day_before(end, reader.time_zone.as_deref())),
             ended: row.access.ends_at.is_some_and(|end| end.unix_timestamp() <= clock::now()),
-            created_at: rfc3339(row.created_at),
             last_seen_at: row.last_seen_at.map(rfc3339),
             identity: row.identity.map(|identity| (identity.provider, identity.subject)),
         }

@@ -6,7 +6,7 @@ pub mod store;
 
 use rocket::http::uri::Origin;
 use rocket::response::Redirect;
-use rocket::{Responder, Route, State as Managed, get, post, routes};
+use rocket::{Route, State as Managed, get, post, routes};
 use serde::Serialize;
 use strum::VariantArray;
 use url::form_urlencoded;
@@ -22,6 +22,7 @@ use super::event_view::EventView;
 use super::failure::Failure;
 use super::fields::{Chip, NothingMatches, Tab};
 use super::page::Page;
+use super::question::Answer;
 use crate::admin::access_log::{DataAccess, record};
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
 use crate::domain::email::Email;
@@ -30,7 +31,6 @@ use crate::store::error::{Error, retrying};
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 
-/// The number of users on a page.
 const PAGE: usize = 50;
 /// The number of events of a request that a search shows.
 const EVENTS: usize = 10;
@@ -86,12 +86,11 @@ impl Users {
             label: status_label(*status),
             link: asked.with_status(status.into()),
         });
-        let kept = asked.kept().map(|(name, value)| (name, value.to_owned())).collect();
         Self {
             chips: chips(&asked),
             providers,
             statuses: std::iter::once(all).chain(states).collect(),
-            kept,
+            kept: asked.kept(),
             columns: columns(&asked),
             people,
             count,
@@ -183,8 +182,8 @@ fn counted(exact: bool, number: u64) -> String {
     }
 }
 
-/// Shows the list. `at` is the cursor at which the page begins, and `number` the position of its first user, as the link to the
-/// page says.
+/// Shows the list, or leads to the page of the only user whom the text names, or to the audit of an IP address. `at` is the
+/// cursor at which the page begins, and `number` the position of its first user, as the link to the page says.
 #[get("/users?<at>&<number>")]
 async fn list(
     staff: Staff,
@@ -198,7 +197,7 @@ async fn list(
     let (asked, pool) = (ListQuery::read(uri), db.pool());
     if network(asked.q()).is_some() {
         let query: String = form_urlencoded::byte_serialize(asked.q().as_bytes()).collect();
-        return Ok(Answer::Elsewhere(Redirect::to(format!("/admin/audit?ip={query}"))));
+        return Ok(Answer::Left(Redirect::to(format!("/admin/audit?ip={query}"))));
     }
     let providers = known(providers, db).await?;
     let filters = asked.filters(staff.member.time_zone.as_deref());
@@ -233,9 +232,9 @@ async fn list(
             let found = search(pool, text, &providers, filters, start.as_ref(), PAGE).await?;
             let Found { users, after, remains, certain } = found;
             if let ([user], true, true) = (&users[..], certain, filters.is_empty()) {
-                let look = DataAccess::Users { search: &asked.searched() };
+                let look = DataAccess::Users { search: &asked.0.searched() };
                 record(pool, &staff.member, &look, &origin.0).await?;
-                return Ok(Answer::Elsewhere(Redirect::to(format!("/admin/users/{}", user.id))));
+                return Ok(Answer::Left(Redirect::to(format!("/admin/users/{}", user.id))));
             }
             let nobody = users.is_empty() && start.is_none();
             let suggestion = if nobody {
@@ -259,16 +258,8 @@ async fn list(
             view.with_links(start.is_none(), None, after.as_ref().map(Position::encode))
         }
     };
-    record(pool, &staff.member, &DataAccess::Users { search: &view.asked.searched() }, &origin.0).await?;
-    Ok(Answer::Page(Page::new(&staff, "admin/users", &view)))
-}
-
-/// The list, or another page where the text leads to one: that of the only user whom it names, or the audit of an IP address.
-#[derive(Responder)]
-#[expect(clippy::large_enum_variant, reason = "it lives for one answer")]
-enum Answer {
-    Page(Page),
-    Elsewhere(Redirect),
+    record(pool, &staff.member, &DataAccess::Users { search: &view.asked.0.searched() }, &origin.0).await?;
+    Ok(Answer::Right(Page::new(&staff, "admin/users", &view)))
 }
 
 #[post("/users.csv", data = "<form>")]
@@ -283,7 +274,7 @@ async fn file(
     let (asked, member, reason) = (ListQuery::read(uri), staff.0.member, form.reason()?);
     let zone = member.time_zone.as_deref();
     let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
-    let look = DataAccess::UsersExport { search: &asked.searched(), reason: &reason };
+    let look = DataAccess::UsersExport { search: &asked.0.searched(), reason: &reason };
     record(db.pool(), &member, &look, &origin.0).await?;
     Ok(Csv::begin(rows, &member, db.pool()).await?)
 }

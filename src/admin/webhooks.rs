@@ -83,12 +83,6 @@ const STATES: [Choice; 3] = [
     Choice { value: "parked", label: "Parked" },
 ];
 
-/// The answer to a test.
-#[derive(Serialize)]
-struct Tested {
-    failure: Option<String>,
-}
-
 #[derive(Serialize)]
 struct WebhooksPage {
     now: String,
@@ -96,10 +90,10 @@ struct WebhooksPage {
     messages: Option<Messages>,
     /// The number of messages that were just made due.
     sent: Option<u64>,
-    tested: Option<Tested>,
+    /// The answer to a test.
+    tested: Option<Result<(), String>>,
 }
 
-/// The parameters of the page.
 #[derive(Default, FromForm)]
 struct Shown<'r> {
     /// The value of one of [`STATES`].
@@ -113,7 +107,7 @@ async fn page(
     staff: &Staff,
     name: Option<&str>,
     shown: &Shown<'_>,
-    tested: Option<Tested>,
+    tested: Option<Result<(), String>>,
     webhooks: &Webhooks,
     db: &Db,
 ) -> Result<Page, Failure> {
@@ -174,7 +168,7 @@ async fn test(
     db: &Db,
 ) -> Result<Page, Failure> {
     let sent = webhooks.test(name).await.ok_or(Failure::Conflict(NOT_CONFIGURED))?;
-    let tested = Tested { failure: sent.err().map(|failed| failed.to_string()) };
+    let tested = sent.map(drop).map_err(|failed| failed.to_string());
     page(&staff.0, Some(name), &Shown::default(), Some(tested), webhooks, db).await
 }
 

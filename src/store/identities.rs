@@ -22,6 +22,7 @@ pub struct IdentityRow {
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     /// Time since which it is suspended, because of its provider's report.
+    #[serde(with = "time::serde::rfc3339::option")]
     pub suspended_at: Option<OffsetDateTime>,
     /// The provider's reason for that, or `held`.
     pub suspended_reason: Option<String>,

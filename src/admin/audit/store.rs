@@ -70,7 +70,6 @@ pub struct EventRow {
     /// The fields of the search of a view, as a JSON object.
     pub search: Option<String>,
     pub request_id: Option<String>,
-    /// True if the user concerned still exists.
     pub user_exists: bool,
     /// E-mail address, or else name, of the user concerned.
     pub user_name: Option<String>,
@@ -87,15 +86,10 @@ pub enum EventCategory {
     /// All events except views of data.
     #[default]
     Everything,
-    /// Refused sign-ins and links.
     Refused,
-    /// Actions of users.
     SignIns,
-    /// Possible attacks.
     Security,
-    /// Actions of staff and API keys.
     Staff,
-    /// Views of data by staff.
     Looks,
 }
 

@@ -44,7 +44,6 @@ struct Key {
     expires_at: Option<String>,
     /// The last day as it was typed, if the end shows it.
     last_day: Option<String>,
-    /// True if the key has expired.
     expired: bool,
     last_used_at: Option<String>,
 }

@@ -4,7 +4,6 @@ use sqlx::PgPool;
 
 use super::query::ListQuery;
 use crate::admin::csv::Rows;
-use crate::admin::fields::NothingMatches;
 use crate::admin::users::store::search::{Position, search};
 use crate::admin::users::store::{self, Cursor, Filters, ListedUser, Sort};
 use crate::store::Error;
@@ -13,36 +12,23 @@ use crate::web::http::rfc3339::rfc3339;
 /// The number of users that are read at a time.
 const BATCH: usize = 2_000;
 
+/// The users whom a list or a search still has.
 pub(super) struct Export {
     pool: PgPool,
-    next: Next,
-}
-
-enum Next {
-    /// The results of a search from a position on.
-    Search {
-        text: String,
-        providers: Vec<String>,
-        filters: Filters,
-        start: Option<Position>,
-    },
-    /// The list from a cursor on.
-    List {
-        filters: Filters,
-        sort: Sort,
-        start: Option<Cursor>,
-    },
-    End,
+    text: String,
+    providers: Vec<String>,
+    sort: Sort,
+    /// `None` if nobody is left.
+    filters: Option<Filters>,
+    /// The place in a list, or in the results of a search, from which on they are left.
+    cursor: Option<Cursor>,
+    position: Option<Position>,
 }
 
 impl Export {
     pub fn new(asked: &ListQuery, zone: Option<&str>, providers: Vec<String>, pool: PgPool) -> Self {
-        let next = match asked.filters(zone) {
-            Err(NothingMatches) => Next::End,
-            Ok(filters) if asked.q().is_empty() => Next::List { filters, sort: asked.sort(), start: None },
-            Ok(filters) => Next::Search { text: asked.q().to_owned(), providers, filters, start: None },
-        };
-        Self { pool, next }
+        let (text, sort, filters) = (asked.q().to_owned(), asked.sort(), asked.filters(zone).ok());
+        Self { pool, text, providers, sort, filters, cursor: None, position: None }
     }
 }
 
@@ -52,23 +38,18 @@ impl Rows for Export {
         &["id", "email", "email_verified", "name", "providers", "created_at", "last_seen_on", "disabled_at"];
 
     async fn next(&mut self) -> Result<Vec<Vec<String>>, Error> {
-        let users = match std::mem::replace(&mut self.next, Next::End) {
-            Next::End => Vec::new(),
-            Next::Search { text, providers, filters, start } => {
-                let found = search(&self.pool, &text, &providers, &filters, start.as_ref(), BATCH).await?;
-                if found.after.is_some() {
-                    self.next = Next::Search { text, providers, filters, start: found.after };
-                }
-                found.users
-            }
-            Next::List { filters, sort, start } => {
-                let page = store::page(&self.pool, &filters, sort, start.as_ref(), BATCH).await?;
-                if page.after.is_some() {
-                    self.next = Next::List { filters, sort, start: page.after };
-                }
-                page.users
-            }
+        let Some(filters) = self.filters.take() else { return Ok(Vec::new()) };
+        let users = if self.text.is_empty() {
+            let page = store::page(&self.pool, &filters, self.sort, self.cursor.as_ref(), BATCH).await?;
+            self.cursor = page.after;
+            page.users
+        } else {
+            let (text, start) = (&self.text, self.position.as_ref());
+            let found = search(&self.pool, text, &self.providers, &filters, start, BATCH).await?;
+            self.position = found.after;
+            found.users
         };
+        self.filters = Some(filters).filter(|_| self.cursor.is_some() || self.position.is_some());
         Ok(users.into_iter().map(row).collect())
     }
 }

@@ -13,7 +13,7 @@ const FIELDS: [&str; 8] =
 /// The filters after clean-up, as the form shows them again. The default order is an empty field.
 #[derive(Serialize)]
 #[serde(transparent)]
-pub(super) struct ListQuery(Fields);
+pub(super) struct ListQuery(pub Fields);
 
 impl ListQuery {
     pub fn read(uri: &Origin<'_>) -> Self {
@@ -69,13 +69,8 @@ impl ListQuery {
     }
 
     /// Returns the fields beside the end of the creation that are filled in.
-    pub fn kept(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0.filled_but(&["created_to", "sort"])
-    }
-
-    /// Returns the fields that are filled in, for the record of the access.
-    pub fn searched(&self) -> Vec<(&'static str, &str)> {
-        self.0.filled_but(&[]).collect()
+    pub fn kept(&self) -> Vec<(&'static str, String)> {
+        self.0.kept(&["created_to", "sort"])
     }
 }
 

@@ -78,7 +78,6 @@ pub enum Sort {
     /// Newest accounts first, by id, since ids grow with time.
     #[default]
     Newest,
-    /// Oldest accounts first.
     Oldest,
     /// Latest seen first, then users never seen. More than `FEW_SEEN` are ordered by the noted day, and by the last one
     /// within a page.
@@ -137,6 +136,7 @@ pub struct Page {
     pub after: Option<Cursor>,
 }
 
+/// A user with their sort key.
 #[derive(FromRow)]
 struct Row {
     #[sqlx(flatten)]

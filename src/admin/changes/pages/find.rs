@@ -23,21 +23,14 @@ const PAGE: usize = 10;
 /// The longest search text, in characters.
 const MAX_QUERY: usize = 254;
 
-/// A link to the preview.
-#[derive(Serialize)]
-struct Link {
-    href: String,
-    text: String,
-}
-
 #[derive(Serialize)]
 struct Match {
     #[serde(flatten)]
     user: ListedUser,
-    links: Vec<Link>,
+    /// The URLs of previews, with what they do.
+    links: Vec<(String, String)>,
 }
 
-/// The page of the search.
 #[derive(Serialize)]
 pub(in crate::admin) struct Find {
     title: &'static str,
@@ -89,17 +82,13 @@ pub(super) async fn find(
         more = found.after.is_some() || users.len() > PAGE;
         users.truncate(PAGE);
     }
-    let link = |href, text| Link { href, text };
     let matches = users.into_iter().map(|other| {
         let links = match moved {
             None => vec![
-                link(format!("{path}?into={}", other.id), format!("Keep {}", name_of(&other))),
-                link(
-                    format!("/admin/users/{}/merge?into={user}&back={user}", other.id),
-                    format!("Keep {name}"),
-                ),
+                (format!("{path}?into={}", other.id), format!("Keep {}", name_of(&other))),
+                (format!("/admin/users/{}/merge?into={user}&back={user}", other.id), format!("Keep {name}")),
             ],
-            Some(_) => vec![link(format!("{path}?to={}", other.id), "Move it here".to_owned())],
+            Some(_) => vec![(format!("{path}?to={}", other.id), "Move it here".to_owned())],
         };
         Match { user: other, links }
     });

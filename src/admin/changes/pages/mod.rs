@@ -78,7 +78,6 @@ pub(in crate::admin) struct Confirmation {
     after: Option<UserCard>,
     /// The single identity that the change is made to.
     identity: Option<Uuid>,
-    /// The reason that the change is not permitted.
     refused: Option<&'static str>,
     /// True if a user has changed, so that the confirmed change was not made.
     stale: bool,
@@ -262,7 +261,6 @@ fn wanted(user: Uuid, below: Segments<'_, Path>, other: Option<&str>) -> Result<
     }))
 }
 
-/// The parameters of a question.
 #[derive(FromForm)]
 struct Asked<'r> {
     into: Option<&'r str>,

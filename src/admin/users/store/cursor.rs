@@ -18,9 +18,7 @@ const MAX_LENGTH: usize = 2048;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// Users that precede it.
     Before,
-    /// Users that follow it.
     After,
 }
 

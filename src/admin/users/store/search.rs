@@ -1,11 +1,11 @@
 //! Search for users by a text.
 
 use serde::{Deserialize, Serialize};
-use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
+use sqlx::{PgPool, Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use super::filter::Filters;
-use super::{COLUMNS, FEW_OF_RARE, ListedUser, count, cursor};
+use super::{COLUMNS, FEW_OF_RARE, ListedUser, Row, count, cursor};
 use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
 
@@ -81,13 +81,6 @@ struct Text {
     is_ascii: bool,
     named: Vec<Uuid>,
     remains: Option<Uuid>,
-}
-
-#[derive(FromRow)]
-struct Row {
-    #[sqlx(flatten)]
-    user: ListedUser,
-    key: Option<String>,
 }
 
 /// Returns one page of up to `size` users who match the text: those whom it names, those whose e-mail address or name
