@@ -291,14 +291,12 @@ impl Filter {
             query.push(" AND (request_id = ").push_bind(request.clone());
             query.push(" OR id = ").push_bind(Uuid::parse_str(request).ok()).push(")");
         }
-        if let Some(actor) = &self.actor {
-            query.push(" AND actor = ").push_bind(actor.clone());
-        }
-        if let Some(reason) = &self.reason {
-            query.push(" AND reason = ").push_bind(reason.clone());
-        }
-        if let Some(provider) = &self.provider {
-            query.push(" AND provider = ").push_bind(provider.clone());
+        for (column, value) in
+            [("actor", &self.actor), ("reason", &self.reason), ("provider", &self.provider)]
+        {
+            if let Some(value) = value {
+                query.push(" AND ").push(column).push(" = ").push_bind(value.clone());
+            }
         }
         if let Some(ip) = &self.ip {
             query.push(" AND ip <<= ").push_bind(ip.clone()).push("::inet");

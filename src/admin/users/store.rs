@@ -213,7 +213,9 @@ async fn way(pool: &PgPool, filters: &Filters, sort: Sort) -> Result<Way, Error>
     if let Some(provider) = &filters.provider {
         let rare = filters.are_rare_beside_provider();
         let few = if rare { FEW_OF_RARE } else { FEW };
-        if (by_id && !rare) || count::of_provider(pool, provider, filters).await? <= few {
+        let all =
+            Filters { provider: Some(provider.clone()), created: filters.created, ..Filters::default() };
+        if (by_id && !rare) || count::estimate(pool, &all).await? <= few {
             return Ok(Way::Provider);
         }
     }

@@ -15,14 +15,6 @@ pub async fn estimate(pool: &PgPool, filters: &Filters) -> Result<u64, Error> {
     expected(pool, sql).await
 }
 
-/// Returns the estimated number of identities at a provider whose users were created in the requested time.
-pub(super) async fn of_provider(pool: &PgPool, provider: &str, filters: &Filters) -> Result<u64, Error> {
-    let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM identities i WHERE i.provider = ");
-    sql.push_bind(provider.to_owned());
-    filters.push_created(&mut sql, "i.user_id");
-    expected(pool, sql).await
-}
-
 /// Returns the planner's row estimate for a statement that begins with `EXPLAIN (FORMAT JSON)`.
 pub(super) async fn expected(pool: &PgPool, mut sql: QueryBuilder<Postgres>) -> Result<u64, Error> {
     let plan: Value =
