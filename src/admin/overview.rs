@@ -57,6 +57,8 @@ struct ProviderHealth {
     refused: i64,
     /// The sign-ins that the provider gave no usable answer to. They count as neither of the others.
     unavailable: i64,
+    /// Those of this hour.
+    unavailable_now: i64,
     /// The state of its endpoint, if this instance has one.
     now: Option<Now>,
 }
@@ -98,8 +100,8 @@ pub(super) struct Overview {
     refusals: Vec<Refusals>,
     providers: BTreeMap<String, ProviderHealth>,
     lately: i64,
-    /// The providers that fail.
-    alerts: Vec<Failing>,
+    /// True if a provider fails.
+    failing: bool,
     attack: Option<Attack>,
     /// The number of users with an identity that is held.
     held: i64,
@@ -120,20 +122,11 @@ struct Figure {
     usual: String,
 }
 
-/// A provider that fails, with the sign-ins that failed in this hour.
-#[derive(Serialize)]
-struct Failing {
-    name: String,
-    failed: u64,
-    href: String,
-}
-
 /// Refusals far above the usual of this hour.
 #[derive(Serialize)]
 struct Attack {
     now: u64,
     usual: u64,
-    href: String,
 }
 
 /// The least number of refusals in an hour that may be an attack, and how many times the usual they have to be.
@@ -157,10 +150,10 @@ fn outcome(row: &CountRow) -> Option<usize> {
     }
 }
 
-/// Returns the path of the audit of the refusals or of everything, from a time on.
-fn audit(what: &str, from: &str, further: &[(&str, &str)]) -> String {
+/// Returns the path of the audit of everything between two times or days.
+fn audit(from: &str, to: &str) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("what", what).append_pair("from", from).extend_pairs(further);
+    query.append_pair("what", "everything").append_pair("from", from).append_pair("to", to);
     format!("/admin/audit?{}", query.finish())
 }
 
@@ -204,12 +197,8 @@ impl Overview {
         let (mut by_hour, mut by_day) = (BTreeMap::<i64, Outcomes>::new(), BTreeMap::<_, Outcomes>::new());
         let mut reasons = BTreeMap::<&str, i64>::new();
         let mut health = BTreeMap::<String, ProviderHealth>::new();
-        let mut failing = BTreeMap::new();
         for (name, (stats, enabled)) in providers {
             let now = Now::new(stats, *enabled);
-            if now.state == "failing" {
-                failing.insert(*name, 0);
-            }
             health.insert((*name).to_owned(), ProviderHealth { now: Some(now), ..ProviderHealth::default() });
         }
         for row in rows {
@@ -220,18 +209,16 @@ impl Overview {
             let count = u64::try_from(row.count).unwrap_or(0);
             by_hour.entry(begin).or_default()[outcome] += count;
             by_day.entry(at.to_zoned(zone.clone()).date()).or_default()[outcome] += count;
-            if let Some(failed) =
-                failing.get_mut(&*row.provider).filter(|_| begin == this_hour && outcome == 4)
-            {
-                *failed += count;
-            }
             // The API creates users without a provider.
             if begin < since || row.provider.is_empty() {
                 continue;
             }
             let provider = health.entry(row.provider.clone()).or_default();
             match OUTCOMES[outcome] {
-                "no answer" => provider.unavailable += row.count,
+                "no answer" => {
+                    provider.unavailable += row.count;
+                    provider.unavailable_now += if begin == this_hour { row.count } else { 0 };
+                }
                 "refused" => {
                     *reasons.entry(&row.reason).or_default() += row.count;
                     provider.refused += row.count;
@@ -247,7 +234,7 @@ impl Overview {
                 name: at.strftime("%a %d %b %H:%M").to_string(),
                 label: (at.hour() % 12 == 0)
                     .then(|| at.strftime(if at.hour() == 0 { "%a" } else { "%H:%M" }).to_string()),
-                href: audit("everything", &written(begin), &[("to", &written(begin + 3600))]),
+                href: audit(&written(begin), &written(begin + 3600)),
                 values: by_hour.get(&begin).copied().unwrap_or_default().into(),
             })
         });
@@ -256,20 +243,13 @@ impl Overview {
             Some(Column {
                 name: day.strftime("%a %d %b").to_string(),
                 label: (back % 7 == 6).then(|| day.strftime("%d %b").to_string()),
-                href: audit("everything", &day.to_string(), &[("to", &day.to_string())]),
+                href: audit(&day.to_string(), &day.to_string()),
                 values: by_day.get(&day).copied().unwrap_or_default().into(),
             })
         });
         let refused_at = |second: i64| by_hour.get(&second).map_or(0, |outcomes| outcomes[3]);
-        let (refused, usual) = (
-            refused_at(this_hour),
-            (1..=LATELY).map(|day| refused_at(this_hour - day * 86_400)).sum::<u64>() / 7,
-        );
-        let alert = |(name, failed): (&str, u64)| Failing {
-            href: audit("refused", &written(this_hour), &[("provider", name), ("reason", UNAVAILABLE)]),
-            name: name.to_owned(),
-            failed,
-        };
+        let usual = (1..=LATELY).map(|day| refused_at(this_hour - day * 86_400)).sum::<u64>() / 7;
+        let refused = refused_at(this_hour);
         Self {
             now: written(second),
             hour: written(this_hour),
@@ -278,14 +258,12 @@ impl Overview {
             hours: Chart::new("hours", "Sign-ins in 48 hours", unit("hour"), &OUTCOMES, hours.collect()),
             days: Chart::new("days", "Sign-ins in 30 days", unit("day"), &OUTCOMES, days.collect()),
             refusals: refusals(reasons),
+            failing: health
+                .values()
+                .any(|health| health.now.as_ref().is_some_and(|now| now.state == "failing")),
             providers: health,
             lately: LATELY,
-            alerts: failing.into_iter().map(alert).collect(),
-            attack: (refused >= MANY && refused >= TIMES * usual).then(|| Attack {
-                now: refused,
-                usual,
-                href: audit("refused", &written(this_hour), &[]),
-            }),
+            attack: (refused >= MANY && refused >= TIMES * usual).then_some(Attack { now: refused, usual }),
             held: 0,
             behind: Vec::new(),
             unrevoked: Vec::new(),

@@ -132,11 +132,8 @@ impl Verdict {
             ip: event.and_then(|event| event.ip.clone()),
         };
         if disabled_at.is_some() {
-            let at = disabled_at.map(rfc3339);
-            return Self {
-                at,
-                ..verdict("disabled", events.iter().find(|event| event.kind == "user_disabled"))
-            };
+            let event = events.iter().find(|event| event.kind == "user_disabled");
+            return Self { at: disabled_at.map(rfc3339), ..verdict("disabled", event) };
         }
         let all_suspended = identities.iter().all(|identity| identity.suspended.is_some());
         if let Some(last) = identities.last().filter(|_| all_suspended) {
