@@ -5,6 +5,18 @@ use super::text::is_control;
 /// Characters that stand around an address in a text, and in no address.
 const SEPARATORS: &str = ",;:<>()[]\\\"\u{fffd}";
 
+/// Returns true for a character that is not seen (`Default_Ignorable_Code_Point` of Unicode) or is none: with it, an address looks
+/// like another one.
+const fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{fffe}'..='\u{ffff}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
 /// An e-mail address. Two are the same if their folded forms are equal. Dots, tags and Unicode are not
 /// normalised.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,11 +29,12 @@ impl Email {
     /// The longest address in use (RFC 5321 §4.5.3.1.3, RFC 3696 erratum 1690), in bytes.
     pub const MAX_LENGTH: usize = 254;
 
-    /// Parses exactly one bare address. Lists, display names, control characters and quoting are refused,
+    /// Parses exactly one bare address. Lists, display names, control and invisible characters and quoting are refused,
     /// because other mail software may read them in another way.
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.split_once('@')?;
-        let plain = |c: char| !is_control(c) && !c.is_whitespace() && c != '@' && !SEPARATORS.contains(c);
+        let hidden = |c: char| is_control(c) || is_invisible(c) || c.is_whitespace();
+        let plain = |c: char| !hidden(c) && c != '@' && !SEPARATORS.contains(c);
         let sound = text.len() <= Self::MAX_LENGTH
             && !local.is_empty()
             && local.chars().all(plain)
@@ -72,6 +85,9 @@ mod tests {
             "a@x\r\nBcc: b@x",
             "a b@x",
             "a@x\0",
+            "lin\u{200b}us@x",
+            "a@x\u{ad}",
+            "a\u{e0041}@x",
             "\"a\"@x",
             "a@.x",
             "a@x.",
