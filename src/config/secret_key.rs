@@ -9,6 +9,8 @@ use crate::secret::{Secret, SecretKeys};
 
 /// The shortest accepted key, in characters.
 const MIN: usize = 32;
+/// A key of Rocket's examples, which many have copied.
+const PUBLISHED: &str = "itlYmFR2vYKrOmFhupMIn/hyB6lYCCTXz4yaQX89XVg=";
 pub(super) const REMEDY: &str = "generate one with `openssl rand -base64 32`";
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
@@ -39,6 +41,9 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     }
     if keys.iter().any(|key| key.chars().collect::<BTreeSet<_>>().len() < 8) {
         return fail("is too predictable: it must have at least 8 different characters", REMEDY);
+    }
+    if keys.iter().any(|key| key == PUBLISHED) {
+        return fail("is a published example", REMEDY);
     }
     let mut keys = keys.into_iter().map(Secret::new);
     match (keys.next(), keys.next(), keys.next()) {

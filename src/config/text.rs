@@ -120,6 +120,10 @@ pub(super) fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Str
 
 fn item<E: Error>(text: &str) -> Result<String, E> {
     let text = text.trim();
+    // A list in the syntax of another file would be one item.
+    if text.starts_with(['[', '"']) {
+        return Err(E::custom("contains an item that begins with a bracket or a quotation mark"));
+    }
     if text.is_empty() || text.contains(|c: char| c == ',' || c.is_whitespace() || c.is_control()) {
         return Err(E::custom("contains an item that is empty or contains whitespace"));
     }
@@ -142,10 +146,14 @@ pub(super) fn secure_url<E: Error>(text: &str, insecure: &str, remedy: &str) -> 
 
 /// Reads an origin: `https`, or `http` on this machine, with nothing after the host and port.
 pub(super) fn origin<E: Error>(text: &str, remedy: &str) -> Result<String, E> {
-    let url = secure_url::<E>(text, "must be https (http only on this machine)", remedy)?;
+    let url = secure_url::<E>(
+        text,
+        "must be https (http only on this machine), without a password or a fragment",
+        remedy,
+    )?;
     let origin = url.origin().ascii_serialization();
-    if text.trim_end_matches('/') != origin {
-        let problem = "must be an origin without a path, query or fragment";
+    if text.trim_end_matches('/') != origin || origin.contains('*') {
+        let problem = "must be one origin, without `*`, a path, a query or a fragment";
         return Err(E::custom(format_args!("{problem}; {remedy}")));
     }
     Ok(origin)
