@@ -164,7 +164,7 @@ impl Advice {
                 )),
             ),
             Reason::LinkRequired => (
-                "E-mail of a user, not proven",
+                "Address of another user, not proven",
                 "A user with this e-mail address exists. This provider has not verified the address, or is not trusted to \
                  link by it, or the user’s identity with the address is suspended.",
                 "Sign in the way you did before. Then add the new way to sign in within the app.",

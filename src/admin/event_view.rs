@@ -170,9 +170,9 @@ impl Other {
             ) => {
                 let other = to.or(from)?;
                 Some(if event.other_exists {
-                    Self { href: Some(format!("/admin/users/{other}")), text: "the other user" }
+                    Self { href: Some(format!("/admin/users/{other}")), text: "The other user" }
                 } else {
-                    Self { href: None, text: "the other user no longer exists" }
+                    Self { href: None, text: "The other user no longer exists" }
                 })
             }
             _ => None,

@@ -11,7 +11,7 @@ use crate::admin::guard::{Staff, StaffForm};
 /// The answer to a confirmed change: the way to what was changed, or the question again.
 pub(super) type Answer = Either<Redirect, Page>;
 
-const NO_REASON: &str = "Write why: the audit keeps it with your name.";
+const NO_REASON: &str = "Write why: the audit log keeps it, with your e-mail address.";
 const LONG_REASON: &str = "Write at most 500 characters.";
 
 /// A change that staff are asked to confirm.
@@ -37,7 +37,7 @@ pub(super) struct Question {
 impl Question {
     /// Creates a question without warnings, about a change that can be undone.
     pub fn new(title: String, trail: Vec<(String, String)>, action: String, button: &str) -> Self {
-        let (hint, button) = ("The audit keeps it with your name.", button.to_owned());
+        let (hint, button) = ("The audit log keeps it, with your e-mail address.", button.to_owned());
         Self { title, trail, action, hint, button, ..Self::default() }
     }
 

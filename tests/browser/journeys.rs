@@ -70,7 +70,7 @@ async fn staff_merge_two_users_and_delete_a_third() {
         window.arrive("Merge two users").await;
         window.fill(SEARCH, "ada.lovelace@").await;
         window.press("Search").await;
-        window.follow("Keep ada.lovelace@example.com").await;
+        window.follow("Keep ada.lovelace@example.com …").await;
         window
             .see("mallory@example.com is disabled, so ada.lovelace@example.com will be disabled, too.")
             .await;
@@ -80,7 +80,7 @@ async fn staff_merge_two_users_and_delete_a_third() {
 
         window.unfold("More").await;
         window.follow("Delete …").await;
-        window.arrive("Delete a user").await;
+        window.arrive("Delete ada.lovelace@example.com").await;
         window.act("Reason", "Asked for it", "Delete permanently").await;
         window.see("Receipt of a deletion").await;
         window.see("Asked for it").await;

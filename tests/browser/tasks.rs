@@ -76,7 +76,7 @@ const TASKS: [(&str, u32, &[Step]); 14] = [
             Follow("Merge with another user …"),
             Fill("E-mail address, name, ID or subject", "ada.lovelace@"),
             Press("Search"),
-            Follow("Keep ada.lovelace@example.com"),
+            Follow("Keep ada.lovelace@example.com …"),
             Act("Merge, and delete mallory@example.com"),
             See("The two users are merged."),
         ],

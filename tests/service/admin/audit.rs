@@ -220,7 +220,7 @@ async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
     let audit =
         browser.get(&format!("/admin/audit?user={}", ada.user_id())).await.text.replace("&#x2F;", "/");
     assert!(
-        audit.contains(&format!("<a href=\"/admin/users/{}\">the other user</a>", grace.user_id())),
+        audit.contains(&format!("<a href=\"/admin/users/{}\">The other user</a>", grace.user_id())),
         "{audit}"
     );
 
@@ -229,7 +229,7 @@ async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
     let audit = browser.get("/admin/audit").await.text.replace("&#x2F;", "/");
     assert!(!audit.contains(&format!("/admin/users/{}", grace.user_id())), "{audit}");
     assert!(audit.contains(&format!("<code>{}</code>, who no longer exists", grace.user_id())), "{audit}");
-    assert!(audit.contains("the other user no longer exists"), "{audit}");
+    assert!(audit.contains("The other user no longer exists"), "{audit}");
     // Of the two events of the move, the one of the deleted user still tells the direction.
     for (user, expected) in
         [(&ada, "An identity was moved to another user"), (&grace, "An identity was moved here")]

@@ -189,7 +189,7 @@ async fn each_filter_in_use_is_named_and_one_link_removes_it() {
             &[
                 ("E-mail: ada@example.com", "/admin/audit?reason=link_required&request=1%262"),
                 (
-                    "Reason: E-mail of a user, not proven",
+                    "Reason: Address of another user, not proven",
                     "/admin/audit?email=ada%40example.com&request=1%262",
                 ),
                 (

@@ -93,7 +93,7 @@ async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
     let paths = [format!("/admin/users/{}", ada.user_id()), "/admin/audit?email=ADA%40example.com".into()];
     for path in paths {
         let page = browser.get(&path).await.text;
-        assert!(page.contains("Sign-in refused</strong>: E-mail of a user, not proven"), "{path}");
+        assert!(page.contains("Sign-in refused</strong>: Address of another user, not proven"), "{path}");
         assert!(page.contains("Tell the customer: “Sign in the way you did before."), "{path}");
         let claimed = "E-mail in the token (sign-in failed, so this was not checked): ada@example.com";
         assert!(page.contains(claimed), "{path}");

@@ -85,10 +85,13 @@ pub(super) async fn find(
     let matches = users.into_iter().map(|other| {
         let links = match moved {
             None => vec![
-                (format!("{path}?into={}", other.id), format!("Keep {}", name_of(&other))),
-                (format!("/admin/users/{}/merge?into={user}&back={user}", other.id), format!("Keep {name}")),
+                (format!("{path}?into={}", other.id), format!("Keep {} …", name_of(&other))),
+                (
+                    format!("/admin/users/{}/merge?into={user}&back={user}", other.id),
+                    format!("Keep {name} …"),
+                ),
             ],
-            Some(_) => vec![(format!("{path}?to={}", other.id), "Move it here".to_owned())],
+            Some(_) => vec![(format!("{path}?to={}", other.id), "Move it here …".to_owned())],
         };
         Match { user: other, links }
     });

@@ -24,8 +24,8 @@ pub(in crate::admin) const fn refused(why: Refused) -> &'static str {
              another admin."
         }
         Refused::LastIdentity => {
-            "This is the user's last identity, and neither a backend nor an import vouches for the e-mail address. Without it, \
-             no identity signs in as this user. Move the identity to the right user, merge the two users, or delete this one."
+            "Nothing was done. This is the only way to sign in as this user, for whose e-mail address neither a backend nor an import \
+             vouches. Move the identity to the right user, merge the two users, or delete this one."
         }
         Refused::ClaimsTooLong => {
             "The claims of both users are too long for one user. The product's backend has to set shorter ones first."
@@ -41,10 +41,10 @@ pub(super) fn title(change: &Loaded, name: &str) -> (String, String) {
         Change::Enable { .. } => (format!("Enable {name}"), "Enable".into()),
         Change::EndSessions { .. } => (format!("Sign {name} out everywhere"), "Sign out everywhere".into()),
         Change::EndSession { .. } => (format!("End a session of {name}"), "End this session".into()),
-        Change::Delete { .. } => ("Delete a user".into(), "Delete permanently".into()),
+        Change::Delete { .. } => (format!("Delete {name}"), "Delete permanently".into()),
         Change::Move { .. } => (MOVE.into(), "Move".into()),
-        Change::Unlink { .. } => ("Unlink an identity".into(), "Unlink".into()),
-        Change::Release { .. } => ("Release an identity".into(), "Release".into()),
+        Change::Unlink { .. } => (format!("Unlink an identity of {name}"), "Unlink".into()),
+        Change::Release { .. } => (format!("Release an identity of {name}"), "Release".into()),
     }
 }
 
