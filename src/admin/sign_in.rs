@@ -7,17 +7,18 @@ pub mod store;
 use std::borrow::Cow;
 
 use rocket::http::{Cookie, CookieJar, Status};
+use rocket::outcome::IntoOutcome;
+use rocket::request::{FromRequest, Outcome, Request};
 use rocket::response::Redirect;
-use rocket::{Request, Route, State, get, post, routes};
+use rocket::{Route, State, get, post, routes};
 use serde::Serialize;
 use url::form_urlencoded;
 
 use self::flow::{Admin, next as next_page};
-use self::session::Stranger;
+use self::store::Stranger;
 use super::failure::Failure;
 use super::page::Page;
-use crate::admin::guard::{COOKIE, cookie, same_origin};
-use crate::admin::guard::{Staff, StaffForm};
+use crate::admin::guard::{COOKIE, Staff, StaffForm, cookie, same_origin};
 use crate::clock;
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::id_token::IdToken;
@@ -42,17 +43,13 @@ pub(super) fn routes() -> Vec<Route> {
 struct SameOrigin;
 
 #[rocket::async_trait]
-impl<'r> rocket::request::FromRequest<'r> for SameOrigin {
+impl<'r> FromRequest<'r> for SameOrigin {
     type Error = ();
 
-    async fn from_request(request: &'r Request<'_>) -> rocket::request::Outcome<Self, ()> {
-        let same =
-            request.rocket().state::<Admin>().is_some_and(|admin| same_origin(request, admin.origin()));
-        if same {
-            rocket::request::Outcome::Success(Self)
-        } else {
-            rocket::request::Outcome::Error((Status::Forbidden, ()))
-        }
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
+        let admin = request.rocket().state::<Admin>();
+        let same = admin.is_some_and(|admin| same_origin(request, admin.origin()));
+        same.then_some(Self).or_error((Status::Forbidden, ()))
     }
 }
 

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sqlx::PgPool;
 
-use super::store::{self, Admission, Candidate, Pending, StaffRow};
+use super::store::{self, Candidate, Pending, StaffRow, Stranger};
 use crate::config::Provider;
 use crate::domain::actor::Origin;
 use crate::domain::claims::VerifiedClaims;
@@ -44,21 +44,6 @@ pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pe
     }
 }
 
-/// The reason why a person whom the provider has authenticated does not see the pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stranger {
-    /// The e-mail address belongs to no member, or the provider has not verified it.
-    NotStaff,
-    /// There are no members yet.
-    NobodyYet,
-    /// The provider has verified the e-mail address once, and does not run the mailbox.
-    NotAuthoritative,
-    /// The member with that e-mail address first signed in with another account.
-    AnotherIdentity,
-    /// The provider has reported the account hijacked, disabled or deleted.
-    Suspended,
-}
-
 /// Opens a session for the member of staff with the proven e-mail address and the identity that they first signed in
 /// with, and refuses anyone else. The session of the cookie `before`, which the browser had, ends.
 pub async fn sign_in(
@@ -84,12 +69,10 @@ pub async fn sign_in(
     };
     let session = OpaqueToken::generate();
     Ok(match store::open_session(pool, candidate, &session.hash, origin).await? {
-        Admission::Opened => Ok(session.text),
-        Admission::Suspended => Err(Stranger::Suspended),
-        Admission::AnotherIdentity => Err(Stranger::AnotherIdentity),
-        Admission::NotStaff if claims.email_verified && !authoritative => Err(Stranger::NotAuthoritative),
-        Admission::NotStaff if store::all(pool).await?.is_empty() => Err(Stranger::NobodyYet),
-        Admission::NotStaff => Err(Stranger::NotStaff),
+        Ok(()) => Ok(session.text),
+        Err(Stranger::NotStaff) if claims.email_verified && !authoritative => Err(Stranger::NotAuthoritative),
+        Err(Stranger::NotStaff) if store::all(pool).await?.is_empty() => Err(Stranger::NobodyYet),
+        Err(stranger) => Err(stranger),
     })
 }
 

@@ -138,13 +138,16 @@ pub struct Candidate<'a> {
     pub before: Option<&'a [u8; 32]>,
 }
 
-/// The result of a candidate's sign-in.
+/// The reason why a person whom the provider has authenticated does not see the pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Admission {
-    Opened,
-    /// The e-mail address belongs to no member, or is not proven.
+pub enum Stranger {
+    /// The e-mail address belongs to no member, or the provider has not verified it.
     NotStaff,
-    /// The member with that e-mail address is pinned to another identity.
+    /// There are no members yet.
+    NobodyYet,
+    /// The provider has verified the e-mail address once, and does not run the mailbox.
+    NotAuthoritative,
+    /// The member with that e-mail address first signed in with another account.
     AnotherIdentity,
     /// The provider has reported the account hijacked, disabled or deleted.
     Suspended,
@@ -160,7 +163,7 @@ pub async fn open_session(
     candidate: Candidate<'_>,
     hash: &[u8; 32],
     origin: &Origin,
-) -> Result<Admission, Error> {
+) -> Result<Result<(), Stranger>, Error> {
     let Candidate { email, provider, subject, unproven, before } = candidate;
     // Of two first sign-ins at once, the second waits for the row, and then finds the identity pinned.
     let row = sqlx::query!(
@@ -214,10 +217,10 @@ pub async fn open_session(
     );
     let row = row.fetch_one(pool).await?;
     Ok(match (row.opened, row.suspended, row.listed) {
-        (true, ..) => Admission::Opened,
-        (false, true, _) => Admission::Suspended,
-        (false, false, true) => Admission::AnotherIdentity,
-        (false, false, false) => Admission::NotStaff,
+        (true, ..) => Ok(()),
+        (false, true, _) => Err(Stranger::Suspended),
+        (false, false, true) => Err(Stranger::AnotherIdentity),
+        (false, false, false) => Err(Stranger::NotStaff),
     })
 }
 

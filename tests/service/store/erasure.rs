@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use uuid::Uuid;
 use vestibule::admin::changes::{self, Change, Outcome};
-use vestibule::admin::sign_in::store::{self as staff, Admission, Candidate};
+use vestibule::admin::sign_in::store::{self as staff, Candidate, Stranger};
 use vestibule::admin::staff::store as access;
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::staff::Role;
@@ -104,7 +104,7 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
         let candidate =
             Candidate { email: address, provider: "idp", subject: "stranger", unproven: None, before: None };
         let admission = staff::open_session(pool, candidate, &[1; 32], &origin).await.unwrap();
-        assert_eq!(admission, Admission::NotStaff);
+        assert_eq!(admission, Err(Stranger::NotStaff));
         let shouted = address.to_uppercase().replace('Ë', "ë");
         let (within, other) = (format!("  Ada <{address}> "), address.replace("example", "EXAMPLE"));
         let searches = [
