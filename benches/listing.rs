@@ -194,7 +194,7 @@ async fn backend_page(
 ) -> Result<(), Error> {
     let page = listing::page(pool, filters, sort, start, 100).await?;
     let ids: Vec<_> = page.users.iter().map(|user| user.id).collect();
-    backend::users(pool, &ids).await.map(drop)
+    merging::users(pool, &ids).await.map(drop)
 }
 
 /// A search as the admin API answers it.
@@ -202,7 +202,7 @@ async fn backend_search(pool: &PgPool, text: &str) -> Result<(), Error> {
     let providers = listing::providers(pool).await?;
     let found = search(pool, text, &providers, &Filters::default(), None, 100).await?;
     let ids: Vec<_> = found.users.iter().map(|user| user.id).collect();
-    backend::users(pool, &ids).await.map(drop)
+    merging::users(pool, &ids).await.map(drop)
 }
 
 /// A user whom a backend creates.
@@ -243,7 +243,7 @@ async fn admin_api(pool: &PgPool) {
     .await
     .unwrap();
     let email = Email::parse(&email).unwrap();
-    measure!("admin API: a user", backend::users(pool, &[user]));
+    measure!("admin API: a user", merging::users(pool, &[user]));
     measure!("admin API: a user by e-mail", backend::by_email(pool, &email));
     measure!("admin API: a user by identity", identities::owner(pool, &provider, &subject));
     measure!("admin API: nobody, perhaps merged", merging::merged_into(pool, Uuid::now_v7()));

@@ -2,29 +2,44 @@
 
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::custom_claims::CustomClaims;
 
-/// A user at one moment, with everything that a change may concern.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A user at one moment, as staff and the product's backend see them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct UserState {
+    /// The user's id, which is the `sub` of access tokens and is never reused.
     pub id: Uuid,
+    /// The e-mail address in lower case, unique among users; `null` if there is none.
+    #[schema(required = true, example = "ada@example.com")]
     pub email: Option<String>,
-    /// True if it is proven.
+    /// True if a provider, an import or a backend has verified the e-mail address.
+    #[schema(example = true)]
     pub email_verified: bool,
-    /// True if the product's backend or an import vouches for it.
+    /// True if a backend or an import vouches for the e-mail address.
     pub email_vouched: bool,
+    /// The name to be shown.
+    #[schema(required = true, example = "Ada Lovelace")]
     pub name: Option<String>,
-    /// True if the name is the user's own word.
+    /// True if the user has chosen the name, so that no provider overwrites it.
     pub own_name: bool,
     /// The URL of a picture.
+    #[schema(required = true)]
     pub picture: Option<String>,
+    /// The time at which the user was created.
+    #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     /// The time of the latest change to the user or the set of identities.
+    #[serde(with = "time::serde::rfc3339")]
     pub updated_at: OffsetDateTime,
+    /// The time at which the user was disabled; `null` if they may sign in.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required = true)]
     pub disabled_at: Option<OffsetDateTime>,
-    /// The claims that the product's backend has set.
+    /// The claims in the user's access tokens that a backend has set.
+    #[schema(value_type = Object)]
     pub claims: CustomClaims,
     /// The day of the latest sign-in or refresh.
     #[serde(skip)]
@@ -32,24 +47,39 @@ pub struct UserState {
     /// The number of notes that staff have written.
     #[serde(skip)]
     pub notes: i64,
-    /// The user's identities, the oldest first.
+    /// The user's identities, oldest first.
     pub identities: Vec<LinkedIdentity>,
 }
 
-/// An identity of a [`UserState`].
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// An account at an identity provider that is linked to a user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = IdentityRecord)]
 pub struct LinkedIdentity {
+    /// The identity's id.
     pub id: Uuid,
+    /// The provider's name, as in the path of the sign-in.
+    #[schema(example = "google")]
     pub provider: String,
-    /// `sub` at that provider.
+    /// The account's `sub` at the provider.
+    #[schema(example = "110169484474386276334")]
     pub subject: String,
-    /// The provider's latest e-mail address for it.
+    /// The account's e-mail address at the last sign-in.
+    #[schema(required = true, example = "ada@example.com")]
     pub email: Option<String>,
-    /// True if it proves that address.
+    /// True if the identity proves that address.
+    #[schema(example = true)]
     pub email_verified: bool,
-    /// True if its provider has reported the account hijacked, disabled or deleted, or a hijacker may have linked it.
-    pub suspended: bool,
+    /// The time at which the identity was linked.
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    /// The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
+    /// deleted, or because a hijacker may have linked it; `null` if it may sign in.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required = true)]
+    pub suspended_at: Option<OffsetDateTime>,
+    /// The provider's reason for that, or `held` if a hijacker may have linked it.
+    #[schema(required = true)]
+    pub suspended_reason: Option<String>,
     /// True if a hijacker may have linked it.
     pub held: bool,
     /// True if it is suspended for another reason than the account's deletion: another person may control it.

@@ -132,7 +132,7 @@ async fn merge_once(
     let proven = |identity: &&LinkedIdentity| identity.provider == provider && identity.subject == subject;
     let from = take(owner).ok_or(Error::Raced(None))?;
     let identity = from.identities.iter().find(proven).ok_or(Error::Raced(None))?;
-    let (suspended, tokens_from) = (identity.suspended, identity.tokens_from);
+    let (suspended, tokens_from) = (identity.suspended_at.is_some(), identity.tokens_from);
     if from.disabled_at.is_some() {
         return Ok(Err(NotMerged::Disabled));
     }

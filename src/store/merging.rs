@@ -9,7 +9,7 @@ use crate::domain::actor::{By, Origin};
 use crate::domain::merging::{LinkedIdentity, UserState, merged};
 use crate::domain::staff::Role;
 
-/// Returns those of the users that exist, as of one moment, ordered by id; see `user_states.sql`.
+/// Returns those of the users that exist, as of one moment, in the order of the ids; see `user_states.sql`.
 pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error> {
     let rows = sqlx::query_file!("src/store/user_states.sql", ids).fetch_all(pool).await?;
     let mut users: Vec<UserState> = Vec::new();
@@ -32,15 +32,17 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
                 identities: Vec::new(),
             });
         }
-        let identity = row.identity_id.zip(row.provider).zip(row.subject);
-        if let (Some(((id, provider), subject)), Some(user)) = (identity, users.last_mut()) {
+        let identity = row.identity_id.zip(row.provider).zip(row.subject).zip(row.linked_at);
+        if let (Some((((id, provider), subject), created_at)), Some(user)) = (identity, users.last_mut()) {
             user.identities.push(LinkedIdentity {
                 id,
                 provider,
                 subject,
                 email: row.identity_email,
                 email_verified: row.identity_email_verified,
-                suspended: row.suspended,
+                created_at,
+                suspended_at: row.suspended_at,
+                suspended_reason: row.suspended_reason,
                 held: row.held,
                 hijacked: row.hijacked,
                 tokens_from: row.tokens_from,

@@ -9,6 +9,7 @@ use serde::Serialize;
 use sqlx::{PgExecutor, PgPool};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Error;
@@ -337,21 +338,32 @@ pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Err
     Ok(found.fetch_one(pool).await?)
 }
 
-/// A session as its user sees it.
-#[derive(Debug, Clone, Serialize)]
+/// A session of a user.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = SessionRecord)]
 pub struct SessionRow {
+    /// The session's id, which is the `sid` of its access tokens.
     pub id: Uuid,
+    /// The name of the provider that the user signed in with.
+    #[schema(example = "google")]
     pub provider: String,
+    /// The time at which the session was opened.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// Time of the latest refresh, or of the sign-in.
+    /// The time of the latest refresh, or of the sign-in.
     #[serde(with = "time::serde::rfc3339")]
     pub last_used_at: OffsetDateTime,
-    /// IP address of the sign-in, as long as its event is kept.
+    /// The IPv4 or IPv6 address of the sign-in, as long as its event is kept.
+    #[schema(required = true, value_type = Option<String>, example = "203.0.113.7")]
     pub ip: Option<IpAddr>,
-    /// `User-Agent` header of the sign-in, as long as its event is kept.
+    /// The `User-Agent` header of the sign-in, as long as its event is kept.
+    #[schema(required = true, example = "VestibuleDemo/1.4 (Android 17)")]
     pub user_agent: Option<String>,
+    /// The owner's name for the device, as the sign-in gave it.
+    #[schema(required = true, example = "Ada's phone")]
     pub device_name: Option<String>,
+    /// The platform that the device runs, as the sign-in gave it.
+    #[schema(required = true, example = "Android 17")]
     pub device_platform: Option<String>,
     /// True if only the holder of the device's key can use it (RFC 9449).
     pub bound: bool,

@@ -1,18 +1,20 @@
--- Users as of one moment, each once for every identity, or once without any.
+-- Users as of one moment, in the order of their ids, each once for every identity, or once without any. Each is looked up
+-- (OFFSET 0 keeps that from becoming a join), however many users there are.
 --
---   $1 users
+--   $1 ids
 SELECT u.id, u.email, u.email_verified, u.email_vouched, u.name, u.own_name, u.picture, u.created_at, u.updated_at, u.disabled_at,
        u.claims::text AS claims, (SELECT count(*) FROM notes n WHERE n.user_id = u.id) AS "notes!",
        greatest(u.seen_noted_on, (
            SELECT max(s.rotated_at)::date FROM identities o JOIN sessions s ON s.identity_id = o.id WHERE o.user_id = u.id
        )) AS last_seen_on,
        i.id AS "identity_id?", i.provider AS "provider?", i.subject AS "subject?", i.email AS identity_email,
-       coalesce(i.email_verified, false) AS "identity_email_verified!",
-       i.suspended_at IS NOT NULL AS "suspended!", i.held_at IS NOT NULL AS "held!",
+       coalesce(i.email_verified, false) AS "identity_email_verified!", i.created_at AS "linked_at?",
+       i.suspended_at, i.suspended_reason, i.held_at IS NOT NULL AS "held!",
        coalesce(i.hijacked, false) AS "hijacked!",
        i.tokens_from AS "tokens_from?",
        (SELECT count(*) FROM sessions s
         WHERE s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()) AS "sessions!"
-FROM users u LEFT JOIN identities i ON i.user_id = u.id
-WHERE u.id = ANY($1)
-ORDER BY u.id, i.id
+FROM unnest($1::uuid[]) WITH ORDINALITY AS asked (id, place)
+CROSS JOIN LATERAL (SELECT * FROM users WHERE users.id = asked.id OFFSET 0) AS u
+LEFT JOIN LATERAL (SELECT * FROM identities WHERE user_id = u.id OFFSET 0) AS i ON true
+ORDER BY asked.place, i.id

@@ -14,6 +14,7 @@ use rocket::http::{ContentType, Header};
 use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
 use rocket::{State, get};
+use serde_json::{Value, json};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::tag::{Tag, TagBuilder};
@@ -65,7 +66,10 @@ pub fn description(api: OpenApi, outside: impl IntoIterator<Item = OpenApi>) -> 
     for routes in outside {
         whole.merge(routes);
     }
-    whole.paths.paths.values_mut().flat_map(operations).for_each(complete);
+    let schemas = json!(whole.components.as_ref().map(|components| &components.schemas));
+    for operation in whole.paths.paths.values_mut().flat_map(operations) {
+        complete(operation, &schemas);
+    }
     whole
 }
 
@@ -108,7 +112,7 @@ fn components() -> Components {
 }
 
 /// Adds the parts that all routes share and those that utoipa cannot express.
-fn complete(operation: &mut Operation) {
+fn complete(operation: &mut Operation, schemas: &Value) {
     // Without this member, the operation would not state that it needs no authentication.
     operation.security.get_or_insert_default();
     let id = operation.operation_id.as_deref().unwrap_or_default();
@@ -116,26 +120,27 @@ fn complete(operation: &mut Operation) {
         if OPTIONAL_BODIES.contains(&id) {
             body.required = Some(Required::False);
         }
-        body.content.values_mut().for_each(illustrate);
+        body.content.values_mut().for_each(|content| illustrate(content, schemas));
     }
     // `RequestLog` adds the header to every answer.
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response {
             let name = headers::REQUEST_ID_HEADER;
             response.headers.insert(name.to_owned(), headers::reference(name));
-            response.content.values_mut().for_each(illustrate);
+            response.content.values_mut().for_each(|content| illustrate(content, schemas));
         }
     }
 }
 
 /// Adds the example of the content's type.
-fn illustrate(content: &mut RefOr<Content>) {
+fn illustrate(content: &mut RefOr<Content>, schemas: &Value) {
     if let RefOr::T(content) = content
         && let Some(RefOr::Ref(schema)) = &content.schema
         && content.example.is_none()
         && content.examples.is_empty()
     {
-        content.example = examples::of(schema.ref_location.rsplit('/').next().unwrap_or_default());
+        let name = schema.ref_location.rsplit('/').next().unwrap_or_default();
+        content.example = examples::of(name).or_else(|| Some(examples::sample(&schemas[name], schemas)));
     }
 }
 

@@ -20,6 +20,8 @@ pub fn assert_either_came_first(one: usize) {
 /// Both at once.
 pub async fn at_once<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
     let barrier = Barrier::new(2);
+    // Those of changes are large.
+    let (first, second) = (Box::pin(first), Box::pin(second));
     let first = async {
         barrier.wait().await;
         first.await

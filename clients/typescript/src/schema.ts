@@ -683,7 +683,10 @@ export interface components {
     schemas: {
         /** @description A rule that forbids a change. */
         ChangeRefusal: {
-            /** @description The rule in words. */
+            /**
+             * @description The rule in words.
+             * @example nobody could sign in any more
+             */
             detail: string;
             /**
              * @description The error with which the change is refused.
@@ -695,7 +698,10 @@ export interface components {
         ChangeRequest: {
             /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
             dry_run?: boolean;
-            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            /**
+             * @description The reason, which the audit log keeps. Write nothing personal into it.
+             * @example ticket 4711
+             */
             reason: string;
             /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
             seen?: string;
@@ -704,20 +710,21 @@ export interface components {
         ChangeResult: {
             /** @description False for a dry run: nothing was changed. */
             applied: boolean;
-            /** @description The name of the change, as in the path. */
-            change: string;
             /**
              * Format: int64
              * @description The number of sessions that end. Services that only verify access tokens accept theirs until they expire.
              */
             ended_sessions: number;
-            /** @description The fingerprint of the users as they are shown here, for `seen`. */
+            /**
+             * @description The fingerprint of the users as they are shown here, for `seen`.
+             * @example bmV2ZXItY2hhbmdlLWEtcnVubmluZy1zeXN0ZW0uLi4
+             */
             fingerprint: string;
-            merged: components["schemas"]["MergedUser"] | null;
-            other: components["schemas"]["ConcernedUser"] | null;
+            merged: components["schemas"]["UserRecord"] | null;
+            other: components["schemas"]["UserRecord"] | null;
             refused: components["schemas"]["ChangeRefusal"] | null;
             /** @description The user in the path, before the change. */
-            user: components["schemas"]["ConcernedUser"];
+            user: components["schemas"]["UserRecord"];
         };
         /** @description New claims of a user. */
         ClaimsRequest: {
@@ -726,59 +733,11 @@ export interface components {
              *     have a meaning of their own, such as `sub` or `scope`; `roles`, `groups` and `entitlements` are free.
              */
             claims: Record<string, unknown>;
-            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            /**
+             * @description The reason, which the audit log keeps. Write nothing personal into it.
+             * @example promoted
+             */
             reason: string;
-        };
-        /** @description An identity of a user whom a change concerns. */
-        ConcernedIdentity: {
-            /** @description True if the change is made to this identity: it is moved, unlinked or deleted. */
-            concerned: boolean;
-            /** @description The account's e-mail address at the last sign-in. */
-            email: string | null;
-            /**
-             * Format: uuid
-             * @description The identity's id.
-             */
-            id: string;
-            /** @description The provider's name. */
-            provider: string;
-            /**
-             * Format: int64
-             * @description The number of active sessions that were opened with the identity.
-             */
-            sessions: number;
-            /** @description The account's `sub` at the provider. */
-            subject: string;
-        };
-        /** @description A user whom a change concerns. */
-        ConcernedUser: {
-            /** @description The claims in the user's access tokens that a backend has set. */
-            claims: Record<string, unknown>;
-            /**
-             * Format: date-time
-             * @description The time at which the user was created.
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description The time at which the user was disabled; `null` if the user is not.
-             */
-            disabled_at: string | null;
-            /** @description The e-mail address. */
-            email: string | null;
-            /** @description True if a provider has verified the e-mail address. */
-            email_verified: boolean;
-            /**
-             * Format: uuid
-             * @description The user's id.
-             */
-            id: string;
-            /** @description The user's identities, oldest first. */
-            identities: components["schemas"]["ConcernedIdentity"][];
-            /** @description The user's name. */
-            name: string | null;
-            /** @description The URL of a picture. */
-            picture: string | null;
         };
         /** @description An access token and a refresh token. */
         Credential: {
@@ -877,22 +836,37 @@ export interface components {
              * @description The event's id, a UUID of version 7. Ids grow with time. For the event of a sign-in it is also the session's id.
              */
             id: string;
-            /** @description The IP address of the request. */
+            /**
+             * @description The IP address of the request.
+             * @example 203.0.113.7
+             */
             ip: string | null;
-            /** @description The kind, such as `user_created`. New releases may add kinds. */
+            /**
+             * @description The kind, such as `user_created`. New releases may add kinds.
+             * @example user_created
+             */
             kind: string;
-            /** @description The name of the provider. */
+            /**
+             * @description The name of the provider.
+             * @example google
+             */
             provider: string | null;
             /** @description The reason of a refusal, which is the name of the error, or more about the kind. */
             reason: string | null;
-            /** @description The id of the request in the service's log. */
+            /**
+             * @description The id of the request in the service's log.
+             * @example 0199a6c2f0c47d51b3c59c8d2f6a7e10
+             */
             request_id: string | null;
             /**
              * Format: uuid
              * @description The session concerned, if it is not that of the event of its sign-in.
              */
             session_id: string | null;
-            /** @description The `User-Agent` header of the request. */
+            /**
+             * @description The `User-Agent` header of the request.
+             * @example VestibuleDemo/1.4 (Android 17)
+             */
             user_agent: string | null;
             /**
              * Format: uuid
@@ -948,16 +922,32 @@ export interface components {
              * @description The time at which the identity was linked.
              */
             created_at: string;
-            /** @description The account's e-mail address at the last sign-in. */
+            /**
+             * @description The account's e-mail address at the last sign-in.
+             * @example ada@example.com
+             */
             email: string | null;
+            /**
+             * @description True if the identity proves that address.
+             * @example true
+             */
+            email_verified: boolean;
+            /** @description True if a hijacker may have linked it. */
+            held: boolean;
             /**
              * Format: uuid
              * @description The identity's id.
              */
             id: string;
-            /** @description The provider's name, as in the path of the sign-in. */
+            /**
+             * @description The provider's name, as in the path of the sign-in.
+             * @example google
+             */
             provider: string;
-            /** @description The account's `sub` at the provider. */
+            /**
+             * @description The account's `sub` at the provider.
+             * @example 110169484474386276334
+             */
             subject: string;
             /**
              * Format: date-time
@@ -977,7 +967,10 @@ export interface components {
              * @description The id of the user's identity.
              */
             identity: string;
-            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            /**
+             * @description The reason, which the audit log keeps. Write nothing personal into it.
+             * @example ticket 4711
+             */
             reason: string;
             /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
             seen?: string;
@@ -1034,7 +1027,10 @@ export interface components {
              * @description The id of the user who remains.
              */
             into: string;
-            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            /**
+             * @description The reason, which the audit log keeps. Write nothing personal into it.
+             * @example ticket 4711
+             */
             reason: string;
             /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
             seen?: string;
@@ -1056,29 +1052,6 @@ export interface components {
             merged: components["schemas"]["GoneUser"];
             /** @description The signed-in user afterwards, who has what they had, and what they lacked from the other. */
             user: components["schemas"]["User"];
-        };
-        /** @description The remaining user after a merge. */
-        MergedUser: {
-            /** @description The claims in access tokens: the user's own, and those that only the other has. */
-            claims: Record<string, unknown>;
-            /**
-             * Format: date-time
-             * @description The time since which the user is disabled. A merge enables no disabled user.
-             */
-            disabled_at: string | null;
-            /** @description The e-mail address: the user's own, otherwise the other's. */
-            email: string | null;
-            /** @description True if a provider has verified the e-mail address. */
-            email_verified: boolean;
-            /**
-             * Format: uuid
-             * @description The user's id.
-             */
-            id: string;
-            /** @description The name: the user's own, otherwise the other's. */
-            name: string | null;
-            /** @description The picture: the user's own, otherwise the other's. */
-            picture: string | null;
         };
         /**
          * @description The metadata of the authorization server (RFC 8414 §2, RFC 9449 §5.1).
@@ -1108,7 +1081,10 @@ export interface components {
              * @description The id of the user's identity.
              */
             identity: string;
-            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            /**
+             * @description The reason, which the audit log keeps. Write nothing personal into it.
+             * @example ticket 4711
+             */
             reason: string;
             /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
             seen?: string;
@@ -1145,16 +1121,31 @@ export interface components {
              *     their own.
              */
             claims?: Record<string, unknown> | null;
-            /** @description The e-mail address, exactly one and without a name. */
+            /**
+             * @description The e-mail address, exactly one and without a name.
+             * @example ada@example.com
+             */
             email?: string | null;
             /**
              * @description True if you have verified that the address belongs to the user: whoever proves it to a provider signs in as this
              *     user. The default is false.
+             * @example true
              */
             email_verified?: boolean | null;
-            /** @description The accounts at identity providers with which the user signs in. */
+            /**
+             * @description The accounts at identity providers with which the user signs in.
+             * @example [
+             *       {
+             *         "provider": "google",
+             *         "subject": "110169484474386276334"
+             *       }
+             *     ]
+             */
             identities?: components["schemas"]["NewIdentityRequest"][] | null;
-            /** @description The name to be shown. */
+            /**
+             * @description The name to be shown.
+             * @example Ada Lovelace
+             */
             name?: string | null;
             /** @description An `https` URL of a picture. */
             picture?: string | null;
@@ -1267,7 +1258,10 @@ export interface components {
         };
         /** @description A replay of a webhook's messages. */
         ReplayRequest: {
-            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            /**
+             * @description The reason, which the audit log keeps. Write nothing personal into it.
+             * @example the receiver is repaired
+             */
             reason: string;
         };
         /** @description A token to revoke (RFC 7009 §2.1). */
@@ -1311,7 +1305,10 @@ export interface components {
         SessionEndRequest: {
             /** @description `true` changes nothing and answers what the change would do. The default is `false`. */
             dry_run?: boolean;
-            /** @description The reason, which the audit log keeps. Write nothing personal into it. */
+            /**
+             * @description The reason, which the audit log keeps. Write nothing personal into it.
+             * @example ticket 4711
+             */
             reason: string;
             /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
             seen?: string;
@@ -1328,30 +1325,47 @@ export interface components {
         SessionKind: "cookie";
         /** @description A session of a user. */
         SessionRecord: {
+            /** @description True if only the holder of the device's key can use it (RFC 9449). */
+            bound: boolean;
             /**
              * Format: date-time
              * @description The time at which the session was opened.
              */
             created_at: string;
-            /** @description The owner's name for the device, as the sign-in gave it. */
+            /**
+             * @description The owner's name for the device, as the sign-in gave it.
+             * @example Ada's phone
+             */
             device_name: string | null;
-            /** @description The platform that the device runs, as the sign-in gave it. */
+            /**
+             * @description The platform that the device runs, as the sign-in gave it.
+             * @example Android 17
+             */
             device_platform: string | null;
             /**
              * Format: uuid
              * @description The session's id, which is the `sid` of its access tokens.
              */
             id: string;
-            /** @description The IPv4 or IPv6 address that the session was opened from. */
+            /**
+             * @description The IPv4 or IPv6 address of the sign-in, as long as its event is kept.
+             * @example 203.0.113.7
+             */
             ip: string | null;
             /**
              * Format: date-time
-             * @description The time of the last refresh.
+             * @description The time of the latest refresh, or of the sign-in.
              */
             last_used_at: string;
-            /** @description The name of the provider that the user signed in with. */
+            /**
+             * @description The name of the provider that the user signed in with.
+             * @example google
+             */
             provider: string;
-            /** @description The `User-Agent` header of the sign-in. */
+            /**
+             * @description The `User-Agent` header of the sign-in, as long as its event is kept.
+             * @example VestibuleDemo/1.4 (Android 17)
+             */
             user_agent: string | null;
         };
         /** @description A user's sessions. */
@@ -1496,7 +1510,23 @@ export interface components {
             next: string | null;
         };
         /** @description A user as the product's backend sees them. */
-        UserRecord: {
+        UserRecord: components["schemas"]["UserState"] & {
+            /**
+             * Format: date
+             * @description The day (UTC) of the latest sign-in or refresh; `null` if the user has never signed in.
+             * @example 2026-02-01
+             */
+            last_seen_on: string | null;
+        };
+        /** @description A page of users. */
+        UserRecords: {
+            /** @description The `cursor` of the next page; `null` on the last. */
+            next: string | null;
+            /** @description The users, in order. */
+            users: components["schemas"]["UserRecord"][];
+        };
+        /** @description A user at one moment, as staff and the product's backend see them. */
+        UserState: {
             /** @description The claims in the user's access tokens that a backend has set. */
             claims: Record<string, unknown>;
             /**
@@ -1509,10 +1539,18 @@ export interface components {
              * @description The time at which the user was disabled; `null` if they may sign in.
              */
             disabled_at: string | null;
-            /** @description The e-mail address in lower case, unique among users; `null` if there is none. */
+            /**
+             * @description The e-mail address in lower case, unique among users; `null` if there is none.
+             * @example ada@example.com
+             */
             email: string | null;
-            /** @description True if a provider, an import or a backend has verified the e-mail address. */
+            /**
+             * @description True if a provider, an import or a backend has verified the e-mail address.
+             * @example true
+             */
             email_verified: boolean;
+            /** @description True if a backend or an import vouches for the e-mail address. */
+            email_vouched: boolean;
             /**
              * Format: uuid
              * @description The user's id, which is the `sub` of access tokens and is never reused.
@@ -1521,12 +1559,12 @@ export interface components {
             /** @description The user's identities, oldest first. */
             identities: components["schemas"]["IdentityRecord"][];
             /**
-             * Format: date
-             * @description The day (UTC) of the latest sign-in or refresh; `null` if the user has never signed in.
+             * @description The name to be shown.
+             * @example Ada Lovelace
              */
-            last_seen_on: string | null;
-            /** @description The name to be shown. */
             name: string | null;
+            /** @description True if the user has chosen the name, so that no provider overwrites it. */
+            own_name: boolean;
             /** @description The URL of a picture. */
             picture: string | null;
             /**
@@ -1534,13 +1572,6 @@ export interface components {
              * @description The time of the latest change to the user or the set of identities.
              */
             updated_at: string;
-        };
-        /** @description A page of users. */
-        UserRecords: {
-            /** @description The `cursor` of the next page; `null` on the last. */
-            next: string | null;
-            /** @description The users, in order. */
-            users: components["schemas"]["UserRecord"][];
         };
         /** @description A user with the claims that the product's backend has set. */
         UserWithClaims: components["schemas"]["User"] & {
@@ -1565,7 +1596,10 @@ export interface components {
         WebhookTest: {
             /** @description True if the receiver accepted the message. */
             accepted: boolean;
-            /** @description The reason why it did not; `null` if it did. */
+            /**
+             * @description The reason why it did not; `null` if it did.
+             * @example the answer is 401
+             */
             failure: string | null;
         };
     };
@@ -1626,8 +1660,8 @@ export interface operations {
                 provider?: string;
                 /** @description The `sub` at that provider. */
                 subject?: string;
-                /** @description `active` users may sign in, `disabled` ones may not, and `unverified` ones have an e-mail address that nobody has verified. */
-                status?: "active" | "disabled" | "unverified" | "held";
+                /** @description `active` users may sign in, `disabled` ones may not, of `suspended` ones no identity may, `unverified` ones have an e-mail address that nobody has verified, and `held` ones an identity that a hijacker may have linked. */
+                status?: "active" | "disabled" | "suspended" | "unverified" | "held";
                 /** @description The first day (UTC) of the user's creation. */
                 created_from?: string;
                 /** @description The last day (UTC) of the user's creation. */
@@ -1636,8 +1670,8 @@ export interface operations {
                 seen_from?: string;
                 /** @description The last day (UTC) on which the user was last seen. */
                 seen_to?: string;
-                /** @description The order without `q`. `last_seen` begins with the latest, of more than 5,000 users to within 35 days; `email` and `name` end with the users who have none. */
-                sort?: "newest" | "oldest" | "last_seen" | "email" | "name";
+                /** @description The order without `q`. `last_seen` begins with the latest, of more than 5,000 users to within 35 days; `email` and `name`, and these backwards, end with the users who have none. */
+                sort?: "newest" | "oldest" | "last_seen" | "email" | "email_backwards" | "name" | "name_backwards";
                 /** @description The `next` of the page before. The other parameters must be as there. */
                 cursor?: string;
                 /** @description The most users on the page; 50 by default. */

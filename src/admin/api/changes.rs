@@ -3,29 +3,28 @@
 
 use rocket::http::Status;
 use rocket::post;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sqlx::PgPool;
-use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::guard::{Administrator, ApiKey, Supporter};
-use super::{reason, user, users};
+use super::parameters::wrong;
+use super::users::{self, UserRecord};
+use super::{reason, user};
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::pages::refused as words;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview};
 use crate::domain::actor::Origin;
-use crate::domain::custom_claims::CustomClaims;
 use crate::domain::json::Object;
-use crate::domain::merging::{LinkedIdentity, UserState, merged};
+use crate::domain::merging::merged;
 use crate::store::error::retrying;
 use crate::store::{merging, sessions};
 use crate::web::api::view::Json;
 use crate::web::database::Db;
-use crate::web::guard::json_body::{only, required};
+use crate::web::guard::json_body::{only, optional, required};
 use crate::web::guard::{ClientOrigin, JsonBody};
-use crate::web::openapi::examples;
 use crate::web::openapi::problems::{Problems, failures};
 use crate::web::problem::{ErrorCode, Problem};
 use crate::web::resource::resource;
@@ -52,12 +51,11 @@ failures!(
 macro_rules! request {
     ($(#[$meta:meta])+ $name:ident { $($(#[$doc:meta])+ $member:ident),* }) => {
         $(#[$meta])+
-        // The derived parser is not used; its attribute says in the schema that there are no other members.
-        #[derive(Deserialize, ToSchema)]
+        #[derive(ToSchema)]
         #[serde(deny_unknown_fields)]
         struct $name {
             /// The reason, which the audit log keeps. Write nothing personal into it.
-            #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
+            #[schema(example = "ticket 4711", min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
             reason: String,
             /// `true` changes nothing and answers what the change would do. The default is `false`.
             #[schema(value_type = bool, required = false)]
@@ -70,20 +68,13 @@ macro_rules! request {
 
         impl $name {
             fn read(body: &Object) -> Result<Self, Problem> {
-                // A misspelt `dry_run` would make the change, and a `null` in its place is a mistake as well.
                 only(body, &["reason", "dry_run", "seen", $(stringify!($member)),*], "the body")?;
-                let optional = |name: &str| body.has(name).then(|| body.get(name));
-                let dry_run = match optional("dry_run") {
-                    None => None,
-                    Some(Some(Value::Bool(dry_run))) => Some(*dry_run),
-                    Some(_) => return Err(malformed("`dry_run` must be true or false")),
-                };
-                let seen = match optional("seen") {
-                    None => None,
-                    Some(Some(Value::String(seen))) => Some(seen.clone()),
-                    Some(_) => return Err(malformed("`seen` must be a string")),
-                };
-                Ok(Self { reason: reason(body)?, dry_run, seen, $($member: id(body, stringify!($member))?,)* })
+                Ok(Self {
+                    reason: reason(body)?,
+                    dry_run: given(body, "dry_run", "must be true or false")?,
+                    seen: given(body, "seen", "must be a string")?,
+                    $($member: id(body, stringify!($member))?,)*
+                })
             }
         }
     };
@@ -131,25 +122,24 @@ request! {
 /// A change that was made, or that would be made.
 #[derive(Serialize, ToSchema)]
 struct ChangeResult {
-    /// The name of the change, as in the path.
-    change: &'static str,
     /// False for a dry run: nothing was changed.
     applied: bool,
     /// The fingerprint of the users as they are shown here, for `seen`.
+    #[schema(example = "bmV2ZXItY2hhbmdlLWEtcnVubmluZy1zeXN0ZW0uLi4")]
     fingerprint: String,
     /// The rule that forbids the change; only in a dry run.
     #[schema(required = true)]
     refused: Option<ChangeRefusal>,
     /// The user in the path, before the change.
-    user: ConcernedUser,
+    user: UserRecord,
     /// The other user of a move or a merge, before the change.
     #[schema(required = true)]
-    other: Option<ConcernedUser>,
+    other: Option<UserRecord>,
     /// The number of sessions that end. Services that only verify access tokens accept theirs until they expire.
     ended_sessions: i64,
-    /// The remaining user after a merge.
+    /// The remaining user as the merge leaves them, but for `updated_at` and the new ids of the identities that move.
     #[schema(required = true)]
-    merged: Option<MergedUser>,
+    merged: Option<UserRecord>,
 }
 
 /// A rule that forbids a change.
@@ -159,116 +149,13 @@ struct ChangeRefusal {
     #[schema(example = "last_identity")]
     error: &'static str,
     /// The rule in words.
+    #[schema(example = "nobody could sign in any more")]
     detail: &'static str,
-}
-
-/// A user whom a change concerns.
-#[derive(Serialize, ToSchema)]
-struct ConcernedUser {
-    /// The user's id.
-    id: Uuid,
-    /// The e-mail address.
-    #[schema(required = true)]
-    email: Option<String>,
-    /// True if a provider has verified the e-mail address.
-    email_verified: bool,
-    /// The user's name.
-    #[schema(required = true)]
-    name: Option<String>,
-    /// The URL of a picture.
-    #[schema(required = true)]
-    picture: Option<String>,
-    /// The time at which the user was created.
-    #[serde(with = "time::serde::rfc3339")]
-    created_at: OffsetDateTime,
-    /// The time at which the user was disabled; `null` if the user is not.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(required = true)]
-    disabled_at: Option<OffsetDateTime>,
-    /// The claims in the user's access tokens that a backend has set.
-    #[schema(value_type = Object)]
-    claims: CustomClaims,
-    /// The user's identities, oldest first.
-    identities: Vec<ConcernedIdentity>,
-}
-
-/// An identity of a user whom a change concerns.
-#[derive(Serialize, ToSchema)]
-struct ConcernedIdentity {
-    /// The identity's id.
-    id: Uuid,
-    /// The provider's name.
-    provider: String,
-    /// The account's `sub` at the provider.
-    subject: String,
-    /// The account's e-mail address at the last sign-in.
-    #[schema(required = true)]
-    email: Option<String>,
-    /// The number of active sessions that were opened with the identity.
-    sessions: i64,
-    /// True if the change is made to this identity: it is moved, unlinked or deleted.
-    concerned: bool,
-}
-
-/// The remaining user after a merge.
-#[derive(Serialize, ToSchema)]
-struct MergedUser {
-    /// The user's id.
-    id: Uuid,
-    /// The e-mail address: the user's own, otherwise the other's.
-    #[schema(required = true)]
-    email: Option<String>,
-    /// True if a provider has verified the e-mail address.
-    email_verified: bool,
-    /// The name: the user's own, otherwise the other's.
-    #[schema(required = true)]
-    name: Option<String>,
-    /// The picture: the user's own, otherwise the other's.
-    #[schema(required = true)]
-    picture: Option<String>,
-    /// The time since which the user is disabled. A merge enables no disabled user.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(required = true)]
-    disabled_at: Option<OffsetDateTime>,
-    /// The claims in access tokens: the user's own, and those that only the other has.
-    #[schema(value_type = Object)]
-    claims: CustomClaims,
-}
-
-impl ConcernedUser {
-    fn new(user: &UserState, concerned: impl Fn(&LinkedIdentity) -> bool) -> Self {
-        let identities = user.identities.iter().map(|identity| ConcernedIdentity {
-            id: identity.id,
-            provider: identity.provider.clone(),
-            subject: identity.subject.clone(),
-            email: identity.email.clone(),
-            sessions: identity.sessions,
-            concerned: concerned(identity),
-        });
-        Self {
-            id: user.id,
-            email: user.email.clone(),
-            email_verified: user.email_verified,
-            name: user.name.clone(),
-            picture: user.picture.clone(),
-            created_at: user.created_at,
-            disabled_at: user.disabled_at,
-            claims: user.claims.clone(),
-            identities: identities.collect(),
-        }
-    }
 }
 
 impl ChangeResult {
     fn new(preview: &Preview, applied: bool) -> Self {
         let change = &preview.change;
-        let concerned = |identity: &LinkedIdentity| match change {
-            Change::Delete { .. } | Change::Merge { .. } => true,
-            Change::Move { identity: one, .. }
-            | Change::Unlink { identity: one, .. }
-            | Change::Release { identity: one, .. } => one.id == identity.id,
-            _ => false,
-        };
         let ended_sessions = match change {
             Change::Delete { user }
             | Change::Disable { user }
@@ -282,33 +169,21 @@ impl ChangeResult {
             Change::EndSession { .. } => 1,
             Change::Release { .. } => 0,
         };
-        let remaining = match change {
-            Change::Merge { from, into } => {
-                let merged = merged(from, into);
-                Some(MergedUser {
-                    id: into.id,
-                    email: merged.email,
-                    email_verified: merged.email_verified,
-                    name: merged.name,
-                    picture: merged.picture,
-                    disabled_at: merged.disabled_at,
-                    claims: merged.claims,
-                })
-            }
+        let merged = match change {
+            Change::Merge { from, into } => Some(merged(from, into).into()),
             _ => None,
         };
         Self {
-            change: change.name(),
             applied,
             fingerprint: preview.fingerprint(),
             refused: preview.refused.map(|why| {
                 let problem = refusal(why);
                 ChangeRefusal { error: problem.kind.entry().error, detail: words(why) }
             }),
-            user: ConcernedUser::new(change.user(), concerned),
-            other: change.other().map(|user| ConcernedUser::new(user, |_| false)),
+            user: change.user().clone().into(),
+            other: change.other().cloned().map(UserRecord::from),
             ended_sessions,
-            merged: remaining,
+            merged,
         }
     }
 }
@@ -322,12 +197,14 @@ fn refusal(why: Refused) -> Problem {
     }
 }
 
-fn malformed(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
-    Problem::new(ErrorCode::InvalidRequest, detail)
+/// Returns an optional member. A `null` in place of `dry_run` or `seen` is a mistake: without them, the change is made.
+fn given<T: DeserializeOwned>(body: &Object, name: &str, rule: &str) -> Result<Option<T>, Problem> {
+    let given = optional(body, name, rule)?;
+    if given.is_none() && body.has(name) { Err(wrong(format!("`{name}` {rule}"))) } else { Ok(given) }
 }
 
 fn id(body: &Object, name: &str) -> Result<Uuid, Problem> {
-    Uuid::parse_str(required(body, name)?).map_err(|_| malformed(format!("`{name}` must be a UUID")))
+    Uuid::parse_str(required(body, name)?).map_err(|_| wrong(format!("`{name}` must be a UUID")))
 }
 
 /// A request for a change, without the parts that only some changes have.
@@ -343,7 +220,7 @@ struct Asked<'a> {
 async fn change(pool: &PgPool, asked: Asked<'_>, change: Change) -> Result<Json<ChangeResult>, Problem> {
     let Asked { key, origin, reason, dry_run, seen } = asked;
     if change.other() == Some(change.user()) {
-        return Err(malformed("the two users must not be the same"));
+        return Err(wrong("the two users must not be the same".into()));
     }
     let Some(preview) = preview(pool, change, key.actor().name()).await? else {
         return Err(missing(pool, change).await?);
@@ -407,7 +284,7 @@ macro_rules! route {
         $name:ident {
             path: $path:tt,
             role: $role:ident,
-            body: $body:ident = $example:expr,
+            body: $body:ident,
             failures: $failures:ident,
             change: $change:expr,
         }
@@ -415,10 +292,9 @@ macro_rules! route {
         $(#[$doc])+
         #[utoipa::path(
             params(("id" = Uuid, Path, description = "The user's `id`.")),
-            request_body(content = $body, example = json!($example)),
+            request_body(content = $body),
             responses(
-                (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult,
-                 example = json!(examples::change_result($path))),
+                (status = 200, description = "The change, which was made unless `dry_run` is true.", body = ChangeResult),
                 Problems<(($role, Db), JsonBody, $failures)>,
             ),
         )]
@@ -446,7 +322,7 @@ route! {
     disable_user {
         path: "/users/<id>/disable",
         role: Administrator,
-        body: ChangeRequest = examples::change(),
+        body: ChangeRequest,
         failures: Failures,
         change: |user, _| Change::Disable { user },
     }
@@ -459,7 +335,7 @@ route! {
     enable_user {
         path: "/users/<id>/enable",
         role: Administrator,
-        body: ChangeRequest = examples::change(),
+        body: ChangeRequest,
         failures: Failures,
         change: |user, _| Change::Enable { user },
     }
@@ -472,7 +348,7 @@ route! {
     end_user_sessions {
         path: "/users/<id>/end-sessions",
         role: Supporter,
-        body: ChangeRequest = examples::change(),
+        body: ChangeRequest,
         failures: Failures,
         change: |user, _| Change::EndSessions { user },
     }
@@ -485,7 +361,7 @@ route! {
     end_user_session {
         path: "/users/<id>/end-session",
         role: Supporter,
-        body: SessionEndRequest = examples::change_to("session"),
+        body: SessionEndRequest,
         failures: PartFailures,
         change: |user, body| Change::EndSession { session: body.session, user },
     }
@@ -500,7 +376,7 @@ route! {
     unlink_user_identity {
         path: "/users/<id>/unlink",
         role: Administrator,
-        body: IdentityRequest = examples::change_to("identity"),
+        body: IdentityRequest,
         failures: UnlinkFailures,
         change: |user, body| Change::Unlink { identity: body.identity, user },
     }
@@ -514,7 +390,7 @@ route! {
     release_user_identity {
         path: "/users/<id>/release",
         role: Administrator,
-        body: IdentityRequest = examples::change_to("identity"),
+        body: IdentityRequest,
         failures: PartFailures,
         change: |user, body| Change::Release { identity: body.identity, user },
     }
@@ -528,7 +404,7 @@ route! {
     move_user_identity {
         path: "/users/<id>/move",
         role: Administrator,
-        body: MoveRequest = examples::move_identity(),
+        body: MoveRequest,
         failures: PartFailures,
         change: |user, body| Change::Move { identity: body.identity, from: user, to: body.to },
     }
@@ -542,7 +418,7 @@ route! {
     merge_users {
         path: "/users/<id>/merge",
         role: Administrator,
-        body: MergeRequest = examples::change_to("into"),
+        body: MergeRequest,
         failures: Failures,
         change: |user, body| Change::Merge { from: user, into: body.into },
     }
@@ -556,7 +432,7 @@ route! {
     delete_user {
         path: "/users/<id>/delete",
         role: Administrator,
-        body: ChangeRequest = examples::change(),
+        body: ChangeRequest,
         failures: Failures,
         change: |user, _| Change::Delete { user },
     }

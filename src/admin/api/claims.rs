@@ -1,32 +1,29 @@
 //! `PUT /api/v1/admin/users/<id>/claims`: what the backend says about a user in access tokens.
 
-pub mod store;
-
 use rocket::http::Status;
 use rocket::put;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::guard::Administrator;
+use super::parameters::wrong;
 use super::users::{NoSuchUser, missing};
-use super::{reason, user};
+use super::{reason, store, user};
 use crate::domain::custom_claims::CustomClaims;
 use crate::store::error::retrying;
 use crate::web::api::view::Json;
 use crate::web::database::Db;
 use crate::web::guard::json_body::only;
 use crate::web::guard::{ClientOrigin, JsonBody};
-use crate::web::openapi::examples;
 use crate::web::openapi::problems::Problems;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::problem::Problem;
 use crate::web::resource::resource;
 
 resource!("Administration": set_user_claims);
 
-// The derived parser is not used; its attribute says in the schema that there are no other members.
 /// New claims of a user.
-#[derive(Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "it is parsed by hand, to report what is wrong")]
 struct ClaimsRequest {
@@ -35,7 +32,7 @@ struct ClaimsRequest {
     #[schema(value_type = Object)]
     claims: Value,
     /// The reason, which the audit log keeps. Write nothing personal into it.
-    #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
+    #[schema(example = "promoted", min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
     reason: String,
 }
 
@@ -53,10 +50,9 @@ struct UserClaims {
 /// sign-in or refresh; tokens that were issued before keep theirs until they expire. Needs the role `admin`.
 #[utoipa::path(
     params(("id" = Uuid, Path, description = "The user's `id`.")),
-    request_body(content = ClaimsRequest, example = json!(examples::claims_request())),
+    request_body(content = ClaimsRequest),
     responses(
-        (status = 200, description = "The claims, as they are now.", body = UserClaims,
-         example = json!(examples::user_claims())),
+        (status = 200, description = "The claims, as they are now.", body = UserClaims),
         Problems<(Administrator, JsonBody, NoSuchUser)>,
     ),
 )]
@@ -71,15 +67,14 @@ async fn set_user_claims(
     let (user, JsonBody(body)) = (user(id)?, body);
     only(&body, &["claims", "reason"], "the body")?;
     let reason = reason(&body)?;
-    let malformed = |detail| Problem::new(ErrorCode::InvalidRequest, detail);
     let claims = match body.get("claims") {
         Some(claims @ Value::Object(_)) => {
-            CustomClaims::parse(&claims.to_string()).map_err(|mistake| malformed(mistake.to_string()))?
+            CustomClaims::parse(&claims.to_string()).map_err(|mistake| wrong(mistake.to_string()))?
         }
-        Some(_) => return Err(malformed("`claims` must be an object".into())),
-        None => return Err(malformed("`claims` is missing".into())),
+        Some(_) => return Err(wrong("`claims` must be an object".into())),
+        None => return Err(wrong("`claims` is missing".into())),
     };
     let by = key.0.by(Some(&reason), &origin.0);
-    let found = retrying!(store::set(db.pool(), user, &claims, by))?;
+    let found = retrying!(store::set_claims(db.pool(), user, &claims, by))?;
     if found { Ok(Json(Status::Ok, UserClaims { claims })) } else { Err(missing(db.pool(), user).await) }
 }

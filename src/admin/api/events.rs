@@ -9,7 +9,6 @@ use time::format_description::well_known::Rfc3339;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::examples;
 use super::guard::Reader;
 use super::parameters::{Parameters, wrong};
 use super::store::{self, EventRow};
@@ -58,7 +57,7 @@ struct EventFeed {
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "The most events on the page; 100 by default."),
     ),
     responses(
-        (status = 200, description = "The page.", body = UserEvents, example = json!(examples::user_events())),
+        (status = 200, description = "The page.", body = UserEvents),
         Problems<((Reader, Db, Wrong), NoSuchUser)>,
     ),
 )]
@@ -69,9 +68,10 @@ async fn list_user_events(
     uri: &Origin<'_>,
     db: &Db,
 ) -> Result<Json<UserEvents>, Problem> {
-    let asked = Parameters::read(uri, &["cursor", "limit"])?;
+    let mut asked = Parameters::of(uri);
     let limit = asked.limit(PAGE, MAX_PAGE)?;
-    let before = asked.parse("cursor", uuid, "must be the `next` of the page before")?;
+    let before = asked.take("cursor", uuid, "must be the `next` of the page before")?;
+    asked.end()?;
     let id = user(id)?;
     // An extra row shows that there is another page.
     let mut rows = retrying!(store::events_of(db.pool(), id, before.unwrap_or(Uuid::max()), limit + 1))?;
@@ -98,16 +98,17 @@ async fn list_user_events(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "The most events in the answer; 100 by default."),
     ),
     responses(
-        (status = 200, description = "The events, perhaps none.", body = EventFeed, example = json!(examples::feed())),
+        (status = 200, description = "The events, perhaps none.", body = EventFeed),
         Problems<(Reader, Db, Wrong)>,
     ),
 )]
 #[get("/events")]
 async fn follow_events(_key: Reader, uri: &Origin<'_>, db: &Db) -> Result<Json<EventFeed>, Problem> {
-    let asked = Parameters::read(uri, &["after", "since", "limit"])?;
+    let mut asked = Parameters::of(uri);
     let limit = asked.limit(PAGE, MAX_PAGE)?;
-    let after = asked.parse("after", uuid, "must be the `next` of the previous answer")?;
-    let since = asked.parse("since", begin, "must be a time such as 2026-01-31T00:00:00Z")?;
+    let after = asked.take("after", uuid, "must be the `next` of the previous answer")?;
+    let since = asked.take("since", begin, "must be a time such as 2026-01-31T00:00:00Z")?;
+    asked.end()?;
     if after.is_some() && since.is_some() {
         return Err(wrong("`after` and `since` are two places to begin at; send one".into()));
     }

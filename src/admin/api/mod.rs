@@ -1,9 +1,8 @@
 //! The admin API under `/api/v1/admin`, for the product's backend: the verbs, checks and audit of the pages, by API key.
 
 mod changes;
-pub mod claims;
+mod claims;
 mod events;
-mod examples;
 pub mod guard;
 mod new_user;
 mod parameters;

@@ -1,57 +1,63 @@
 //! The parameters of a request's query. A mistake in them is refused, since a list without its filter shows other users.
 
+use std::str::FromStr;
+
 use rocket::http::uri::Origin;
+use strum::VariantArray;
 use url::form_urlencoded;
 
+use crate::web::guard::json_body::named;
 use crate::web::problem::{ErrorCode, Problem};
 
-/// The parameters of a query, each of which is there at most once.
+/// The parameters of a query that have not been read yet.
 pub(super) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Reads the query of a route that has these parameters.
-    pub fn read(uri: &Origin<'_>, known: &[&str]) -> Result<Self, Problem> {
+    pub fn of(uri: &Origin<'_>) -> Self {
         let query = uri.query().map(|query| query.as_str()).unwrap_or_default();
-        let mut read: Vec<(String, String)> = Vec::new();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let Some(name) = known.iter().find(|known| **known == name) else {
-                let known = known.join("`, `");
-                return Err(wrong(format!("the query has an unknown parameter; there are `{known}`")));
-            };
-            if read.iter().any(|(other, _)| other == name) {
-                return Err(wrong(format!("`{name}` is there twice")));
-            }
-            read.push(((*name).to_owned(), value.into_owned()));
-        }
-        Ok(Self(read))
+        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
-    /// Returns a parameter's text.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Returns true if there is a parameter beside these.
-    pub fn has_beside(&self, names: &[&str]) -> bool {
-        self.0.iter().any(|(name, _)| !names.contains(&name.as_str()))
-    }
-
-    /// Parses a parameter, which must be as the rule says.
-    pub fn parse<'p, T>(
-        &'p self,
+    /// Takes a parameter, which is there at most once and must be as the rule says.
+    pub fn take<T>(
+        &mut self,
         name: &str,
-        parse: impl FnOnce(&'p str) -> Option<T>,
+        parse: impl FnOnce(&str) -> Option<T>,
         rule: &str,
     ) -> Result<Option<T>, Problem> {
-        let parsed = self.get(name).map(|text| parse(text).ok_or_else(|| wrong(format!("`{name}` {rule}"))));
-        parsed.transpose()
+        let mut values = self.0.extract_if(.., |(other, _)| other == name).map(|(_, value)| value);
+        let Some(value) = values.next() else { return Ok(None) };
+        if values.next().is_some() {
+            return Err(wrong(format!("`{name}` is there twice")));
+        }
+        parse(&value).map(Some).ok_or_else(|| wrong(format!("`{name}` {rule}")))
     }
 
-    /// Returns the number of items on a page: `limit`, or `usual` without it.
-    pub fn limit(&self, usual: usize, most: usize) -> Result<usize, Problem> {
+    /// Takes a parameter that is one of a few names.
+    pub fn choice<T>(&mut self, name: &str) -> Result<Option<T>, Problem>
+    where
+        T: FromStr + VariantArray + Copy + Into<&'static str>,
+    {
+        let names: Vec<&str> = T::VARIANTS.iter().map(|variant| (*variant).into()).collect();
+        self.take(name, |text| text.parse().ok(), &format!("must be one of {}", names.join(", ")))
+    }
+
+    /// Takes the number of items on a page: `limit`, or `usual` without it.
+    pub fn limit(&mut self, usual: usize, most: usize) -> Result<usize, Problem> {
         let within = |text: &str| text.parse().ok().filter(|limit| (1..=most).contains(limit));
-        let limit = self.parse("limit", within, &format!("must be a number from 1 to {most}"))?;
+        let limit = self.take("limit", within, &format!("must be a number from 1 to {most}"))?;
         Ok(limit.unwrap_or(usual))
+    }
+
+    /// Returns true if all parameters have been taken.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Refuses parameters that the route does not know.
+    pub fn end(self) -> Result<(), Problem> {
+        let Some((name, _)) = self.0.first() else { return Ok(()) };
+        Err(wrong(format!("the query has an unknown parameter{}", named(name))))
     }
 }
 

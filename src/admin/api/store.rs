@@ -1,72 +1,18 @@
 //! The statements of the routes for the product's backend, beside those of the list of users.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
-use sqlx::types::Json;
 use sqlx::{FromRow, PgPool};
-use time::{Date, OffsetDateTime};
+use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::domain::actor::{Actor, Origin};
+use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::email::Email;
 use crate::store::Error;
 use crate::store::error::changing;
 use crate::store::unprepared::unprepared;
-
-/// A user with identities.
-#[derive(Debug, Clone)]
-pub struct UserRow {
-    pub id: Uuid,
-    pub email: Option<String>,
-    /// True if a provider vouches for the e-mail address.
-    pub email_verified: bool,
-    pub name: Option<String>,
-    /// URL of a picture.
-    pub picture: Option<String>,
-    pub created_at: OffsetDateTime,
-    /// Time of the latest change to the user or the set of identities.
-    pub updated_at: OffsetDateTime,
-    pub disabled_at: Option<OffsetDateTime>,
-    /// The day of the latest sign-in or refresh.
-    pub last_seen_on: Option<Date>,
-    /// The claims that the backend set, as JSON.
-    pub claims: Option<String>,
-    /// The user's identities, the oldest first.
-    pub identities: Json<Vec<IdentityRow>>,
-}
-
-/// An account at an identity provider that is linked to a user.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[schema(as = IdentityRecord)]
-pub struct IdentityRow {
-    /// The identity's id.
-    pub id: Uuid,
-    /// The provider's name, as in the path of the sign-in.
-    pub provider: String,
-    /// The account's `sub` at the provider.
-    pub subject: String,
-    /// The account's e-mail address at the last sign-in.
-    #[schema(required = true)]
-    pub email: Option<String>,
-    /// The time at which the identity was linked.
-    #[serde(with = "time::serde::rfc3339")]
-    pub created_at: OffsetDateTime,
-    /// The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
-    /// deleted, or because a hijacker may have linked it; `null` if it may sign in.
-    #[serde(with = "time::serde::rfc3339::option")]
-    #[schema(required = true)]
-    pub suspended_at: Option<OffsetDateTime>,
-    /// The provider's reason for that, or `held` if a hijacker may have linked it.
-    #[schema(required = true)]
-    pub suspended_reason: Option<String>,
-}
-
-/// Returns those of the users that exist, in the order of the ids; see `users.sql`.
-pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserRow>, Error> {
-    Ok(sqlx::query_file_as!(UserRow, "src/admin/api/users.sql", ids).fetch_all(pool).await?)
-}
 
 /// Returns the user with that e-mail address.
 pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Error> {
@@ -80,28 +26,49 @@ pub async fn exists(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
     Ok(found.fetch_one(pool).await?)
 }
 
-/// A user to create.
-#[derive(Debug, Default)]
+/// A user to create. An `email` or an identity is required.
+#[derive(Debug, Default, ToSchema)]
+#[schema(as = NewUserRequest)]
+#[serde(deny_unknown_fields)]
 pub struct NewUser {
+    /// The e-mail address, exactly one and without a name.
+    #[schema(value_type = Option<String>, max_length = 254, example = "ada@example.com")]
     pub email: Option<Email>,
-    /// True if the backend has verified it.
+    /// True if you have verified that the address belongs to the user: whoever proves it to a provider signs in as this
+    /// user. The default is false.
+    #[schema(value_type = Option<bool>, example = true)]
     pub email_verified: bool,
+    /// The name to be shown.
+    #[schema(max_length = 200, example = "Ada Lovelace")]
     pub name: Option<String>,
-    /// URL of a picture.
+    /// An `https` URL of a picture.
+    #[schema(max_length = 2048, pattern = "^https://[!-~]*$")]
     pub picture: Option<String>,
-    /// Claims for access tokens.
+    /// Claims for the user's access tokens: an object of at most 1,000 bytes without the names that have a meaning of
+    /// their own.
+    #[schema(value_type = Option<Object>)]
     pub claims: CustomClaims,
-    /// Each of them once.
+    /// The accounts at identity providers with which the user signs in.
+    #[schema(value_type = Option<Vec<NewIdentity>>, max_items = 20,
+             example = json!([{ "provider": "google", "subject": "110169484474386276334" }]))]
     pub identities: Vec<NewIdentity>,
 }
 
-/// An identity of a [`NewUser`].
-#[derive(Debug)]
+/// An identity of a user to create.
+#[derive(Debug, ToSchema)]
+#[schema(as = NewIdentityRequest)]
+#[serde(deny_unknown_fields)]
 pub struct NewIdentity {
+    /// The name of a configured provider.
     pub provider: String,
-    /// `sub` at that provider.
+    /// The account's `sub` at the provider.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[!-~]+$")]
     pub subject: String,
+    /// The account's e-mail address; by default that of the user.
+    #[schema(value_type = Option<String>, max_length = 254)]
     pub email: Option<Email>,
+    /// True if the provider has verified it; by default as with the user.
+    #[schema(value_type = Option<bool>)]
     pub email_verified: bool,
 }
 
@@ -123,42 +90,64 @@ pub async fn create(
     actor: Actor<'_>,
     origin: &Origin,
 ) -> Result<Created, Error> {
-    changing!(create_once(pool, user, actor, origin), Created::EmailTaken | Created::IdentityTaken)
+    let attempt = async || {
+        let (id, new) = (Uuid::now_v7(), &user.identities);
+        let emails: Vec<_> =
+            new.iter().map(|identity| identity.email.as_ref().map(Email::as_given)).collect();
+        let outcome = sqlx::query_file_scalar!(
+            "src/admin/api/create_user.sql",
+            id,
+            user.email.as_ref().map(Email::folded),
+            user.email_verified,
+            user.name,
+            user.picture,
+            (!user.claims.is_empty()).then(|| user.claims.json()),
+            &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+            &new.iter().map(|identity| identity.provider.as_str()).collect::<Vec<_>>() as &[&str],
+            &new.iter().map(|identity| identity.subject.as_str()).collect::<Vec<_>>() as &[&str],
+            &emails as &[Option<&str>],
+            &new.iter().map(|identity| identity.email_verified).collect::<Vec<_>>(),
+            Uuid::now_v7(),
+            actor.name(),
+            origin.ip as _,
+            origin.user_agent,
+            origin.request_id,
+        );
+        match outcome.fetch_one(pool).await?.as_str() {
+            "created" => Ok(Created::Done(id)),
+            "email_taken" => Ok(Created::EmailTaken),
+            "identity_taken" => Ok(Created::IdentityTaken),
+            outcome => Err(Error::unexpected(outcome)),
+        }
+    };
+    changing!(attempt(), Created::EmailTaken | Created::IdentityTaken)
 }
 
-async fn create_once(
-    pool: &PgPool,
-    user: &NewUser,
-    actor: Actor<'_>,
-    origin: &Origin,
-) -> Result<Created, Error> {
-    let (id, new) = (Uuid::now_v7(), &user.identities);
-    let emails: Vec<_> = new.iter().map(|identity| identity.email.as_ref().map(Email::as_given)).collect();
-    let outcome = sqlx::query_file_scalar!(
-        "src/admin/api/create_user.sql",
-        id,
-        user.email.as_ref().map(Email::folded),
-        user.email_verified,
-        user.name,
-        user.picture,
-        (!user.claims.is_empty()).then(|| user.claims.json()),
-        &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
-        &new.iter().map(|identity| identity.provider.as_str()).collect::<Vec<_>>() as &[&str],
-        &new.iter().map(|identity| identity.subject.as_str()).collect::<Vec<_>>() as &[&str],
-        &emails as &[Option<&str>],
-        &new.iter().map(|identity| identity.email_verified).collect::<Vec<_>>(),
-        Uuid::now_v7(),
-        actor.name(),
-        origin.ip as _,
-        origin.user_agent,
-        origin.request_id,
+/// Sets a user's claims, and records it if they differ. Returns false if there is no such user. No claims are stored as
+/// NULL.
+pub async fn set_claims(pool: &PgPool, user: Uuid, claims: &CustomClaims, by: By<'_>) -> Result<bool, Error> {
+    let found = sqlx::query_scalar!(
+        r#"WITH changed AS (
+               UPDATE users SET claims = nullif($2::text::jsonb, '{}'), updated_at = now()
+               WHERE id = $1 AND claims IS DISTINCT FROM nullif($2::text::jsonb, '{}')
+               RETURNING id, claims
+           ),
+           recorded AS (
+               INSERT INTO events (kind, user_id, actor, detail, ip, user_agent, request_id)
+               SELECT 'claims_changed', id, $3,
+                      jsonb_build_object('claims', coalesce(claims, '{}'), 'reason', $4::text), $5::inet, $6, $7
+               FROM changed
+           )
+           SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!""#,
+        user,
+        claims.json(),
+        by.actor.name(),
+        by.reason,
+        by.origin.ip as _,
+        by.origin.user_agent,
+        by.origin.request_id,
     );
-    match outcome.fetch_one(pool).await?.as_str() {
-        "created" => Ok(Created::Done(id)),
-        "email_taken" => Ok(Created::EmailTaken),
-        "identity_taken" => Ok(Created::IdentityTaken),
-        outcome => Err(Error::unexpected(outcome)),
-    }
+    Ok(found.fetch_one(pool).await?)
 }
 
 /// An event.
@@ -171,6 +160,7 @@ pub struct EventRow {
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     /// The kind, such as `user_created`. New releases may add kinds.
+    #[schema(example = "user_created")]
     pub kind: String,
     /// The reason of a refusal, which is the name of the error, or more about the kind.
     #[schema(required = true)]
@@ -182,7 +172,7 @@ pub struct EventRow {
     #[schema(required = true)]
     pub session_id: Option<Uuid>,
     /// The name of the provider.
-    #[schema(required = true)]
+    #[schema(required = true, example = "google")]
     pub provider: Option<String>,
     /// The e-mail address that a refused token claimed, that staff searched for, or of a user who was merged.
     #[schema(required = true)]
@@ -192,13 +182,13 @@ pub struct EventRow {
     #[schema(required = true)]
     pub actor: Option<String>,
     /// The IP address of the request.
-    #[schema(required = true)]
+    #[schema(required = true, example = "203.0.113.7")]
     pub ip: Option<String>,
     /// The `User-Agent` header of the request.
-    #[schema(required = true)]
+    #[schema(required = true, example = "VestibuleDemo/1.4 (Android 17)")]
     pub user_agent: Option<String>,
     /// The id of the request in the service's log.
-    #[schema(required = true)]
+    #[schema(required = true, example = "0199a6c2f0c47d51b3c59c8d2f6a7e10")]
     pub request_id: Option<String>,
     /// More about the event, by its kind.
     #[schema(required = true, value_type = Option<Object>)]

@@ -3,11 +3,11 @@
 
 use rocket::http::Status;
 use rocket::{State, post};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::guard::Administrator;
-use super::{examples, reason};
+use super::reason;
 use crate::store::error::retrying;
 use crate::web::api::view::Json;
 use crate::web::database::Db;
@@ -25,14 +25,18 @@ fn unknown() -> Problem {
     Problem::new(ErrorCode::NotFound, "there is no webhook with the name in the path")
 }
 
-// The derived parser is not used; its attribute says in the schema that there are no other members.
 /// A replay of a webhook's messages.
-#[derive(Deserialize, ToSchema)]
+#[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "it is parsed by hand, to report what is wrong")]
 struct ReplayRequest {
     /// The reason, which the audit log keeps. Write nothing personal into it.
-    #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
+    #[schema(
+        example = "the receiver is repaired",
+        min_length = 1,
+        max_length = 500,
+        pattern = r"[^\s\x00-\x1f\x7f-\x9f]"
+    )]
     reason: String,
 }
 
@@ -52,7 +56,7 @@ struct WebhookTest {
     /// True if the receiver accepted the message.
     accepted: bool,
     /// The reason why it did not; `null` if it did.
-    #[schema(required = true)]
+    #[schema(required = true, example = "the answer is 401")]
     failure: Option<String>,
 }
 
@@ -62,10 +66,9 @@ struct WebhookTest {
 /// wait: they are due once it accepts a message. Needs the role `admin`.
 #[utoipa::path(
     params(("name" = String, Path, description = "The webhook's name in the settings.")),
-    request_body(content = ReplayRequest, example = json!(examples::replay_request())),
+    request_body(content = ReplayRequest),
     responses(
-        (status = 200, description = "The messages that are due now.", body = WebhookReplay,
-         example = json!(examples::replayed())),
+        (status = 200, description = "The messages that are due now.", body = WebhookReplay),
         Problems<(Administrator, JsonBody, NotFoundOnly)>,
     ),
 )]
@@ -95,8 +98,7 @@ async fn replay_webhook(
 #[utoipa::path(
     params(("name" = String, Path, description = "The webhook's name in the settings.")),
     responses(
-        (status = 200, description = "The receiver has answered, or not in time.", body = WebhookTest,
-         example = json!(examples::tested())),
+        (status = 200, description = "The receiver has answered, or not in time.", body = WebhookTest),
         Problems<(Administrator, NotFoundOnly)>,
     ),
 )]

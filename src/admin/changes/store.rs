@@ -99,19 +99,15 @@ pub(super) async fn act(
 /// A deletion, as its event describes it.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeletionRow {
-    /// Id of the event.
     pub id: Uuid,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// The deleted user.
     pub user_id: Uuid,
     /// Member of staff, API key (`key:<name>`) or operator who deleted the user.
     pub actor: Option<String>,
-    /// Reason given for it.
     pub reason: Option<String>,
-    /// Number of identities that were deleted.
     pub identities: i64,
-    /// Number of active sessions that were deleted.
+    /// The active ones.
     pub sessions: i64,
     /// True while the erasure from events has not finished.
     pub pending: bool,

@@ -71,8 +71,10 @@ pub(in crate::admin) const COLUMNS: &str = concat!(
     strum::EnumString,
     strum::IntoStaticStr,
     strum::VariantArray,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[schema(default = "newest")]
 #[strum(serialize_all = "snake_case")]
 pub enum Sort {
     /// Newest accounts first, by id, since ids grow with time.

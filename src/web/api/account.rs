@@ -2,7 +2,7 @@
 
 use rocket::http::Status;
 use rocket::{delete, get, patch};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::view::{Identity, Json, UserWithClaims};
@@ -37,9 +37,8 @@ impl Me {
     }
 }
 
-// The derived parser is not used; its attribute says in the schema that there are no other members.
 /// A change of the user's own data.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "the route parses by hand, to report what is wrong")]
 struct UpdateMeRequest {

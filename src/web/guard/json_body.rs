@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rocket::data::{ByteUnit, Data, FromData, Limits, Outcome, ToByteUnit};
 use rocket::request::Request;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -89,16 +90,27 @@ pub fn required<'b>(object: &'b Object, path: &str) -> Result<&'b str, Problem> 
     Err(Problem::new(ErrorCode::InvalidRequest, problem))
 }
 
+/// Returns what the last name in the path stands for in an object, or `None` if it is absent or `null`.
+///
+/// # Errors
+/// The member has another type, which breaks the rule.
+pub fn optional<'b, T: Deserialize<'b>>(
+    object: &'b Object,
+    path: &str,
+    rule: &str,
+) -> Result<Option<T>, Problem> {
+    let value = object.get(path.rsplit('.').next().unwrap_or(path));
+    // The mistake of serde repeats the value.
+    let wrong = |_| Problem::new(ErrorCode::InvalidRequest, format!("`{path}` {rule}"));
+    value.map(|value| T::deserialize(value).map_err(wrong)).transpose()
+}
+
 /// Returns an optional member that is true or false.
 ///
 /// # Errors
 /// The member is something else.
-pub fn flag(object: &Object, name: &str) -> Result<Option<bool>, Problem> {
-    match object.get(name) {
-        None => Ok(None),
-        Some(Value::Bool(flag)) => Ok(Some(*flag)),
-        Some(_) => Err(Problem::new(ErrorCode::InvalidRequest, format!("`{name}` must be true or false"))),
-    }
+pub fn flag(object: &Object, path: &str) -> Result<Option<bool>, Problem> {
+    optional(object, path, "must be true or false")
 }
 
 /// Refuses other members than these in a body that changes or ends something: what a misspelt one asked for would be
@@ -108,10 +120,16 @@ pub fn flag(object: &Object, name: &str) -> Result<Option<bool>, Problem> {
 /// There is another member. It is named if it is as short as a name: nothing else that was sent may be repeated.
 pub fn only(object: &Object, known: &[&str], whose: &str) -> Result<(), Problem> {
     let Some((name, _)) = object.members().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
-    let name =
-        if name.len() <= MAX_NAME { format!(", `{}`", printable(name, MAX_NAME)) } else { String::new() };
-    let detail = format!("{whose} has an unknown member{name}; there are `{}`", known.join("`, `"));
-    Err(Problem::new(ErrorCode::InvalidRequest, detail))
+    let (name, known) = (named(name), known.join("`, `"));
+    Err(Problem::new(
+        ErrorCode::InvalidRequest,
+        format!("{whose} has an unknown member{name}; there are `{known}`"),
+    ))
+}
+
+/// Returns an unknown name from a request for a message, or nothing if it is too long for a name.
+pub fn named(name: &str) -> String {
+    if name.len() <= MAX_NAME { format!(", `{}`", printable(name, MAX_NAME)) } else { String::new() }
 }
 
 fn malformed(detail: &'static str) -> Problem {

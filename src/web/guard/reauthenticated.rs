@@ -3,7 +3,6 @@
 
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
-use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -61,9 +60,8 @@ pub struct OtherAccount<'r> {
     pub dry_run: bool,
 }
 
-// The derived parser is not used; its attribute says in the schema that there are no other members.
 /// Another account of the user, to merge with.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MergeMeRequest {
     /// The configured name of the identity provider, in lower case.
@@ -81,7 +79,7 @@ pub struct MergeMeRequest {
 }
 
 /// A new token of one of the user's identities, for a session that was opened too long ago.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReauthenticationRequest {
     /// The configured name of the identity provider, in lower case.
@@ -102,7 +100,7 @@ pub struct ReauthenticationRequest {
 }
 
 /// A request to unlink an identity or to delete the account.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemovalRequest {
     /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).

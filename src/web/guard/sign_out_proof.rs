@@ -2,7 +2,6 @@
 
 use rocket::data::{Data, FromData, Outcome};
 use rocket::request::Request;
-use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -28,9 +27,8 @@ pub enum SignOutProof {
     Token(String),
 }
 
-// The derived parser is not used; its attribute says in the schema that there are no other members.
 /// A sign-out by refresh token.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignOutRequest {
     /// The refresh token of the latest response. An unknown or used token is not an error.

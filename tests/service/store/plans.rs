@@ -256,12 +256,12 @@ async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: 
     let ids: Vec<_> = page.users.iter().map(|user| user.id).collect();
     // Some of the first executions of a prepared statement have plans of their own.
     for execution in 1..=8 {
-        assert_eq!(backend::users(&pool, &ids).await.unwrap().len(), 100);
+        assert_eq!(merging::users(&pool, &ids).await.unwrap().len(), 100);
         watched.check(format!("users with identities, execution {execution}")).await;
         let address = Email::parse(email).unwrap();
         assert_eq!(backend::by_email(&pool, &address).await.unwrap(), Some(user));
         watched.check(format!("a user by address, execution {execution}")).await;
-        let provider = &backend::users(&pool, &[user]).await.unwrap()[0].identities.0[0].provider;
+        let provider = &merging::users(&pool, &[user]).await.unwrap()[0].identities[0].provider;
         assert_eq!(identities::owner(&pool, provider, subject).await.unwrap(), Some(user));
         watched.check(format!("a user by identity, execution {execution}")).await;
         merging::merged_into(&pool, Uuid::now_v7()).await.unwrap();

@@ -32,7 +32,6 @@ use crate::store::error::retrying;
 use crate::store::sessions;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
-use crate::web::http::rfc3339::rfc3339;
 
 pub(in crate::admin) fn routes() -> Vec<Route> {
     routes![ask, confirm, receipt::receipt]
@@ -45,7 +44,6 @@ struct UserCard {
     part: &'static str,
     #[serde(flatten)]
     user: UserState,
-    created: String,
     last_seen_on: Option<String>,
     /// The number of live sessions.
     sessions: i64,
@@ -59,7 +57,6 @@ impl UserCard {
     fn new(part: &'static str, user: &UserState) -> Self {
         Self {
             part,
-            created: rfc3339(user.created_at),
             last_seen_on: user.last_seen_on.map(|day| day.to_string()),
             sessions: user.sessions(),
             notes: user.notes,

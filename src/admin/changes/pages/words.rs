@@ -192,7 +192,7 @@ fn merge(effects: &mut Effects, from: &UserState, into: &UserState) {
     let (goes, stays) = (name(from), name(into));
     for linked in &from.identities {
         let identity = identity(linked);
-        if linked.suspended {
+        if linked.suspended_at.is_some() {
             effects.change(format!(
                 "{identity} becomes one of {stays}, and stays suspended. {}",
                 suspension(linked)
@@ -261,7 +261,7 @@ fn release(effects: &mut Effects, held: &LinkedIdentity, user: &UserState) {
 fn move_identity(effects: &mut Effects, moved: &LinkedIdentity, from: &UserState, to: &UserState) {
     let (loses, gains) = (name(from), name(to));
     effects.change(format!("{} signs in as {gains} from now on, no longer as {loses}.", identity(moved)));
-    if moved.suspended {
+    if moved.suspended_at.is_some() {
         effects.warn(format!("The identity stays suspended. {}", suspension(moved)));
     }
     effects.change(effects.ending(moved.sessions, "opened with it"));
@@ -305,7 +305,7 @@ fn unlink(effects: &mut Effects, gone: &LinkedIdentity, user: &UserState) {
          creates a new user.",
     );
     effects.change(effects.ending(gone.sessions, "opened with it"));
-    if gone.suspended && !gone.held {
+    if gone.suspended_at.is_some() && !gone.held {
         effects.warn(
             "The identity is suspended, which is forgotten with it. The owner or a hijacker of the account can sign in with \
              it again. To prevent that, disable this user instead.",

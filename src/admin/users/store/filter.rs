@@ -7,7 +7,18 @@ use time::{Date, OffsetDateTime};
 use crate::store::partitions::first_id;
 
 /// The state of a user, by its name in URLs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+    utoipa::ToSchema,
+)]
+#[schema(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Status {
     Active,

@@ -2,7 +2,6 @@
 //!
 //! The tests send what these structs allow and forbid, so that the two stay the same.
 
-use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::web::guard::reauthenticated::ReauthenticationRequest;
@@ -55,9 +54,8 @@ pub struct DeviceRequest {
     pub platform: Option<String>,
 }
 
-// The derived parser is not used; its attribute says in the schema that there are no other members.
 /// An identity to link.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkRequest {
     /// The token as the provider's SDK returned it.

@@ -38,7 +38,7 @@ impl Backend {
         let before = self.app.database.everything(&[]).await;
         let answer = self.make(user, change, &with(json!({ "dry_run": true }), more)).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
-        assert_eq!((&answer.json()["change"], &answer.json()["applied"]), (&json!(change), &json!(false)));
+        assert_eq!(answer.json()["applied"], false);
         assert_eq!(self.app.database.everything(&[]).await, before, "a dry run of {change} writes nothing");
         answer.json()
     }
@@ -164,18 +164,12 @@ async fn a_backend_moves_unlinks_merges_and_deletes_as_it_was_told_before() {
     let moved =
         backend.make_as_seen(&grace_id, "move", &json!({ "identity": identity(&grace), "to": ada_id })).await;
     assert_eq!((&moved["user"]["id"], &moved["other"]["id"]), (&json!(grace_id), &json!(ada_id)));
-    assert_eq!(moved["user"]["identities"][0]["concerned"], true);
+    assert_eq!(moved["user"]["identities"][0]["id"], identity(&grace));
     let again = backend.grace().await;
     assert_eq!((again.user_id(), again.outcome().as_str()), (ada_id.clone(), "signed_in"));
 
     let unlinked = backend.make_as_seen(&ada_id, "unlink", &json!({ "identity": identity(&again) })).await;
-    let concerned: Vec<_> = unlinked["user"]["identities"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| one["concerned"].clone())
-        .collect();
-    assert_eq!((concerned, &unlinked["ended_sessions"]), (vec![json!(false), json!(true)], &json!(1)));
+    assert_eq!(unlinked["ended_sessions"], 1);
     // The proof of her address went with the identity, so she is somebody new, with the address.
     let new = backend.grace().await;
     assert_eq!(new.outcome(), "created");
