@@ -9,14 +9,14 @@ use sqlx::PgPool;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::guard::{Administrator, ApiKey, Supporter};
+use super::guard::{Administrator, Supporter};
 use super::parameters::wrong;
 use super::users::{self, UserRecord};
 use super::{reason, user};
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::pages::refused as words;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview};
-use crate::domain::actor::Origin;
+use crate::domain::actor::By;
 use crate::domain::json::Object;
 use crate::domain::merging::merged;
 use crate::store::error::retrying;
@@ -207,22 +207,18 @@ fn id(body: &Object, name: &str) -> Result<Uuid, Problem> {
     Uuid::parse_str(required(body, name)?).map_err(|_| wrong(format!("`{name}` must be a UUID")))
 }
 
-/// A request for a change, without the parts that only some changes have.
-struct Asked<'a> {
-    key: &'a ApiKey,
-    origin: &'a Origin,
-    reason: &'a str,
+/// Makes a change, or answers what it would do. If `seen` is given, it must be the fingerprint of the users as they are.
+async fn change(
+    pool: &PgPool,
+    change: Change,
     dry_run: bool,
-    seen: Option<&'a str>,
-}
-
-/// Makes a change, or answers what it would do.
-async fn change(pool: &PgPool, asked: Asked<'_>, change: Change) -> Result<Json<ChangeResult>, Problem> {
-    let Asked { key, origin, reason, dry_run, seen } = asked;
+    seen: Option<&str>,
+    by: By<'_>,
+) -> Result<Json<ChangeResult>, Problem> {
     if change.other() == Some(change.user()) {
         return Err(wrong("the two users must not be the same".into()));
     }
-    let Some(preview) = preview(pool, change, key.actor().name()).await? else {
+    let Some(preview) = preview(pool, change, by.actor.name()).await? else {
         return Err(missing(pool, change).await?);
     };
     if let Change::EndSession { session, user } = change
@@ -232,7 +228,7 @@ async fn change(pool: &PgPool, asked: Asked<'_>, change: Change) -> Result<Json<
     }
     if !dry_run {
         // What is answered is what was changed.
-        match make(pool, &preview, seen, key.by(Some(reason), origin)).await? {
+        match make(pool, &preview, seen, by).await? {
             Outcome::Done => {}
             Outcome::NotFound => return Err(missing(pool, change).await?),
             Outcome::Changed if matches!(change, Change::EndSession { .. }) && seen.is_none() => {
@@ -307,10 +303,9 @@ macro_rules! route {
             body: JsonBody,
         ) -> Result<Json<ChangeResult>, Problem> {
             let (user, body) = (user(id)?, $body::read(&body.0)?);
-            let (reason, dry_run, seen) = (&*body.reason, body.dry_run.unwrap_or(false), body.seen.as_deref());
-            let asked = Asked { key: &key.0, origin: &origin.0, reason, dry_run, seen };
             let read: fn(Uuid, &$body) -> Change = $change;
-            change(db.pool(), asked, read(user, &body)).await
+            let (wanted, by) = (read(user, &body), key.0.by(Some(&body.reason), &origin.0));
+            change(db.pool(), wanted, body.dry_run.unwrap_or(false), body.seen.as_deref(), by).await
         }
     };
 }
