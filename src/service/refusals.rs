@@ -100,7 +100,7 @@ impl Refusals {
 
 async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedRequest>, unrecorded: Arc<AtomicU64>) {
     let mut batch = Vec::with_capacity(BATCH);
-    let (mut told, mut last) = (0, None::<Instant>);
+    let (mut told, mut said_at) = (0, None::<Instant>);
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
         if let Err(error) = in_time(record_refusals(&pool, &batch)).await {
             let lost = u64::try_from(batch.len()).unwrap_or(u64::MAX);
@@ -110,8 +110,8 @@ async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedRequest>, unreco
         }
         batch.clear();
         let dropped = unrecorded.load(Ordering::Relaxed) - told;
-        if dropped > 0 && last.is_none_or(|last| last.elapsed() >= SAY_AGAIN) {
-            last = Some(Instant::now());
+        if dropped > 0 && said_at.is_none_or(|said_at| said_at.elapsed() >= SAY_AGAIN) {
+            said_at = Some(Instant::now());
             tracing::warn!(dropped, "too many refused sign-ins to record");
             told += dropped;
         }
