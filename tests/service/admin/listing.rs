@@ -10,7 +10,7 @@ use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sor
 
 use crate::support::cluster::Database;
 
-const PEOPLE: usize = 400;
+const PEOPLE: usize = 250;
 const PROVIDERS: [&str; 3] = ["google", "apple", "line"];
 /// Few, so that many are equal, and in an order that only bytes have.
 const NAMES: [&str; 9] =
