@@ -19,13 +19,14 @@ use super::event_view::{self, EventView};
 use super::failure::Failure;
 use super::fields::{Chip, Choice, Fields, NothingMatches, Tab, read};
 use super::page::Page;
-use crate::admin::access_log::{DataAccess, record};
+use crate::admin::access_log::record;
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
 use crate::domain::actor::Actor;
 use crate::domain::api_key::KeyName;
 use crate::domain::email::Email;
 use crate::provider::Providers;
 use crate::store::Error;
+use crate::store::events::Look;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
@@ -192,7 +193,7 @@ async fn audit(
         Ok(filter) => page(db.pool(), &filter, before, PAGE).await?,
         Err(NothingMatches) => (Vec::new(), None),
     };
-    record(db.pool(), &staff.member, &DataAccess::Audit { search: &asked.0.searched() }, &origin.0).await?;
+    record(db.pool(), &staff.member, Look::list("audit_viewed", &asked.0.searched()), &origin.0).await?;
     let events = events.into_iter().map(EventView::from).collect();
     Ok(Page::new(&staff, "admin/audit", &Audit::new(asked, events, next, providers.names())))
 }
@@ -206,8 +207,9 @@ async fn export(
     origin: ClientOrigin,
 ) -> Result<Csv, Failure> {
     let (asked, member, reason) = (Asked::read(uri), staff.0.member, form.reason()?);
-    let look = DataAccess::AuditExport { search: &asked.0.searched(), reason: &reason };
-    record(db.pool(), &member, &look, &origin.0).await?;
+    let search = asked.0.searched();
+    let look = Look { reason: Some(&reason), ..Look::list("audit_exported", &search) };
+    record(db.pool(), &member, look, &origin.0).await?;
     let filter = asked.filter(member.time_zone.as_deref()).ok();
     let events = Events { pool: db.pool().clone(), filter, before: None };
     Ok(Csv::begin(events, &member, db.pool()).await?)

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::admin::access_log::{DataAccess, record_operator};
+use crate::admin::access_log::record_operator;
 use crate::admin::audit::store::{EventRow, Filter, of_user, page};
 use crate::admin::changes::{self, Change, Outcome};
 use crate::admin::person::store::user as person;
@@ -15,6 +15,7 @@ use crate::admin::users::store::search::search;
 use crate::admin::users::store::{ListedUser, providers};
 use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::email::Email;
+use crate::store::events::Look;
 use crate::store::{identities, sessions};
 use crate::web::http::rfc3339::rfc3339;
 
@@ -137,7 +138,7 @@ impl Audit {
             [("user", &id), ("email", &email), ("actor", &actor), ("reason", &reason), ("request", &request)];
         let search: Vec<_> =
             fields.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect();
-        record_operator(pool, &DataAccess::Audit { search: &search }).await?;
+        record_operator(pool, Look::list("audit_viewed", &search)).await?;
         let filter = Filter { email, user, actor, reason, request, ..Filter::default() };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         print(page(pool, &filter, None, limit).await?.0);
@@ -151,7 +152,7 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
     if text.is_empty() {
         return Err("the text to find is empty".into());
     }
-    record_operator(pool, &DataAccess::Users { search: &[("q", &text)] }).await?;
+    record_operator(pool, Look::list("users_viewed", &[("q", &text)])).await?;
     let providers = providers(pool).await?;
     let found = search(pool, &text, &providers, &Filters::default(), None, limit.max(1)).await?;
     if let Some(into) = found.remains {
@@ -173,7 +174,7 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
 }
 
 async fn show(pool: &PgPool, id: Uuid) -> Result {
-    record_operator(pool, &DataAccess::Person(id)).await?;
+    record_operator(pool, Look::person(id)).await?;
     let found = person(pool, id).await?;
     let found = found.ok_or("there is no user with this id; `vestibule audit --user` shows what is left")?;
     let (user, claims) = (found.user, found.claims);

@@ -17,7 +17,7 @@ use super::device;
 use super::event_view::{self, CATEGORIES, ClaimsChange, Day, EventView};
 use super::failure::Failure;
 use super::page::Page;
-use crate::admin::access_log::{DataAccess, record};
+use crate::admin::access_log::record;
 use crate::admin::api::DataCopy;
 use crate::admin::audit::store::{self as events, EventRow};
 use crate::admin::changes::pages::{self as changes, receipt};
@@ -28,6 +28,7 @@ use crate::config;
 use crate::domain::text::is_control;
 use crate::provider_tokens::store as provider_tokens;
 use crate::store::error::{changing, retrying};
+use crate::store::events::Look;
 use crate::store::identities::{self, IdentityRow};
 use crate::store::merging;
 use crate::store::sessions::{self, SessionRow};
@@ -217,7 +218,7 @@ async fn gone(staff: &Staff, id: Uuid, db: &Db, origin: &ClientOrigin) -> Result
     };
     let receipt = retrying!(deletion_of(pool, id))?.map(receipt::path);
     if let Some(remains) = &remains {
-        record(pool, &staff.member, &DataAccess::Person(remains.id), &origin.0).await?;
+        record(pool, &staff.member, Look::person(remains.id), &origin.0).await?;
     } else if receipt.is_none() {
         return Err(Status::NotFound.into());
     }
@@ -274,7 +275,7 @@ async fn page(
     let notes = retrying!(store::notes(pool, id))?;
     let events = events::of_user(pool, id, EVENTS).await?;
     let attempts = events::claiming(pool, id, ATTEMPTS).await?;
-    record(pool, &staff.member, &DataAccess::Person(id), &origin.0).await?;
+    record(pool, &staff.member, Look::person(id), &origin.0).await?;
 
     let identities: Vec<_> = identities
         .into_iter()
@@ -373,7 +374,7 @@ struct File {
 async fn data(staff: Staff, id: &str, db: &Db, origin: ClientOrigin) -> Result<File, Failure> {
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
     let copy = DataCopy::of(db.pool(), id).await?.ok_or(Status::NotFound)?;
-    record(db.pool(), &staff.member, &DataAccess::Person(id), &origin.0).await?;
+    record(db.pool(), &staff.member, Look::person(id), &origin.0).await?;
     let json = serde_json::to_string_pretty(&copy).map_err(|_| Status::InternalServerError)?;
     let name = Header::new("Content-Disposition", format!("attachment; filename=\"{id}.json\""));
     Ok(File { json: RawJson(json), name, cache: Header::new("Cache-Control", "no-store") })

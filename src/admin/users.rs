@@ -23,11 +23,12 @@ use super::failure::Failure;
 use super::fields::{Chip, NothingMatches, Tab};
 use super::page::Page;
 use super::question::Answer;
-use crate::admin::access_log::{DataAccess, record};
+use crate::admin::access_log::record;
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
 use crate::domain::email::Email;
 use crate::provider::Providers;
 use crate::store::error::{Error, retrying};
+use crate::store::events::Look;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
 
@@ -232,8 +233,8 @@ async fn list(
             let found = search(pool, text, &providers, filters, start.as_ref(), PAGE).await?;
             let Found { users, after, remains, certain } = found;
             if let ([user], true, true) = (&users[..], certain, filters.is_empty()) {
-                let look = DataAccess::Users { search: &asked.0.searched() };
-                record(pool, &staff.member, &look, &origin.0).await?;
+                let search = asked.0.searched();
+                record(pool, &staff.member, Look::list("users_viewed", &search), &origin.0).await?;
                 return Ok(Answer::Left(Redirect::to(format!("/admin/users/{}", user.id))));
             }
             let nobody = users.is_empty() && start.is_none();
@@ -258,7 +259,7 @@ async fn list(
             view.with_links(start.is_none(), None, after.as_ref().map(Position::encode))
         }
     };
-    record(pool, &staff.member, &DataAccess::Users { search: &view.asked.0.searched() }, &origin.0).await?;
+    record(pool, &staff.member, Look::list("users_viewed", &view.asked.0.searched()), &origin.0).await?;
     Ok(Answer::Right(Page::new(&staff, "admin/users", &view)))
 }
 
@@ -274,8 +275,9 @@ async fn file(
     let (asked, member, reason) = (ListQuery::read(uri), staff.0.member, form.reason()?);
     let zone = member.time_zone.as_deref();
     let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
-    let look = DataAccess::UsersExport { search: &asked.0.searched(), reason: &reason };
-    record(db.pool(), &member, &look, &origin.0).await?;
+    let search = asked.0.searched();
+    let look = Look { reason: Some(&reason), ..Look::list("users_exported", &search) };
+    record(db.pool(), &member, look, &origin.0).await?;
     Ok(Csv::begin(rows, &member, db.pool()).await?)
 }
 

@@ -5,8 +5,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::Result;
-use crate::admin::api_keys::store::{Changed, all};
+use crate::admin::api_keys::store::all;
 use crate::admin::api_keys::{add, revoke};
+use crate::admin::staff::store::Changed;
 use crate::domain::actor::{Actor, By, Origin};
 use crate::domain::api_key::{KeyName, KeyRole};
 use crate::out;

@@ -72,7 +72,19 @@ pub struct Look<'a> {
     pub user: Option<Uuid>,
     /// The fields of the search that were filled in, by name.
     pub search: &'a [(&'a str, &'a str)],
+    /// The reason of an export.
     pub reason: Option<&'a str>,
+}
+
+impl<'a> Look<'a> {
+    pub const fn person(id: Uuid) -> Self {
+        Self { user: Some(id), ..Self::list("user_viewed", &[]) }
+    }
+
+    /// A view of a list of users or events.
+    pub const fn list(kind: &'a str, search: &'a [(&'a str, &'a str)]) -> Self {
+        Self { kind, user: None, search, reason: None }
+    }
 }
 
 /// Records a view by a member of staff or an operator, once although it tries again. Returns `false`, and records nothing, if

@@ -5,7 +5,8 @@ pub mod store;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 
-use self::store::{Changed, KeyRow};
+use self::store::KeyRow;
+use crate::admin::staff::store::Changed;
 use crate::domain::actor::By;
 use crate::domain::api_key::{KeyName, KeyRole};
 use crate::secret::Secret;

@@ -6,21 +6,11 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::KeyHash;
+use crate::admin::staff::store::Changed;
 use crate::domain::actor::By;
 use crate::domain::api_key::{KeyName, KeyRole};
 use crate::domain::staff::Role;
 use crate::store::Error;
-
-/// The result of adding or revoking a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changed {
-    /// The change was made.
-    Done,
-    /// Nothing was done: a key to add exists already, or a key to revoke does not.
-    Already,
-    /// Refused: the actor is no admin.
-    NotPermitted,
-}
 
 /// A key.
 #[derive(Debug, Clone)]
@@ -137,7 +127,7 @@ pub(super) async fn add(
         by.actor.needs(Role::Admin),
     );
     let row = row.fetch_one(pool).await?;
-    Ok(changed(row.done, row.permitted))
+    Ok(Changed::of(row.done, row.permitted))
 }
 
 /// Deletes a key.
@@ -169,13 +159,5 @@ pub(super) async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<
         by.actor.needs(Role::Admin),
     );
     let row = row.fetch_one(pool).await?;
-    Ok(changed(row.done, row.permitted))
-}
-
-const fn changed(done: bool, permitted: bool) -> Changed {
-    match (done, permitted) {
-        (true, _) => Changed::Done,
-        (false, true) => Changed::Already,
-        (false, false) => Changed::NotPermitted,
-    }
+    Ok(Changed::of(row.done, row.permitted))
 }

@@ -10,13 +10,14 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::{Mistake, ending, until};
-use crate::admin::api_keys::store::{self, Changed, KeyRow};
+use crate::admin::api_keys::store::{self, KeyRow};
 use crate::admin::api_keys::{add, revoke};
 use crate::admin::dates::day_before;
 use crate::admin::failure::Failure;
 use crate::admin::guard::{AdminStaff, Signed, Staff, StaffForm};
 use crate::admin::page::Page;
 use crate::admin::question::{Answer, Question};
+use crate::admin::staff::store::Changed;
 use crate::clock;
 use crate::domain::api_key::{KeyName, KeyRole};
 use crate::store::error::retrying;
@@ -158,7 +159,7 @@ async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Fa
     match add(db.pool(), &added.name, added.role, added.expires_at, by).await? {
         Ok(key) => Ok(Page::new(&staff, "admin/new_key", &NewKey { name, key: Some(key.expose().clone()) })),
         Err(Changed::NotPermitted) => Err(Status::Forbidden.into()),
-        Err(Changed::Done | Changed::Already) => {
+        Err(_) => {
             let rows = retrying!(store::all(db.pool()))?;
             let is_reload = rows.iter().any(|row| {
                 let age = clock::now() - row.created_at.unix_timestamp();
@@ -200,6 +201,6 @@ async fn revoke_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answe
     match revoke(db.pool(), &name, staff.by(&reason, &origin.0)).await? {
         Changed::Done => Ok(Answer::Left(Redirect::to("/admin/keys?done=revoked"))),
         Changed::Already => Err(Failure::Conflict(NO_KEY)),
-        Changed::NotPermitted => Err(Status::Forbidden.into()),
+        Changed::NotPermitted | Changed::LastAdmin => Err(Status::Forbidden.into()),
     }
 }

@@ -11,17 +11,27 @@ use crate::domain::actor::By;
 use crate::domain::staff::{Access, Role};
 use crate::store::Error;
 
-/// The result of a change of staff access.
+/// The result of a change of access: of a member of staff, or of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
     /// The change was made.
     Done,
-    /// Nothing had to change.
+    /// Nothing had to change, or a key to add exists already.
     Already,
     /// Refused: no admin would be left whose access does not end.
     LastAdmin,
     /// Refused: the actor is no admin, or it is their own access.
     NotPermitted,
+}
+
+impl Changed {
+    pub(in crate::admin) const fn of(done: bool, permitted: bool) -> Self {
+        match (done, permitted) {
+            (true, _) => Self::Done,
+            (false, true) => Self::Already,
+            (false, false) => Self::NotPermitted,
+        }
+    }
 }
 
 /// Adds a member, or replaces a member's access. Of the admins, one whose access does not end remains.
@@ -168,9 +178,5 @@ pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Er
         by.actor.needs(Role::Admin),
     );
     let row = row.fetch_one(pool).await?;
-    Ok(match (row.done, row.permitted) {
-        (true, _) => Changed::Done,
-        (false, true) => Changed::Already,
-        (false, false) => Changed::NotPermitted,
-    })
+    Ok(Changed::of(row.done, row.permitted))
 }

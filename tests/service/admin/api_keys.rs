@@ -2,8 +2,8 @@
 
 use reqwest::Method;
 use serde_json::json;
-use vestibule::admin::api_keys::store::Changed;
 use vestibule::admin::api_keys::{add, revoke};
+use vestibule::admin::staff::store::Changed;
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;

@@ -172,8 +172,8 @@ async fn nobody_looks_who_is_no_longer_staff() {
     let pool = &desk.app.database.pool;
     let member = vestibule::admin::sign_in::store::all(pool).await.unwrap().remove(0);
     let look = async || {
-        let look = vestibule::admin::access_log::DataAccess::Users { search: &[] };
-        vestibule::admin::access_log::record(pool, &member, &look, &Origin::default()).await
+        let look = vestibule::store::events::Look::list("users_viewed", &[]);
+        vestibule::admin::access_log::record(pool, &member, look, &Origin::default()).await
     };
     look().await.unwrap();
     sqlx::query("DELETE FROM staff").execute(pool).await.unwrap();

@@ -5,7 +5,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{Visit, path, words};
-use crate::admin::access_log::{DataAccess, record};
+use crate::admin::access_log::record;
 use crate::admin::failure::Failure;
 use crate::admin::page::Page;
 use crate::admin::person::called;
@@ -16,6 +16,7 @@ use crate::domain::staff::Role;
 use crate::domain::text::printable;
 use crate::provider::Providers;
 use crate::store::error::retrying;
+use crate::store::events::Look;
 use crate::store::identities;
 
 /// The number of users on the page.
@@ -69,14 +70,14 @@ pub(super) async fn find(
             (words::MOVE, path(user, Some(moved), None, "move"), words::move_lead(&identity, &name))
         }
     };
-    record(pool, member, &DataAccess::Person(user), &visit.origin.0).await?;
+    record(pool, member, Look::person(user), &visit.origin.0).await?;
     let query = printable(q.unwrap_or_default(), MAX_QUERY).trim().to_owned();
     let (mut users, mut more) = (Vec::new(), false);
     if !query.is_empty() {
         // One more, since the user may be among the results.
         let filters = Filters::default();
         let found = search(pool, &query, &providers.names(), &filters, None, PAGE + 1).await?;
-        record(pool, member, &DataAccess::Users { search: &[("q", &query)] }, &visit.origin.0).await?;
+        record(pool, member, Look::list("users_viewed", &[("q", &query)]), &visit.origin.0).await?;
         users = found.users;
         users.retain(|other| other.id != user);
         more = found.after.is_some() || users.len() > PAGE;

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use self::find::find;
 pub(in crate::admin) use self::words::{done, refused};
-use crate::admin::access_log::{DataAccess, record};
+use crate::admin::access_log::record;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview, store};
 use crate::admin::device;
 use crate::admin::failure::Failure;
@@ -29,6 +29,7 @@ use crate::domain::merging::{UserState, merged};
 use crate::domain::staff::Role;
 use crate::provider::Providers;
 use crate::store::error::retrying;
+use crate::store::events::Look;
 use crate::store::sessions;
 use crate::web::database::Db;
 use crate::web::guard::ClientOrigin;
@@ -178,7 +179,7 @@ impl Visit<'_> {
         let mut page = Confirmation::new(preview, device.as_deref(), self.back, self.access_token_ttl);
         alter(&mut page);
         for id in [Some(preview.change.user()), preview.change.other()].into_iter().flatten() {
-            record(pool, &self.staff.member, &DataAccess::Person(id.id), &self.origin.0).await?;
+            record(pool, &self.staff.member, Look::person(id.id), &self.origin.0).await?;
         }
         Ok(Page::new(&self.staff, "admin/confirm", &page))
     }
