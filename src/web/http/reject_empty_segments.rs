@@ -10,13 +10,15 @@ use crate::web::problem::{ErrorCode, Problem};
 
 /// The number of bytes in which Rocket looks for a form's `_method`.
 const DISGUISE: usize = "_method=delete".len();
+/// The headers of which there may be one.
+const SINGLE: [&str; 2] = ["Host", "Content-Type"];
 
 /// Refuses requests that Rocket would route differently than a gateway's rules expect.
 ///
 /// Rocket skips empty segments and decodes the others when it looks for a route, so `//api/v1` and `/%61pi/v1` would
 /// bypass a gateway's rule for `/api/v1`. Such a path is answered with 404. Rocket also takes the method from a form
-/// that begins with `_method`. Such a form is refused,
-/// and so is a request with two `Host` headers (RFC 9112 §3.2), of which each reader may choose another.
+/// that begins with `_method`. Such a form is refused, and so is a request with two `Host` headers (RFC 9112 §3.2) or two types
+/// of its body, of which each reader may choose another.
 #[derive(Debug)]
 pub struct ExactPath;
 
@@ -30,8 +32,10 @@ impl Fairing for ExactPath {
         if is_disguised(request, data).await {
             let detail = "a form's field `_method` does not change the method of a request";
             Problem::new(ErrorCode::InvalidRequest, detail).keep(request);
-        } else if request.headers().get("Host").nth(1).is_some() {
-            let detail = "there must be exactly one `Host` header";
+        } else if let Some(name) =
+            SINGLE.into_iter().find(|name| request.headers().get(name).nth(1).is_some())
+        {
+            let detail = format!("there must be exactly one `{name}` header");
             Problem::new(ErrorCode::InvalidRequest, detail).keep(request);
         } else if is_canonical(request.uri().path().as_str()) {
             return;

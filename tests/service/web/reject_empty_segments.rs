@@ -67,15 +67,16 @@ async fn a_path_that_is_encoded_without_need_is_not_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_hosts_in_one_request_are_refused() {
+async fn two_hosts_or_two_types_in_one_request_are_refused() {
     let app = App::start().await;
     for (path, more, refused) in [
         ("/livez", "Host: vestibule\r\n", true),
         ("/admin/sign-in", "host: evil.example\r\n", true),
         ("/api/v1/me", "X-Host: evil.example\r\n", false),
+        ("/api/v1/me", "Content-Type: application/json\r\nContent-Type: text/plain\r\n", true),
     ] {
         let answer = send(&app, format!("GET {path} HTTP/1.1\r\n{more}"), "").await;
-        assert_eq!(answer.text.contains("exactly one `Host` header"), refused, "{path} {}", answer.text);
+        assert_eq!(answer.text.contains("there must be exactly one `"), refused, "{path} {}", answer.text);
         assert_eq!(answer.status == 400, refused, "{path}");
     }
 }
