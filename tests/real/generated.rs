@@ -16,7 +16,7 @@ use crate::support::process::free_port;
 const DONE: &str = "created ada@example.com invalid_refresh_token\n";
 
 /// What a program of a backend prints.
-const ADMINISTERED: &str = "grace@example.com disable false user_not_found";
+const ADMINISTERED: &str = "grace@example.com false user_not_found";
 
 /// The description, as a file of the folder.
 async fn description(signed: &Signed, folder: &Path) {

@@ -1025,6 +1025,7 @@ export interface components {
             /**
              * Format: uuid
              * @description The id of the user who remains.
+             * @example 0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e14
              */
             into: string;
             /**
@@ -1091,6 +1092,7 @@ export interface components {
             /**
              * Format: uuid
              * @description The id of the user who gets the identity.
+             * @example 0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e14
              */
             to: string;
         };

@@ -107,6 +107,7 @@ request! {
         /// The id of the user's identity.
         identity,
         /// The id of the user who gets the identity.
+        #[schema(example = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e14")]
         to
     }
 }
@@ -115,6 +116,7 @@ request! {
     /// A merge of two users.
     MergeRequest {
         /// The id of the user who remains.
+        #[schema(example = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e14")]
         into
     }
 }

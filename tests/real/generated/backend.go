@@ -64,6 +64,6 @@ func main() {
 	found := must(client.FindUsersWithResponse(ctx, &api.FindUsersParams{Q: &email}))
 	tried := must(client.DisableUserWithResponse(ctx, told.Data.User.Id, api.ChangeRequest{Reason: reason, DryRun: &dry}))
 	unknown := must(client.GetUserWithResponse(ctx, uuid.New()))
-	fmt.Println(*found.JSON200.Users[0].Email, tried.JSON200.Change, tried.JSON200.Applied,
+	fmt.Println(*found.JSON200.Users[0].Email, tried.JSON200.Applied,
 		unknown.ApplicationproblemJSON404.Error, told.Type)
 }

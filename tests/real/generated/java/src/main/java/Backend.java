@@ -27,6 +27,6 @@ public final class Backend {
         } catch (ApiException error) {
             refused = client.getObjectMapper().readValue(error.getResponseBody(), Problem.class).getError().toString();
         }
-        System.out.println(found + " " + tried.getChange() + " " + tried.getApplied() + " " + refused);
+        System.out.println(found + " " + tried.getApplied() + " " + refused);
     }
 }
