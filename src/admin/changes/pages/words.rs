@@ -24,7 +24,7 @@ pub(in crate::admin) const fn refused(why: Refused) -> &'static str {
              another admin."
         }
         Refused::LastIdentity => {
-            "Nothing was done. This is the only way to sign in as this user, for whose e-mail address neither a backend nor an import \
+            "This is the only way to sign in as this user, for whose e-mail address neither a backend nor an import \
              vouches. Move the identity to the right user, merge the two users, or delete this one."
         }
         Refused::ClaimsTooLong => {
