@@ -76,11 +76,7 @@ impl Servers {
         }
         if moved {
             let (database_host, database_port) = (primary.get_host(), primary.get_port());
-            tracing::info!(
-                database_host,
-                database_port,
-                "the primary is not the first server of the list, or no longer the same"
-            );
+            tracing::info!(database_host, database_port, "connections now go to this server, the primary");
         }
         Ok(connection)
     }
