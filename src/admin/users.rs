@@ -61,6 +61,8 @@ pub(super) struct Users {
     people: Vec<ListedUser>,
     /// The number of users, in words.
     count: String,
+    /// True if the page ends before it is full, and the next one goes on.
+    ends_early: bool,
     /// The positions of the first and the last user on the page, if the order has them.
     range: Option<(usize, usize)>,
     /// The ends of the URLs of the first, the previous and the next page, if they exist.
@@ -95,6 +97,7 @@ impl Users {
             columns: columns(&asked),
             people,
             count,
+            ends_early: false,
             range: None,
             first: None,
             before: None,
@@ -221,10 +224,14 @@ async fn list(
             let number = if first { Some(1) } else { number };
             let place = |at: String, number: usize| format!("{at}&number={number}");
             let mut view = view.with_links(first, before, after);
+            view.ends_early = page.ends_early;
             if let Some(number) = number {
-                view.range = Some((number, number.saturating_add(shown.saturating_sub(1))));
+                view.range = (shown > 0).then(|| (number, number.saturating_add(shown - 1)));
                 view.after = view.after.map(|at| place(at, number.saturating_add(shown)));
-                view.before = view.before.map(|at| place(at, number.saturating_sub(PAGE).max(1)));
+                // The pages before may have ended early.
+                if number > PAGE && number % PAGE == 1 {
+                    view.before = view.before.map(|at| place(at, number - PAGE));
+                }
             }
             view
         }

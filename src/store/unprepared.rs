@@ -10,6 +10,8 @@ use super::Error;
 use super::deadline::in_time;
 use super::row_queue::{Place, place};
 
+const BEGIN: &str = "BEGIN; SET LOCAL enable_seqscan = off";
+
 /// A transaction and its place among those of its kind.
 pub(crate) struct Unprepared {
     // Dropped first: the connection is back before the place is.
@@ -35,6 +37,9 @@ impl DerefMut for Unprepared {
 /// executed in a second step. In between, a pooler that lends connections for one transaction at a time could lend this
 /// one to a client whose unnamed statement would then be executed instead.
 ///
+/// No table is read from end to end, although that would be the fastest way through a small one: the planner expects the worst
+/// of what is read only until a page is full.
+///
 /// Only a part of the pool may be in such transactions, so that however many lists are asked for, users' requests find a
 /// connection.
 ///
@@ -43,7 +48,7 @@ impl DerefMut for Unprepared {
 pub(crate) async fn unprepared(pool: &PgPool) -> Result<Unprepared, Error> {
     let place = place(pool, "unprepared").await?;
     let pool = pool.clone();
-    let begun = async move { in_time(async { Ok(pool.begin().await?) }).await };
+    let begun = async move { in_time(async { Ok(pool.begin_with(BEGIN).await?) }).await };
     // A transaction that the caller does not receive is rolled back. A task fails only if it panics.
     let transaction = tokio::spawn(begun.in_current_span()).await.unwrap_or_else(|_| Err(Error::late()))?;
     Ok(Unprepared { transaction, _place: place })

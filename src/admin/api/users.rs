@@ -59,7 +59,7 @@ failures!(
 /// A page of users.
 #[derive(Serialize, ToSchema)]
 struct UserRecords {
-    /// The users, in order.
+    /// The users, in order. There may be fewer than `limit`, or none, although others follow: a page looks at some 5,000 users.
     users: Vec<UserRecord>,
     /// The `cursor` of the next page; `null` on the last.
     #[schema(required = true)]
@@ -199,13 +199,13 @@ fn date(text: &str) -> Option<&str> {
         ("seen_from" = Option<String>, Query, format = Date, description = "The first day (UTC) on which the user was last seen."),
         ("seen_to" = Option<String>, Query, format = Date, description = "The last day (UTC) on which the user was last seen."),
         ("sort" = inline(Option<Sort>), Query,
-         description = "The order without `q`. `last_seen` begins with the latest, of more than 5,000 users to within 35 days; `email` and `name`, and these backwards, end with the users who have none."),
+         description = "The order without `q`. `last_seen` begins with the latest, to within 35 days unless a filter leaves at most some 5,000 users; `email` and `name`, and these backwards, end with the users who have none."),
         ("cursor" = Option<String>, Query, max_length = 2048,
          description = "The `next` of the page before. The other parameters must be as there."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "The most users on the page; 50 by default."),
     ),
     responses(
-        (status = 200, description = "The page. It is empty if nobody matches.", body = UserRecords),
+        (status = 200, description = "The page.", body = UserRecords),
         Problems<(Reader, Db, Wrong)>,
     ),
 )]

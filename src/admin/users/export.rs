@@ -9,7 +9,6 @@ use crate::admin::users::store::{self, Cursor, Filters, ListedUser, Sort};
 use crate::store::Error;
 use crate::web::http::rfc3339::rfc3339;
 
-/// The number of users that are read at a time.
 const BATCH: usize = 2_000;
 
 /// The users whom a list or a search still has.

@@ -58,12 +58,10 @@ impl ListQuery {
         self.0.suffix(&["sort"], &sort.into_iter().chain(at).collect::<Vec<_>>())
     }
 
-    /// Returns the end of the list's URL without one of these filters.
     pub fn without(&self, field: &str) -> String {
         self.0.suffix(&[field], &[])
     }
 
-    /// Returns the end of the list's URL with this state.
     pub fn with_status(&self, status: &str) -> String {
         self.0.suffix(&["status"], &[("status", status)])
     }

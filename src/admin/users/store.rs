@@ -23,14 +23,14 @@ use crate::admin::dates;
 use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
 
-/// Up to this many users of a provider are all fetched and then sorted, since reading all users in the order until enough of
-/// the provider turn up may take long: they may have names in one script.
-const FEW: u64 = 10_000;
-/// The same limit beside a filter that few users pass.
-const FEW_OF_RARE: u64 = 30_000;
-/// Up to this many matches are ordered by the day on which they were last seen, for which the sessions of each are looked up.
-const FEW_SEEN: u64 = 5_000;
-
+/// The number of users that a page looks at, in order. If fewer of them pass the filters than the page could hold, it ends
+/// there nevertheless, and the next page goes on: so a page costs the same, whoever passes.
+///
+/// If no more than this many pass one of the filters, a page in an order of names, addresses or days looks at all of these.
+/// Only so few are ordered by the day on which they were last seen, for which the sessions of each are looked up.
+pub const LOOKED_AT: u32 = 5_000;
+/// If no more than this many users pass one of the filters, their ids are sorted for an order of ids. Otherwise an index has to have them in order.
+const SORTED: u64 = 50_000;
 #[derive(Debug, Clone, FromRow, Serialize)]
 pub struct ListedUser {
     pub id: Uuid,
@@ -81,8 +81,8 @@ pub enum Sort {
     #[default]
     Newest,
     Oldest,
-    /// Latest seen first, then users never seen. More than `FEW_SEEN` are ordered by the noted day, and by the last one
-    /// within a page.
+    /// Latest seen first, then users never seen. If each filter leaves more than `LOOKED_AT`, they are ordered by the noted
+    /// day, and by the last one within a page.
     LastSeen,
     /// By e-mail address, then users without one.
     Email,
@@ -106,22 +106,9 @@ impl Sort {
     const fn descends(self) -> bool {
         matches!(self, Self::Newest | Self::LastSeen | Self::EmailBackwards | Self::NameBackwards)
     }
-
-    /// Returns true if the index has the opposite order.
-    const fn reverses(self) -> bool {
-        matches!(self, Self::EmailBackwards | Self::NameBackwards)
-    }
-
-    /// Returns the parts of the order: users with a key precede those without.
-    const fn parts(self) -> &'static [Part] {
-        match self {
-            Self::Newest | Self::Oldest => &[Part::All],
-            _ => &[Part::Present, Part::Absent],
-        }
-    }
 }
 
-/// A part of an order that one index scan reads.
+/// A part of an order that one index scan reads: users with a key precede those without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     All,
@@ -136,9 +123,13 @@ pub struct Page {
     pub before: Option<Cursor>,
     /// Cursor to the next page; `None` on the last.
     pub after: Option<Cursor>,
+    /// True if the page ends because it looked at [`LOOKED_AT`] users.
+    pub ends_early: bool,
 }
 
-/// A user with their sort key.
+/// The place of a user in an order: the id, and the sort key.
+type Place = (Uuid, Option<String>);
+
 #[derive(FromRow)]
 struct Row {
     #[sqlx(flatten)]
@@ -146,7 +137,13 @@ struct Row {
     key: Option<String>,
 }
 
-/// Returns one page of `size` users. A cursor from another sort order is ignored.
+impl Row {
+    fn place(&self) -> Place {
+        (self.user.id, self.key.clone())
+    }
+}
+
+/// Returns one page of up to `size` users. A cursor from another sort order is ignored.
 pub async fn page(
     pool: &PgPool,
     filters: &Filters,
@@ -157,74 +154,119 @@ pub async fn page(
     retrying!(async {
         let start = start.filter(|cursor| cursor.sort() == sort);
         let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
-        let way = way(pool, filters, sort).await?;
-        let exact = sort == Sort::LastSeen && count::estimate(pool, filters).await? <= FEW_SEEN;
+        let everybody = count::estimate(pool, &Filters::default()).await?;
+        let (lead, passing) = lead(pool, filters).await?.unwrap_or((Lead::Created, everybody));
+        let exact = sort == Sort::LastSeen && passing <= u64::from(LOOKED_AT);
         let key = if exact { Some(last_seen_on!()) } else { sort.key() };
-        let mut parts = sort.parts().to_vec();
+        // Of more, the next in the order contain enough.
+        let rare = everybody / 20;
+        let (few, sorted) = (
+            exact || key.is_some() && passing <= rare.min(u64::from(LOOKED_AT)),
+            passing <= SORTED.min(rare),
+        );
+        let mut parts =
+            if few || key.is_none() { vec![Part::All] } else { vec![Part::Present, Part::Absent] };
         if backwards {
             parts.reverse();
         }
-        let first = start.map_or(parts[0], Cursor::part);
+        let first = start.filter(|_| !few).map_or(parts[0], Cursor::part);
         // An extra row shows that there is another page.
-        let (wanted, mut rows) = (size + 1, Vec::<Row>::new());
+        let (wanted, mut rows, mut looked_up_to) = (size + 1, Vec::<Row>::new(), None);
         for part in parts.into_iter().skip_while(|part| *part != first) {
             let start = start.filter(|_| part == first);
-            let mut query =
-                Reading { filters, sort, key, part, start, backwards, way }.statement(wanted - rows.len());
+            let reading = Reading { filters, sort, key, part, start, backwards, few, lead, sorted };
+            let mut query = reading.statement(wanted - rows.len());
             let query = query.build_query_as::<Row>();
             rows.extend(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?);
-            if rows.len() >= wanted {
+            if few || rows.len() >= wanted {
+                break;
+            }
+            let mut query = reading.last_looked_at();
+            let query = query.build_query_as::<Place>();
+            looked_up_to = query.persistent(false).fetch_optional(&mut *unprepared(pool).await?).await?;
+            if looked_up_to.is_some() {
                 break;
             }
         }
-        let more = rows.len() > size;
-        rows.truncate(size);
+        let ends_early = rows.len() <= size && looked_up_to.is_some();
+        let far = if rows.len() > size {
+            rows.truncate(size);
+            rows.last().map(Row::place)
+        } else {
+            looked_up_to.clone()
+        };
+        let near = rows.first().map(Row::place).or(looked_up_to);
+        let near = start.map(|start| near.unwrap_or_else(|| start.past()));
+        let cursor =
+            |place: Option<Place>, direction| place.map(|(id, key)| Cursor::new(sort, direction, id, key));
+        let (before, after) = if backwards { (far, near) } else { (near, far) };
         if backwards {
             rows.reverse();
         }
-        let cursor = |row: Option<&Row>, direction| {
-            row.map(|row| Cursor::new(sort, direction, row.user.id, row.key.clone()))
-        };
-        let (previous, next) = if backwards { (more, true) } else { (start.is_some(), more) };
-        let (before, after) = (
-            cursor(rows.first().filter(|_| previous), Direction::Before),
-            cursor(rows.last().filter(|_| next), Direction::After),
-        );
         if sort == Sort::LastSeen {
             rows.sort_by_key(|row| Reverse(row.user.last_seen_on));
         }
-        Ok::<_, Error>(Page { before, after, users: rows.into_iter().map(|row| row.user).collect() })
+        Ok::<_, Error>(Page {
+            before: cursor(before, Direction::Before),
+            after: cursor(after, Direction::After),
+            ends_early,
+            users: rows.into_iter().map(|row| row.user).collect(),
+        })
     })
 }
 
-/// The strategy by which a query reads users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// Reads the users as the planner prefers, and filters them.
-    Users,
-    /// Looks up each of the provider's users.
+enum Lead {
+    /// All of the requested time of creation.
+    Created,
+    /// Of these, those of the requested provider.
     Provider,
-    /// Looks up each user last seen in the requested days.
+    /// Of these, those in the requested state.
+    Status,
+    /// Of these, those who may have been last seen on the requested days.
     Seen,
 }
 
-/// Chooses the strategy. The planner takes a provider's users, and those seen on some days, for spread evenly over all ids, but
-/// the users of a former provider are old: in the order of ids, an index of the provider or of the days leads.
-async fn way(pool: &PgPool, filters: &Filters, sort: Sort) -> Result<Way, Error> {
-    let by_id = sort.key().is_none();
-    if let Some(provider) = &filters.provider {
-        let rare = filters.are_rare_beside_provider();
-        let few = if rare { FEW_OF_RARE } else { FEW };
-        let all =
-            Filters { provider: Some(provider.clone()), created: filters.created, ..Filters::default() };
-        if (by_id && !rare) || count::estimate(pool, &all).await? <= few {
-            return Ok(Way::Provider);
-        }
+/// Returns the filter that the fewest users pass by the planner's estimate, and their number.
+async fn lead(pool: &PgPool, filters: &Filters) -> Result<Option<(Lead, u64)>, Error> {
+    let given = [
+        Some(Lead::Created).filter(|_| filters.created != Times::default()),
+        filters.provider.as_ref().map(|_| Lead::Provider),
+        filters.status.filter(|status| *status != Status::Active).map(|_| Lead::Status),
+        Some(Lead::Seen).filter(|_| filters.last_seen != Days::default()),
+    ];
+    let mut leads = Vec::new();
+    for lead in given.into_iter().flatten() {
+        // Together they may be taken for rarer than they are: old users have an old provider.
+        let created = if lead == Lead::Created { filters.created } else { Times::default() };
+        let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) ");
+        lead.push_ids(&mut sql, &Filters { created, ..filters.clone() });
+        leads.push((lead, count::expected(pool, sql).await?));
     }
-    Ok(if by_id && filters.last_seen != Days::default() { Way::Seen } else { Way::Users })
+    Ok(leads.into_iter().min_by_key(|(_, passing)| *passing))
 }
 
-/// The query for one part of a page.
+impl Lead {
+    /// Appends the query for the ids, which more conditions can follow, and returns their column there.
+    fn push_ids(self, sql: &mut QueryBuilder<Postgres>, filters: &Filters) -> &'static str {
+        let id = if self == Self::Provider {
+            sql.push("SELECT DISTINCT i.user_id AS id FROM identities i WHERE i.provider = ");
+            sql.push_bind(filters.provider.clone());
+            "i.user_id"
+        } else {
+            sql.push("SELECT u.id FROM users u WHERE true");
+            "u.id"
+        };
+        match self {
+            Self::Status => filters.push_status(sql),
+            Self::Seen => filters.push_noted(sql),
+            Self::Created | Self::Provider => {}
+        }
+        filters.push_created(sql, id);
+        id
+    }
+}
+
 struct Reading<'a> {
     filters: &'a Filters,
     sort: Sort,
@@ -233,68 +275,83 @@ struct Reading<'a> {
     part: Part,
     start: Option<&'a Cursor>,
     backwards: bool,
-    way: Way,
+    /// True if the page looks at all users of the lead, in the order of the key.
+    few: bool,
+    lead: Lead,
+    /// True if the lead's ids are sorted, instead of read in order.
+    sorted: bool,
 }
 
 impl Reading<'_> {
+    /// Returns the query for those who pass the filters among the users that are looked at. `OFFSET 0` keeps the planner
+    /// from another order of the steps: sessions are looked up last, which costs most.
     fn statement(&self, limit: usize) -> QueryBuilder<Postgres> {
         let mut sql = QueryBuilder::new("SELECT ");
-        sql.push(COLUMNS).push(", ").push(self.key.unwrap_or("NULL")).push("::text AS key FROM ");
-        let id = match self.way {
-            Way::Users => {
-                sql.push("users u WHERE true");
-                self.push_filters(&mut sql);
-                "u.id"
-            }
-            Way::Provider => {
-                sql.push("(SELECT DISTINCT i.user_id AS id FROM identities i WHERE i.provider = ");
-                sql.push_bind(self.filters.provider.clone());
-                self.push_each(&mut sql, "i.user_id")
-            }
-            Way::Seen => {
-                sql.push("(SELECT s.id FROM users s WHERE true");
-                self.filters.push_noted(&mut sql, "s.seen_noted_on");
-                self.push_each(&mut sql, "s.id")
-            }
-        };
-        sql.push(" ORDER BY ");
-        if let Some(key) = self.key {
-            sql.push(key).push(self.direction()).push(self.nulls()).push(", ");
+        sql.push(COLUMNS);
+        if self.key.is_some() {
+            sql.push(", u.key::text AS key FROM (SELECT * FROM (");
+            self.push_looked_at(&mut sql);
+            sql.push(") AS u WHERE true");
+            self.filters.push_stored(&mut sql);
+            sql.push(" OFFSET 0) AS u WHERE true");
+            self.filters.push_last_seen(&mut sql);
+        } else {
+            sql.push(", NULL AS key FROM (");
+            self.push_looked_at(&mut sql);
+            sql.push(") AS few CROSS JOIN LATERAL (SELECT * FROM (SELECT * FROM users u WHERE u.id = few.id");
+            self.filters.push_stored(&mut sql);
+            sql.push(" OFFSET 0) AS u WHERE true");
+            self.filters.push_last_seen(&mut sql);
+            sql.push(" OFFSET 0) AS u");
         }
-        sql.push(id).push(self.direction());
+        self.push_order(
+            &mut sql,
+            self.key.map(|_| "u.key"),
+            if self.key.is_some() { "u.id" } else { "few.id" },
+        );
         sql.push(" LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
         sql
     }
 
-    /// Appends a lookup of each of a few ids, and returns the column that they are ordered by. `OFFSET 0` keeps the
-    /// planner from reading all users in order instead.
-    fn push_each(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) -> &'static str {
-        self.push_ids(sql, id);
-        sql.push(" ORDER BY ").push(id).push(self.direction());
-        sql.push(") AS few CROSS JOIN LATERAL (SELECT * FROM users u WHERE u.id = few.id");
-        self.push_filters(sql);
-        sql.push(" OFFSET 0) AS u");
-        "few.id"
+    /// Returns the query for the place of the last user that is looked at, if others may follow.
+    fn last_looked_at(&self) -> QueryBuilder<Postgres> {
+        let mut sql = QueryBuilder::new("SELECT u.id, ");
+        sql.push(if self.key.is_some() { "u.key::text" } else { "NULL" }).push(" AS key FROM (");
+        self.push_looked_at(&mut sql);
+        sql.push(") AS u");
+        self.push_order(&mut sql, self.key.map(|_| "u.key"), "u.id");
+        sql.push(" LIMIT 1 OFFSET ").push_bind(i64::from(LOOKED_AT) - 1);
+        sql
     }
 
-    fn push_filters(&self, sql: &mut QueryBuilder<Postgres>) {
-        if self.way != Way::Provider {
-            self.filters.push_provider(sql, |sql| self.push_ids(sql, "i.user_id"));
+    /// Appends the query for the users that are looked at: their ids, or whole with their keys.
+    fn push_looked_at(&self, sql: &mut QueryBuilder<Postgres>) {
+        let mut id = "u.id";
+        if let Some(key) = self.key {
+            sql.push("SELECT u.*, ").push(key).push(" AS key FROM users u WHERE ");
+            match self.part {
+                Part::All => {
+                    self.lead.push_ids(sql.push("u.id = ANY(ARRAY("), self.filters);
+                    sql.push("))")
+                }
+                Part::Present => sql.push(key).push(" IS NOT NULL"),
+                Part::Absent => sql.push(key).push(" IS NULL"),
+            };
+            if self.sort == Sort::LastSeen {
+                self.filters.push_noted(sql);
+            }
+        } else if self.sorted && matches!(self.lead, Lead::Status | Lead::Seen) {
+            sql.push("SELECT u.id FROM (");
+            self.lead.push_ids(sql, self.filters);
+            sql.push(" OFFSET 0) AS u WHERE true");
+        } else {
+            let lead = if self.lead == Lead::Seen { Lead::Created } else { self.lead };
+            id = lead.push_ids(sql, self.filters);
         }
-        self.filters.push_beside_provider(sql);
-        match (self.part, self.key) {
-            (Part::Present, Some(key)) => sql.push(" AND ").push(key).push(" IS NOT NULL"),
-            (Part::Absent, Some(key)) => sql.push(" AND ").push(key).push(" IS NULL"),
-            _ => sql,
-        };
-        self.push_after(sql, "u.id");
-    }
-
-    /// Appends the conditions on the id alone.
-    fn push_ids(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
-        self.filters.push_created(sql, id);
-        if self.part == Part::All {
-            self.push_after(sql, id);
+        self.push_after(sql, id);
+        self.push_order(sql, self.key, id);
+        if !self.few {
+            sql.push(" LIMIT ").push_bind(i64::from(LOOKED_AT));
         }
     }
 
@@ -302,23 +359,39 @@ impl Reading<'_> {
     fn push_after(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
         let Some(cursor) = self.start else { return };
         let compare = if self.sort.descends() == self.backwards { " > " } else { " < " };
-        match (self.part, self.key) {
-            (Part::Present, Some(key)) => {
-                sql.push(" AND (").push(key).push(", ").push(id).push(")").push(compare).push("(");
+        match (self.key, cursor.part()) {
+            (Some(key), Part::Present) => {
+                sql.push(" AND ((").push(key).push(", ").push(id).push(")").push(compare).push("(");
                 cursor.push_key(sql);
-                sql.push(", ").push_bind(cursor.id()).push(")")
+                sql.push(", ").push_bind(cursor.id()).push(")");
+                // Without a part, those without a key come last.
+                if self.part == Part::All && !self.backwards {
+                    sql.push(" OR ").push(key).push(" IS NULL");
+                }
+                sql.push(")")
             }
-            _ => sql.push(" AND ").push(id).push(compare).push_bind(cursor.id()),
+            (key, _) => {
+                sql.push(" AND (").push(id).push(compare).push_bind(cursor.id());
+                if let Some(key) = key.filter(|_| self.part == Part::All) {
+                    let (and, has) =
+                        if self.backwards { (" OR ", " IS NOT NULL") } else { (" AND ", " IS NULL") };
+                    sql.push(and).push(key).push(has);
+                }
+                sql.push(")")
+            }
         };
     }
 
-    const fn direction(&self) -> &'static str {
-        if self.sort.descends() == self.backwards { "" } else { " DESC" }
-    }
-
-    /// Returns the placement of NULLs in the index, so that its order is this one.
-    const fn nulls(&self) -> &'static str {
-        if self.backwards == self.sort.reverses() { " NULLS LAST" } else { " NULLS FIRST" }
+    /// Appends the order. Of one part, the NULLs are where its index has them.
+    fn push_order(&self, sql: &mut QueryBuilder<Postgres>, key: Option<&'static str>, id: &'static str) {
+        let direction = if self.sort.descends() == self.backwards { "" } else { " DESC" };
+        sql.push(" ORDER BY ");
+        if let Some(key) = key {
+            let reversed = matches!(self.sort, Sort::EmailBackwards | Sort::NameBackwards);
+            let last = self.backwards == (self.part != Part::All && reversed);
+            sql.push(key).push(direction).push(if last { " NULLS LAST" } else { " NULLS FIRST" }).push(", ");
+        }
+        sql.push(id).push(direction);
     }
 }
 

@@ -31,7 +31,6 @@ impl Cursor {
         Self(sort, direction, id, key)
     }
 
-    /// Parses the text of [`Self::encode`].
     pub fn decode(text: &str) -> Option<Self> {
         let cursor: Self = decode(text)?;
         let sound = match (cursor.0, &cursor.3) {
@@ -43,12 +42,10 @@ impl Cursor {
         sound.then_some(cursor)
     }
 
-    /// Returns the text for URLs.
     pub fn encode(&self) -> String {
         encode(self)
     }
 
-    /// Returns the sort order in which it is a position.
     pub const fn sort(&self) -> Sort {
         self.0
     }
@@ -69,6 +66,13 @@ impl Cursor {
         }
     }
 
+    /// Returns the place right behind this position in its direction, before which the user at the position is.
+    pub(super) fn past(&self) -> (Uuid, Option<String>) {
+        let (id, grows) = (self.2.as_u128(), self.0.descends() == (self.1 == Direction::Before));
+        let id = if grows { id.saturating_add(1) } else { id.saturating_sub(1) };
+        (Uuid::from_u128(id), self.3.clone())
+    }
+
     /// Binds the key with the type of the column that it is compared with.
     pub(super) fn push_key(&self, sql: &mut QueryBuilder<Postgres>) {
         match (self.0, &self.3) {
@@ -78,13 +82,11 @@ impl Cursor {
     }
 }
 
-/// Parses the text of [`encode`].
 pub(super) fn decode<T: DeserializeOwned>(text: &str) -> Option<T> {
     let bytes = URL_SAFE_NO_PAD.decode(Some(text).filter(|text| text.len() <= MAX_LENGTH)?).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Returns the text of a position for URLs.
 pub(super) fn encode(position: &impl Serialize) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(position).unwrap_or_default())
 }

@@ -68,7 +68,6 @@ pub fn day(text: &str) -> Option<Date> {
     Date::parse(text, &Iso8601::DATE).ok().filter(|day| (1..=9999).contains(&day.year()))
 }
 
-/// The conditions on a user. By default there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters {
     pub provider: Option<String>,
@@ -87,43 +86,31 @@ macro_rules! last_seen_on {
 pub(super) use last_seen_on;
 
 impl Filters {
-    /// Returns `true` if every user passes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns `true` if the other filters may be so rare that a scan of a provider's users would find matches late.
-    pub(super) fn are_rare_beside_provider(&self) -> bool {
-        matches!(self.status, Some(Status::Disabled | Status::Suspended | Status::Unverified | Status::Held))
-            || self.last_seen != Days::default()
-    }
-
     /// Appends the conditions on a user `u`, each after an `AND`.
     pub(super) fn push(&self, sql: &mut QueryBuilder<Postgres>) {
-        self.push_provider(sql, |sql| self.push_created(sql, "i.user_id"));
-        self.push_beside_provider(sql);
+        self.push_stored(sql);
+        self.push_last_seen(sql);
     }
 
-    /// Appends the condition on the provider. `push_ids` appends to it those on the column `i.user_id`, since the planner
-    /// does not infer a condition on one id from that on the other.
-    pub(super) fn push_provider(
-        &self,
-        sql: &mut QueryBuilder<Postgres>,
-        push_ids: impl FnOnce(&mut QueryBuilder<Postgres>),
-    ) {
+    /// Appends the conditions that the rows of the user and the identities decide.
+    pub(super) fn push_stored(&self, sql: &mut QueryBuilder<Postgres>) {
         if let Some(provider) = &self.provider {
             sql.push(" AND EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ");
-            push_ids(sql.push_bind(provider.clone()));
+            // The planner does not infer a condition on one id from that on the other.
+            self.push_created(sql.push_bind(provider.clone()), "i.user_id");
             sql.push(")");
         }
+        self.push_status(sql);
+        self.push_created(sql, "u.id");
+        self.push_noted(sql);
     }
 
-    pub(super) fn push_beside_provider(&self, sql: &mut QueryBuilder<Postgres>) {
-        if let Some(status) = self.status {
-            sql.push(" AND ").push(status.condition());
-        }
-        self.push_created(sql, "u.id");
-        self.push_noted(sql, "u.seen_noted_on");
+    /// Appends the conditions for which sessions may be looked up.
+    pub(super) fn push_last_seen(&self, sql: &mut QueryBuilder<Postgres>) {
         // The sessions are looked up only if the noted day decides nothing.
         if let Some(from) = self.last_seen.from {
             sql.push(" AND (u.seen_noted_on >= ").push_bind(from);
@@ -135,13 +122,19 @@ impl Filters {
         }
     }
 
+    pub(super) fn push_status(&self, sql: &mut QueryBuilder<Postgres>) {
+        if let Some(status) = self.status {
+            sql.push(" AND ").push(status.condition());
+        }
+    }
+
     /// Appends the condition on the noted day of all users who may have been last seen in these days.
-    pub(super) fn push_noted(&self, sql: &mut QueryBuilder<Postgres>, noted: &'static str) {
+    pub(super) fn push_noted(&self, sql: &mut QueryBuilder<Postgres>) {
         if let Some(from) = self.last_seen.from {
-            sql.push(" AND ").push(noted).push(" >= ").push_bind(from).push(" - 34");
+            sql.push(" AND u.seen_noted_on >= ").push_bind(from).push(" - 34");
         }
         if let Some(to) = self.last_seen.to {
-            sql.push(" AND ").push(noted).push(" <= ").push_bind(to);
+            sql.push(" AND u.seen_noted_on <= ").push_bind(to);
         }
     }
 

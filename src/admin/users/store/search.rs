@@ -5,13 +5,15 @@ use sqlx::{PgPool, Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use super::filter::Filters;
-use super::{COLUMNS, FEW_OF_RARE, ListedUser, Row, count, cursor};
+use super::{COLUMNS, ListedUser, Row, count, cursor};
 use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
 
 /// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
 /// shorter.
 const TRIGRAM: usize = 3;
+/// The most users whose parts are compared, if they are no more than a twentieth of all.
+const FEW_PARTS: u64 = 30_000;
 /// The length in bytes from which a text that names a user is not looked for within the addresses and names of others:
 /// each of its trigrams costs, and hardly another text holds all of it.
 const LONG: usize = 16;
@@ -38,14 +40,12 @@ pub struct Found {
 pub struct Position(Way, Option<String>, Uuid);
 
 impl Position {
-    /// Parses the text of [`Self::encode`].
     pub fn decode(text: &str) -> Option<Self> {
         cursor::decode(text).filter(|Self(way, key, _)| {
             way.key().is_some() == key.is_some() && key.as_deref().is_none_or(cursor::is_text)
         })
     }
 
-    /// Returns the text for URLs.
     pub fn encode(&self) -> String {
         cursor::encode(self)
     }
@@ -277,7 +277,6 @@ impl Text {
         Ok(sql)
     }
 
-    /// Appends the condition that a user matches in that way.
     fn push(&self, sql: &mut QueryBuilder<Postgres>, way: Way) {
         match way {
             Way::Whole => {
@@ -300,7 +299,6 @@ impl Text {
         }
     }
 
-    /// Appends the query for the ids of users who have all of the words.
     fn push_having_words(&self, sql: &mut QueryBuilder<Postgres>, union: &str) {
         sql.push("SELECT user_id AS id FROM identities WHERE ");
         sql.push("search_words(folded(name), folded(split_part(email, '@', 1))) @@ ");
@@ -317,7 +315,7 @@ impl Text {
         let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u WHERE ");
         self.push(&mut sql, Way::Parts);
         let everybody = count::estimate(pool, &Filters::default()).await?;
-        Ok(count::expected(pool, sql).await? <= FEW_OF_RARE.min(everybody / 20))
+        Ok(count::expected(pool, sql).await? <= FEW_PARTS.min(everybody / 20))
     }
 }
 
