@@ -11,10 +11,8 @@ use crate::domain::refusal::Reason;
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Advice {
-    /// The reason in a few words.
     pub title: &'static str,
     pub cause: Cow<'static, str>,
-    /// A sentence for the user.
     pub tell: &'static str,
     /// The people to inform, and the facts that they need.
     pub pass_on: Option<(&'static str, &'static str)>,
@@ -28,7 +26,6 @@ const ADMIN: &str = "an admin";
 /// The fields of an [`Advice`] in order.
 type Texts = (&'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
 
-/// The reasons beside those of [`Reason`].
 const OTHERS: [&str; 3] = ["provider_unavailable", "identity_already_linked", "another_client"];
 
 impl Advice {

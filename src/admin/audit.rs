@@ -32,7 +32,6 @@ use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
 
 const PAGE: usize = 100;
-/// The number of events that an export reads at a time.
 const BATCH: usize = 2_000;
 const HEADING: [&str; 17] = [
     "id",
@@ -215,7 +214,6 @@ async fn export(
     Ok(Csv::begin(events, &member, db.pool()).await?)
 }
 
-/// The events that match a filter, newest first.
 struct Events {
     pool: PgPool,
     /// `None` if nothing matches or nothing is left.

@@ -19,7 +19,6 @@ pub(super) struct Column {
     pub values: Vec<u64>,
 }
 
-/// A stacked bar chart.
 #[derive(Debug, Serialize)]
 pub(super) struct Chart {
     id: &'static str,

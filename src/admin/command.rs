@@ -32,7 +32,6 @@ macro_rules! after_help {
     };
 }
 
-/// The number of events of a user that are shown.
 const EVENTS: i64 = 20;
 
 #[derive(Subcommand)]
@@ -217,7 +216,6 @@ async fn change(pool: &PgPool, change: Change, reason: &str) -> Result {
     }
 }
 
-/// Prints events, newest first.
 fn print(events: Vec<EventRow>) {
     for event in events {
         let user = event.user_id.map(|id| id.to_string());

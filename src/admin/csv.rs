@@ -21,9 +21,7 @@ use crate::store::error::{Error, retrying};
 /// person.
 const BROKEN_OFF: &str = "\"The export broke off here. It is not complete; please try again.";
 
-/// The rows of a file, in batches.
 pub(super) trait Rows: Send + 'static {
-    /// The file's name, before the date.
     const NAME: &'static str;
     /// The names of the columns, for the first line.
     const COLUMNS: &'static [&'static str];
@@ -107,7 +105,6 @@ fn defused(cell: &str) -> String {
     defused
 }
 
-/// Returns `true` if a formula can begin with the character.
 const fn is_formula(c: char) -> bool {
     matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠')
 }

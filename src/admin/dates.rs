@@ -46,7 +46,6 @@ pub(super) fn day_before(end: OffsetDateTime, zone: Option<&str>) -> Option<Stri
     here.map(|day| day.to_string()).or_else(|| last(TimeZone::UTC).map(|day| format!("{day} (UTC)")))
 }
 
-/// Returns the day of a time in the zone, in words.
 pub(super) fn day_of(time: OffsetDateTime, zone: Option<&str>) -> String {
     let (zone, time) = (zone_of(zone), Timestamp::from_second(time.unix_timestamp()).unwrap_or_default());
     let (day, today) = (time.to_zoned(zone.clone()).date(), Timestamp::now().to_zoned(zone).date());

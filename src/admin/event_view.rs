@@ -37,7 +37,6 @@ pub(super) const CATEGORIES: [(&str, &str); 6] = [
     ("changes", "Changes"),
 ];
 
-/// Returns the name of an event's category.
 pub(super) fn category(event: &EventRow) -> &'static str {
     match (event.kind.as_str(), event.actor.as_deref()) {
         ("provider_event", _) => "provider",
@@ -50,7 +49,6 @@ pub(super) fn category(event: &EventRow) -> &'static str {
     }
 }
 
-/// What a change of claims did.
 #[derive(Serialize)]
 pub(super) struct ClaimsChange {
     at: String,
@@ -120,7 +118,6 @@ impl Day {
     }
 }
 
-/// An event as the pages show it.
 #[derive(Serialize)]
 pub(super) struct EventView {
     #[serde(flatten)]
@@ -180,7 +177,6 @@ impl Other {
     }
 }
 
-/// Returns the fields of a search in words.
 fn searched(fields: &str) -> Option<String> {
     let fields: Map<String, Value> = serde_json::from_str(fields).ok()?;
     let told = fields.iter().filter_map(|(name, value)| {

@@ -51,7 +51,6 @@ impl From<store::Error> for Failure {
 }
 
 impl Failure {
-    /// Returns what signing in at that provider fails with.
     pub fn at(provider: &str, error: provider::Error) -> Self {
         match &error {
             provider::Error::Unavailable(unavailable) if !unavailable.check.is_empty() => {
@@ -93,7 +92,6 @@ impl<'r> Responder<'r, 'static> for Failure {
     }
 }
 
-/// Returns a failure's own page.
 fn told(
     request: &Request<'_>,
     status: Status,

@@ -38,7 +38,6 @@ impl Serialize for Fields {
 }
 
 impl Fields {
-    /// Reads the fields of these names from a URL.
     pub fn read(uri: &Origin<'_>, names: &[&'static str]) -> Self {
         let query = uri.query().map_or("", |query| query.as_str());
         let value = |name: &str| form_urlencoded::parse(query.as_bytes()).find(|(field, _)| field == name);
@@ -46,7 +45,6 @@ impl Fields {
         Self(names.iter().map(|name| (*name, value(name).map(tidy).unwrap_or_default())).collect())
     }
 
-    /// Returns the text in a field.
     pub fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value)
     }

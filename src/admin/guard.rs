@@ -37,7 +37,6 @@ pub fn cookie(name: &'static str, value: String) -> Cookie<'static> {
 #[derive(Debug, Clone)]
 pub struct Staff {
     pub member: StaffRow,
-    /// The CSRF token of this session's forms.
     pub csrf: String,
 }
 
@@ -91,7 +90,6 @@ impl StaffForm {
         Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
-    /// Returns the fields by their names.
     pub fn fields(&self) -> BTreeMap<&str, &str> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
@@ -192,7 +190,6 @@ async fn authenticated(request: &Request<'_>) -> Result<Staff, Status> {
     Ok(Staff { member, csrf: csrf_token(cookie.value()) })
 }
 
-/// Lets in staff with the right.
 async fn admit(request: &Request<'_>, has_right: fn(&Access) -> bool) -> Outcome<Staff, ()> {
     match staff(request).await {
         Ok(staff) if has_right(&staff.member.access) => Outcome::Success(staff),
@@ -208,7 +205,6 @@ pub fn same_origin(request: &Request<'_>, origin: &str) -> bool {
     site && headers.get_one("Origin").is_none_or(|sender| sender == origin)
 }
 
-/// Implements a guard of staff with a right.
 macro_rules! guard {
     ($guard:ident, $from:expr, $has_right:expr) => {
         impl Sentinel for $guard {
@@ -273,7 +269,6 @@ fn refuse<T>(request: &Request<'_>) -> Result<T, Status> {
     Err(Status::Forbidden)
 }
 
-/// Reads a form of this site.
 async fn fields(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status> {
     let origin: &crate::admin::Admin = request.rocket().state().ok_or(Status::InternalServerError)?;
     let is_form = request.content_type().is_some_and(|content_type| content_type.is_form());

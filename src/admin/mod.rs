@@ -33,14 +33,12 @@ use rocket::{Catcher, Route};
 
 pub use self::sign_in::flow::Admin;
 
-/// Returns the routes, to be mounted at `/admin`.
 pub fn routes() -> Vec<Route> {
     let lists = [audit::routes(), users::routes(), webhooks::routes()].concat();
     let pages = [overview::routes(), person::routes(), staff::routes(), time_zone::routes()].concat();
     [assets::routes(), sign_in::routes(), changes::pages::routes(), lists, pages].concat()
 }
 
-/// Returns the catchers, to be registered at `/admin`.
 pub fn catchers() -> Vec<Catcher> {
     catcher::catchers()
 }

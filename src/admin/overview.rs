@@ -40,7 +40,6 @@ pub(super) fn routes() -> Vec<Route> {
     routes![overview]
 }
 
-/// The refused sign-ins for one reason.
 #[derive(Debug, Serialize)]
 struct Refusals {
     error: String,
@@ -50,7 +49,6 @@ struct Refusals {
     percent: i64,
 }
 
-/// The sign-ins with one provider.
 #[derive(Debug, Default, Serialize)]
 struct ProviderHealth {
     succeeded: i64,
@@ -100,7 +98,6 @@ pub(super) struct Overview {
     refusals: Vec<Refusals>,
     providers: BTreeMap<String, ProviderHealth>,
     lately: i64,
-    /// True if a provider fails.
     failing: bool,
     attack: Option<Attack>,
     /// The number of users with an identity that is held.

@@ -56,7 +56,6 @@ impl Page {
         )
     }
 
-    /// Returns the page with another status than 200.
     pub(super) fn with(self, status: Status) -> Self {
         Self { status, ..self }
     }

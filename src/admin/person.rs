@@ -86,7 +86,6 @@ fn why_suspended(row: &IdentityRow) -> Option<String> {
 struct Session {
     #[serde(flatten)]
     row: SessionRow,
-    /// The user agent in words.
     app: Option<String>,
     /// True if it was opened after a use that looks like theft, or shortly before.
     is_new: bool,
@@ -153,7 +152,6 @@ impl Verdict {
     }
 }
 
-/// A filter of the history.
 #[derive(Serialize)]
 struct Chip {
     name: &'static str,
@@ -188,18 +186,15 @@ pub(super) struct PersonPage {
     notes: Vec<NoteRow>,
     note: NoteForm,
     chips: Vec<Chip>,
-    /// The name of the filter in use.
     only: &'static str,
     /// True if these are all events that are stored.
     complete: bool,
     days: Vec<Day>,
     /// Others' attempts with the user's e-mail address.
     attempts: Vec<Day>,
-    /// The message to show after an action.
     done: Option<String>,
 }
 
-/// The page of a user who is no more.
 #[derive(Serialize)]
 struct Gone {
     id: Uuid,
@@ -228,7 +223,6 @@ async fn gone(staff: &Staff, id: Uuid, db: &Db, origin: &ClientOrigin) -> Result
     Ok(Page::new(staff, "admin/gone", &view).with(Status::NotFound))
 }
 
-/// The parameters of the page.
 #[derive(Default, FromForm)]
 struct Shown<'r> {
     /// The change after which it is shown.

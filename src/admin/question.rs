@@ -24,7 +24,6 @@ pub(super) struct Question {
     pub warnings: Vec<String>,
     pub action: String,
     pub fields: Vec<(&'static str, String)>,
-    /// The reason that was typed before.
     pub reason: String,
     /// What is wrong with it.
     pub error: Option<&'static str>,

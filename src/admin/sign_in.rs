@@ -55,7 +55,6 @@ impl<'r> FromRequest<'r> for SameOrigin {
 
 #[derive(Serialize)]
 pub(super) struct Ask {
-    /// The page to open afterwards.
     next: String,
     provider: String,
     complete: bool,

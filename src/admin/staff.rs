@@ -128,7 +128,6 @@ fn ending(what: &str, day: Option<&str>, staff: &Staff) -> String {
     )
 }
 
-/// The access that a form gives.
 struct Given {
     email: Email,
     access: Access,

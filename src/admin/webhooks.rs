@@ -29,7 +29,6 @@ pub(super) fn routes() -> Vec<Route> {
 
 const NOT_CONFIGURED: &str = "This instance of the service has no webhook of that name in its settings.";
 
-/// The number of messages on a page.
 const MESSAGES: i64 = 50;
 
 /// The time in seconds after which a waiting message means that its receiver is behind.
@@ -63,7 +62,6 @@ impl Receiver {
     }
 }
 
-/// The messages to one receiver.
 #[derive(Serialize)]
 struct Messages {
     name: String,
@@ -76,7 +74,6 @@ struct Messages {
     next: Option<i64>,
 }
 
-/// The messages to choose from.
 const STATES: [Choice; 3] = [
     Choice { value: "", label: "All not accepted" },
     Choice { value: "failed", label: "Failed" },
@@ -90,7 +87,6 @@ struct WebhooksPage {
     messages: Option<Messages>,
     /// The number of messages that were just made due.
     sent: Option<u64>,
-    /// The answer to a test.
     tested: Option<Result<(), String>>,
 }
 
@@ -98,7 +94,6 @@ struct WebhooksPage {
 struct Shown<'r> {
     /// The value of one of [`STATES`].
     state: Option<&'r str>,
-    /// The messages after this one.
     after: Option<i64>,
     sent: Option<u64>,
 }
@@ -172,7 +167,6 @@ async fn test(
     page(&staff.0, Some(name), &Shown::default(), Some(tested), webhooks, db).await
 }
 
-/// Returns the path of the page of a receiver.
 fn path(name: &str) -> String {
     format!("/admin/webhooks/{}", byte_serialize(name.as_bytes()).collect::<String>())
 }

@@ -38,7 +38,6 @@ pub async fn add(
     Ok(if added == Changed::Done { Ok(secret()) } else { Err(added) })
 }
 
-/// Revokes a key at once.
 pub async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
     changing!(store::revoke(pool, name, by), Changed::Already)
 }

@@ -12,7 +12,6 @@ use crate::domain::api_key::{KeyName, KeyRole};
 use crate::domain::staff::Role;
 use crate::store::Error;
 
-/// A key.
 #[derive(Debug, Clone)]
 pub struct KeyRow {
     pub id: Uuid,
@@ -81,7 +80,6 @@ pub(super) async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>
     row.fetch_optional(pool).await?.map(KeyRow::try_from).transpose()
 }
 
-/// Adds a key.
 pub(super) async fn add(
     pool: &PgPool,
     name: &KeyName,
@@ -130,7 +128,6 @@ pub(super) async fn add(
     Ok(Changed::of(row.done, row.permitted))
 }
 
-/// Deletes a key.
 pub(super) async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (

@@ -4,7 +4,6 @@
 use super::{Change, Loaded};
 use crate::domain::merging::{UserState, merged};
 
-/// The reason why a change is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// The change would delete or disable the actor's own account.

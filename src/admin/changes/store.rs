@@ -35,7 +35,6 @@ macro_rules! change {
     }};
 }
 
-/// Moves an identity from one user to another; see `move_identity.sql`.
 pub(super) async fn move_identity(
     pool: &PgPool,
     identity: Uuid,
@@ -59,7 +58,6 @@ pub(super) async fn move_identity(
     )
 }
 
-/// Unlinks a user's identity; see `unlink_identity_by_staff.sql`.
 pub(super) async fn unlink(
     pool: &PgPool,
     identity: Uuid,
@@ -78,7 +76,6 @@ pub(super) async fn unlink(
     )
 }
 
-/// Releases an identity that is held; see `release_identity.sql`.
 pub(super) async fn release(pool: &PgPool, identity: Uuid, user: Uuid, by: By<'_>) -> Result<Outcome, Error> {
     change!("src/admin/changes/release_identity.sql", pool, by, Role::Admin, identity, user)
 }

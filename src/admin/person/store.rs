@@ -84,7 +84,6 @@ pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>,
     Ok(rows.fetch_all(pool).await?)
 }
 
-/// A note of a member of staff.
 #[derive(Debug, Clone, Serialize)]
 pub struct NoteRow {
     /// The e-mail address of the member of staff.
@@ -96,7 +95,6 @@ pub struct NoteRow {
     pub created_at: OffsetDateTime,
 }
 
-/// Returns the notes on a user, newest first.
 pub async fn notes(pool: &PgPool, user: Uuid) -> Result<Vec<NoteRow>, Error> {
     let rows = sqlx::query_as!(
         NoteRow,

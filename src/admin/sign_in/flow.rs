@@ -13,7 +13,6 @@ use crate::{clock, config};
 /// The longest page URL to which a sign-in leads.
 pub(in crate::admin) const MAX_NEXT: usize = 4096;
 
-/// The settings of the admin pages.
 #[derive(Debug)]
 pub struct Admin {
     provider: String,
@@ -84,7 +83,6 @@ impl Admin {
         self.public_url.starts_with("https:")
     }
 
-    /// Returns the service's own origin.
     pub(crate) fn origin(&self) -> &str {
         &self.public_url
     }

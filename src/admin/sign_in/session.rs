@@ -26,7 +26,6 @@ pub struct Begun {
     pub code_challenge: String,
 }
 
-/// Begins a sign-in that leads to the page `next`.
 pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
     let [state, browser, nonce, verifier] = std::array::from_fn(|_| OpaqueToken::generate());
     let (nonce, code_verifier) = (nonce.text.expose().clone(), verifier.text.expose().clone());
@@ -84,7 +83,6 @@ pub async fn authenticate(pool: &PgPool, session: &str) -> Result<Option<StaffRo
     }
 }
 
-/// Ends the session, or all sessions of its member.
 pub async fn sign_out(pool: &PgPool, session: &str, everywhere: bool) -> Result<(), Error> {
     match OpaqueToken::parse(session) {
         Some(hash) => store::end_sessions(pool, &hash, everywhere).await,

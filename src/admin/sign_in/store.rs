@@ -89,7 +89,6 @@ pub struct Pending {
     pub nonce: String,
     /// PKCE verifier (RFC 7636).
     pub code_verifier: String,
-    /// The page to show afterwards.
     pub next: String,
 }
 
@@ -143,7 +142,6 @@ pub struct Candidate<'a> {
 pub enum Stranger {
     /// The e-mail address belongs to no member, or the provider has not verified it.
     NotStaff,
-    /// There are no members yet.
     NobodyYet,
     /// The provider has verified the e-mail address once, and does not run the mailbox.
     NotAuthoritative,
@@ -243,7 +241,6 @@ pub async fn by_session(pool: &PgPool, hash: &[u8; 32]) -> Result<Option<StaffRo
     row.fetch_optional(pool).await?.map(StaffRow::try_from).transpose()
 }
 
-/// Ends a session, or all sessions of its member.
 pub async fn end_sessions(pool: &PgPool, hash: &[u8; 32], everywhere: bool) -> Result<(), Error> {
     sqlx::query!(
         "DELETE FROM staff_sessions WHERE hash = $1

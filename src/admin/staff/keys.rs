@@ -102,7 +102,6 @@ fn name(form: &StaffForm) -> Result<KeyName, Mistake> {
     form.get("name").and_then(|name| name.parse().ok()).ok_or(("name", NAME))
 }
 
-/// The key that a form adds.
 struct Added {
     name: KeyName,
     role: KeyRole,

@@ -14,7 +14,6 @@ use crate::store::Error;
 /// The result of a change of access: of a member of staff, or of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
-    /// The change was made.
     Done,
     /// Nothing had to change, or a key to add exists already.
     Already,

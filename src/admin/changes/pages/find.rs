@@ -19,7 +19,6 @@ use crate::store::error::retrying;
 use crate::store::events::Look;
 use crate::store::identities;
 
-/// The number of users on the page.
 const PAGE: usize = 10;
 /// The longest search text, in characters.
 const MAX_QUERY: usize = 254;
@@ -39,11 +38,9 @@ pub(in crate::admin) struct Find {
     /// The user on whose page the change began.
     person: Uuid,
     name: String,
-    /// The path to which the search is sent.
     path: String,
     query: String,
     matches: Vec<Match>,
-    /// True if more users match.
     more: bool,
 }
 

@@ -15,7 +15,6 @@ use crate::config::Events;
 use crate::store::error::retrying;
 use crate::web::database::Db;
 
-/// Returns the path of the receipt with that number.
 pub(in crate::admin) fn path(number: Uuid) -> String {
     format!("/admin/deletions/{number}")
 }

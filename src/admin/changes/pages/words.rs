@@ -16,7 +16,6 @@ pub(super) fn move_lead(identity: &str, name: &str) -> String {
     sentence(&format!("{identity} is linked to {name}. Find the user to move it to."))
 }
 
-/// Returns the words of a rule.
 pub(in crate::admin) const fn refused(why: Refused) -> &'static str {
     match why {
         Refused::OwnAccount => {
@@ -339,7 +338,6 @@ fn identity(identity: &LinkedIdentity) -> String {
     called(&identity.provider, &identity.subject, identity.email.as_deref())
 }
 
-/// Tells what ends the suspension of an identity.
 const fn suspension(identity: &LinkedIdentity) -> &'static str {
     if identity.held {
         "It cannot sign in before an admin releases it."
@@ -348,7 +346,6 @@ const fn suspension(identity: &LinkedIdentity) -> &'static str {
     }
 }
 
-/// Describes an identity.
 pub(super) fn called(provider: &str, subject: &str, email: Option<&str>) -> String {
     let email = email.map(|email| format!(" ({email})")).unwrap_or_default();
     format!("the {provider} identity {subject}{email}")

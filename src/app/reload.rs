@@ -1,0 +1,179 @@
+//! Changed settings without a restart. SIGHUP has the settings read again, and then all changes are applied, or none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::io::{self, IsTerminal};
+
+use figment::Figment;
+use figment::value::{Dict, Value};
+use rocket::fairing::{AdHoc, Fairing};
+use rocket::{Orbit, Rocket};
+use sqlx::PgPool;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::config::{Config, LogLevel, Webhook};
+use crate::provider::Providers;
+use crate::telemetry;
+use crate::web::database::Db;
+use crate::web::http::rate_limit::RateLimits;
+use crate::webhooks::Webhooks;
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// The sections and keys that can change. Of a provider, the client secret can be replaced, too.
+const CHANGEABLE: [&str; 3] = ["log_level", "rate_limit", "webhooks"];
+const CLIENT_SECRET: [&str; 2] = ["client_secret", "client_secret_file"];
+
+/// The values by their keys.
+type Values = BTreeMap<String, Value>;
+
+/// Receives SIGHUP, which no longer ends the process. In a terminal it still does.
+#[derive(Debug)]
+pub struct Hangup(Option<Signal>);
+
+impl Hangup {
+    /// Registers the signal's handler. A signal before the service serves is kept.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn listen() -> io::Result<Self> {
+        let listens = !io::stdin().is_terminal();
+        Ok(Self(listens.then(|| signal(SignalKind::hangup())).transpose()?))
+    }
+}
+
+/// What applies changed settings.
+struct Reload {
+    /// The settings in use.
+    values: Values,
+    /// Reads the settings as they are now.
+    read: fn() -> Result<Figment>,
+    pool: PgPool,
+    providers: Providers,
+    limits: RateLimits,
+    webhooks: Webhooks,
+}
+
+/// The changes that were not applied.
+enum Outcome {
+    /// The keys that were changed, if any.
+    Applied(BTreeSet<String>),
+    /// The changed keys that take a restart. Nothing was applied.
+    NeedsRestart(BTreeSet<String>),
+}
+
+/// Returns the fairing that waits for SIGHUP. `figment` has the settings in use.
+pub fn fairing(
+    mut hangup: Hangup,
+    figment: &Figment,
+    read: fn() -> Result<Figment>,
+) -> std::result::Result<impl Fairing + use<>, Box<figment::Error>> {
+    let values = values(figment)?;
+    Ok(AdHoc::on_liftoff("reload", move |rocket| {
+        Box::pin(async move {
+            let (Some(mut reload), Some(mut hangup)) = (Reload::of(rocket, values, read), hangup.0.take())
+            else {
+                return;
+            };
+            tokio::spawn(async move {
+                while hangup.recv().await.is_some() {
+                    reload.run().await;
+                }
+            });
+        })
+    }))
+}
+
+fn values(figment: &Figment) -> std::result::Result<Values, Box<figment::Error>> {
+    let mut values = Values::new();
+    flatten("", figment.extract::<Dict>().map_err(Box::new)?, &mut values);
+    Ok(values)
+}
+
+fn flatten(path: &str, dict: Dict, values: &mut Values) {
+    for (key, value) in dict {
+        match value {
+            Value::Dict(_, dict) => flatten(&format!("{path}{key}."), dict, values),
+            value => drop(values.insert(format!("{path}{key}"), value)),
+        }
+    }
+}
+
+impl Reload {
+    fn of(rocket: &Rocket<Orbit>, values: Values, read: fn() -> Result<Figment>) -> Option<Self> {
+        Some(Self {
+            values,
+            read,
+            pool: rocket.state::<Db>()?.pool().clone(),
+            providers: rocket.state::<Providers>()?.clone(),
+            limits: rocket.state::<RateLimits>()?.clone(),
+            webhooks: rocket.state::<Webhooks>()?.clone(),
+        })
+    }
+
+    async fn run(&mut self) {
+        let listed = |keys: BTreeSet<String>| Vec::from_iter(keys).join(", ");
+        match self.apply().await {
+            Ok(Outcome::Applied(keys)) if keys.is_empty() => {
+                tracing::info!("the settings were read again, and none has changed");
+            }
+            Ok(Outcome::Applied(keys)) => {
+                tracing::info!(changed = listed(keys), "the settings were read again, and the changes applied");
+            }
+            Ok(Outcome::NeedsRestart(keys)) => tracing::warn!(
+                needs_restart = listed(keys),
+                "no changed setting was applied, since some need a restart; restart the service to apply all"
+            ),
+            Err(error) => tracing::error!(
+                %error,
+                "no changed setting was applied; the service goes on with those that it has"
+            ),
+        }
+    }
+
+    async fn apply(&mut self) -> Result<Outcome> {
+        let figment = (self.read)()?;
+        let (values, level) = (values(&figment)?, LogLevel::of(&figment));
+        let config = Config::read(figment)?;
+        let keys = self.values.keys().chain(values.keys());
+        let differs = |key: &&String| self.values.get(*key) != values.get(*key);
+        let mut changed: BTreeSet<String> = keys.filter(differs).map(|key| shortened(key)).collect();
+        let fixed: BTreeSet<_> = changed.iter().filter(|key| !self.can_change(key, &config)).cloned().collect();
+        if !fixed.is_empty() {
+            return Ok(Outcome::NeedsRestart(fixed));
+        }
+        let limited = changed.iter().any(|key| key.starts_with("rate_limit."));
+        // What can fail comes first.
+        if self.webhooks.configured() != config.webhooks {
+            let differs = |new: &&Webhook| self.webhooks.of_name(&new.name).as_ref() != Some(*new);
+            let differing = config.webhooks.iter().filter(differs);
+            changed.extend(differing.map(|webhook| format!("webhooks.{}", webhook.name)));
+            self.webhooks.change(&Webhooks::new(config.webhooks)?, &self.pool).await?;
+        }
+        changed.extend(self.providers.replace_secrets(&config.providers));
+        if limited {
+            self.limits.change(&config.rate_limit);
+        }
+        telemetry::set_level(level);
+        self.values = values;
+        Ok(Outcome::Applied(changed))
+    }
+
+    fn can_change(&self, key: &str, new: &Config) -> bool {
+        let (section, field) = key.rsplit_once('.').unwrap_or(("", key));
+        let replaces_secret = || {
+            let mut old = self.providers.all().map(|provider| &provider.settings);
+            let mut new = new.providers.values();
+            old.any(|held| held.key == section && held.client_secret.is_some())
+                && new.any(|held| held.key == section && held.client_secret.is_some())
+        };
+        CHANGEABLE.contains(&key.split('.').next().unwrap_or_default())
+            || CLIENT_SECRET.contains(&field) && replaces_secret()
+    }
+}
+
+/// Returns the key of a webhook's section for one within it.
+fn shortened(key: &str) -> String {
+    let depth = if key.starts_with("webhooks.") { 2 } else { usize::MAX };
+    key.split('.').take(depth).collect::<Vec<_>>().join(".")
+}
