@@ -5,6 +5,7 @@ pub mod check;
 pub mod drain;
 mod event_log;
 pub mod open_files;
+pub mod reload;
 pub mod standby;
 
 use std::io;

@@ -1,6 +1,7 @@
 //! A wrapper for secrets: no `Serialize`, no `Display`, a redacted `Debug`.
 
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use serde::Deserialize;
@@ -33,6 +34,26 @@ impl Secret<String> {
         let expanded = extracted.expand(&purpose, HKDF_SHA256);
         expanded.and_then(|expanded| expanded.fill(&mut key)).expect("HKDF gives 32 bytes");
         key
+    }
+}
+
+/// A secret that can be replaced while it is in use. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Replaceable(Arc<RwLock<Secret<String>>>);
+
+impl From<Secret<String>> for Replaceable {
+    fn from(secret: Secret<String>) -> Self {
+        Self(Arc::new(RwLock::new(secret)))
+    }
+}
+
+impl Replaceable {
+    pub fn now(&self) -> Secret<String> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn replace(&self, secret: Secret<String>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = secret;
     }
 }
 

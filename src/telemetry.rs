@@ -10,11 +10,13 @@ pub mod traces;
 use std::env;
 use std::io::{self, IsTerminal};
 use std::panic;
+use std::sync::OnceLock;
 
 use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, reload};
 
 use self::lines::Pending;
 use crate::config::{LogFormat, LogLevel};
@@ -44,25 +46,22 @@ pub fn start_serving(format: LogFormat, level: LogLevel) -> io::Result<Pending> 
     Ok(pending)
 }
 
+/// The targets whose lines are logged.
+static LOGGED: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
+
+/// Changes the level of the log from now on.
+pub fn set_level(level: LogLevel) {
+    if let Some(logged) = LOGGED.get() {
+        // It fails only if there is no log any more.
+        let _ = logged.reload(targets(level));
+    }
+}
+
 fn log_to<W>(writer: W, format: LogFormat, level: LogLevel)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let level = match level {
-        LogLevel::Off => LevelFilter::OFF,
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-    };
-    let ours = Targets::new()
-        // More of other people's lines could hold data of users.
-        .with_default(level.min(LevelFilter::WARN))
-        .with_target("vestibule", level)
-        // Rocket's own lines repeat ours, and cost as much as a request.
-        .with_target("rocket", LevelFilter::OFF)
-        // It logs the value of an unknown parameter of DATABASE_URL, such as a misspelt `password`.
-        .with_target("sqlx_postgres::options", LevelFilter::OFF);
+    let (ours, logged) = reload::Layer::new(targets(level));
     // Rocket's macros log under our own modules, for example each failed guard.
     let ours = ours.and(filter_fn(|metadata| !metadata.target().ends_with("::_")));
     let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false);
@@ -73,10 +72,30 @@ where
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).with_filter(ours).boxed(),
     };
     if tracing_subscriber::registry().with(lines).with(database::layer()).try_init().is_ok() {
+        // Only the first call comes here.
+        let _ = LOGGED.set(logged);
         panic::set_hook(Box::new(|panic| {
             // The message may contain user data, so only the place is logged.
             let place = panic.location().map_or_else(|| "unknown".into(), ToString::to_string);
             tracing::error!(place, "panic");
         }));
     }
+}
+
+fn targets(level: LogLevel) -> Targets {
+    let level = match level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    };
+    Targets::new()
+        // More of other people's lines could hold data of users.
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target("vestibule", level)
+        // Rocket's own lines repeat ours, and cost as much as a request.
+        .with_target("rocket", LevelFilter::OFF)
+        // It logs the value of an unknown parameter of DATABASE_URL, such as a misspelt `password`.
+        .with_target("sqlx_postgres::options", LevelFilter::OFF)
 }

@@ -56,8 +56,7 @@ impl Receiver {
             Summary { failure: Some(_), .. } => "trying again",
             _ => "healthy",
         };
-        let mut configured = webhooks.configured();
-        let host = configured.find(|webhook| webhook.name == queue.name).map(Webhook::host);
+        let host = webhooks.of_name(&queue.name).as_ref().map(Webhook::host);
         Self { queue, host, state }
     }
 }
@@ -121,7 +120,7 @@ async fn page(
         rows.truncate(rows.len() - usize::from(more));
         messages = Some(Messages {
             name: name.to_owned(),
-            can_test: webhooks.configured().any(|webhook| webhook.name == name),
+            can_test: webhooks.of_name(name).is_some(),
             states: STATES,
             state,
             next: rows.last().filter(|_| more).map(|last| last.id),

@@ -3,7 +3,7 @@
 //! Rocket's own shutdown begin.
 
 use std::collections::HashSet;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::time::Duration;
 
 use figment::Figment;
@@ -39,20 +39,6 @@ impl Stop {
             _ = self.interrupt.recv() => {}
         }
     }
-}
-
-/// Ignores SIGHUP from now on, since settings are read at the start only. A program in a terminal still ends with it.
-pub fn ignore_hangup() -> io::Result<()> {
-    if io::stdin().is_terminal() {
-        return Ok(());
-    }
-    let mut hangup = signal(SignalKind::hangup())?;
-    tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            tracing::info!("SIGHUP is ignored; restart the service to apply changed settings");
-        }
-    });
-    Ok(())
 }
 
 /// Removes SIGTERM from Rocket's signals. Its other signals, and an interrupt from a terminal, still stop it at

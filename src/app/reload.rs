@@ -118,7 +118,10 @@ impl Reload {
                 tracing::info!("the settings were read again, and none has changed");
             }
             Ok(Outcome::Applied(keys)) => {
-                tracing::info!(changed = listed(keys), "the settings were read again, and the changes applied");
+                tracing::info!(
+                    changed = listed(keys),
+                    "the settings were read again, and the changes applied"
+                );
             }
             Ok(Outcome::NeedsRestart(keys)) => tracing::warn!(
                 needs_restart = listed(keys),
@@ -138,7 +141,8 @@ impl Reload {
         let keys = self.values.keys().chain(values.keys());
         let differs = |key: &&String| self.values.get(*key) != values.get(*key);
         let mut changed: BTreeSet<String> = keys.filter(differs).map(|key| shortened(key)).collect();
-        let fixed: BTreeSet<_> = changed.iter().filter(|key| !self.can_change(key, &config)).cloned().collect();
+        let fixed: BTreeSet<_> =
+            changed.iter().filter(|key| !self.can_change(key, &config)).cloned().collect();
         if !fixed.is_empty() {
             return Ok(Outcome::NeedsRestart(fixed));
         }

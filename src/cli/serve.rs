@@ -1,5 +1,6 @@
 //! `vestibule serve`
 
+use std::error::Error;
 #[cfg(all(feature = "dev", debug_assertions))]
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -7,7 +8,8 @@ use std::process::ExitCode;
 use figment::Figment;
 
 use super::{Result, ended};
-use crate::app::drain::{Stop, ignore_hangup};
+use crate::app::drain::Stop;
+use crate::app::reload::{self, Hangup};
 use crate::config::{self, Config, LogFormat, LogLevel};
 use crate::{app, telemetry};
 
@@ -40,6 +42,7 @@ fn serve(figment: Figment) -> Result {
     }
     #[cfg(all(feature = "dev", debug_assertions))]
     let (figment, mut development) = crate::dev::prepare(figment)?;
+    let used = figment.clone();
     let config = Config::read(figment)?;
     super::block_on(config.workers, async {
         #[cfg(all(feature = "dev", debug_assertions))]
@@ -47,8 +50,9 @@ fn serve(figment: Figment) -> Result {
         let place = app::place(&config.figment)?;
         let providers = config.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         let mut stop = Stop::listen()?;
-        ignore_hangup()?;
+        let hangup = Hangup::listen()?;
         let (rocket, start) = app::build(config).await?;
+        let rocket = rocket.attach(reload::fairing(hangup, &used, settings_now)?);
         app::open_files::limit();
         tokio::spawn(app::open_files::watch());
         #[cfg(all(feature = "dev", debug_assertions))]
@@ -86,4 +90,12 @@ fn serve(figment: Figment) -> Result {
         .await?;
         Ok(())
     })
+}
+
+/// Reads the settings as they are now, in development beside its database.
+fn settings_now() -> std::result::Result<Figment, Box<dyn Error + Send + Sync>> {
+    let figment = config::figment();
+    #[cfg(all(feature = "dev", debug_assertions))]
+    let (figment, _development) = crate::dev::prepare_if_development(figment)?;
+    Ok(figment)
 }

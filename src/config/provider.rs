@@ -18,7 +18,7 @@ use crate::domain::dpop::Binding;
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Issuers;
 use crate::domain::linking::{Link, Policy};
-use crate::secret::Secret;
+use crate::secret::Replaceable;
 
 /// Says what to do about a provider's certificate that is missing or not trusted.
 pub const CERTIFICATE: &str = "use https; for a private certificate authority, set SSL_CERT_FILE";
@@ -84,7 +84,7 @@ pub struct Provider {
     /// Client ids of our applications; never empty. The first is the web or backend one.
     pub client_ids: Vec<String>,
     /// The client secret, for the authorization-code flow and for token introspection.
-    pub client_secret: Option<Secret<String>>,
+    pub client_secret: Option<Replaceable>,
     pub verify: Verify,
     /// The token-information endpoint; `None` if it is not used or has to be discovered.
     pub tokeninfo_url: Option<Url>,

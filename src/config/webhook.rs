@@ -26,7 +26,7 @@ const URL: &str = "set it to the receiver's URL, such as https://shop.example.co
 const SECRET: &str = "set it to `whsec_` and the output of `openssl rand -base64 32`";
 
 /// A receiver's settings.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
     /// The section's name.
     pub name: String,

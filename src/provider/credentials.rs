@@ -5,6 +5,7 @@ use url::Url;
 use url::form_urlencoded::byte_serialize;
 
 use crate::config::{ClientAuthentication, Provider};
+use crate::secret::Replaceable;
 
 /// Builds a form request with our client credentials.
 pub(super) fn post(
@@ -15,7 +16,8 @@ pub(super) fn post(
     fields: &[(&str, &str)],
 ) -> RequestBuilder {
     let id = provider.client_ids[0].as_str();
-    let secret = provider.client_secret.as_ref().map_or("", |secret| secret.expose());
+    let secret = provider.client_secret.as_ref().map(Replaceable::now);
+    let secret = secret.as_ref().map_or("", |secret| secret.expose());
     let request = client.post(url.clone());
     match authentication {
         ClientAuthentication::None => request.form(fields),

@@ -18,7 +18,7 @@ use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::{Transmitter, transmitter_address};
 use crate::domain::refusal::Refusal;
 use crate::domain::security_event::{self, Fault, Refused};
-use crate::secret::Secret;
+use crate::secret::{Replaceable, Secret};
 
 /// The reason why a message was not verified. It must not be acknowledged.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -93,8 +93,8 @@ impl Provider {
     ///
     /// # Errors
     /// It is not set.
-    pub fn app_secret(&self) -> Result<&Secret<String>, Unavailable> {
-        self.settings.client_secret.as_ref().ok_or_else(|| Unavailable {
+    pub fn app_secret(&self) -> Result<Secret<String>, Unavailable> {
+        self.settings.client_secret.as_ref().map(Replaceable::now).ok_or_else(|| Unavailable {
             check: vec![self.settings.setting("client_secret").into()],
             ..Unavailable::new(Class::NoClientSecret)
         })

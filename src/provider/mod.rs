@@ -83,6 +83,20 @@ impl Providers {
         self.0.iter().map(|(name, provider)| (name.as_str(), stats(provider))).collect()
     }
 
+    /// Replaces the client secrets by those of changed settings, and returns the keys of those that differ. A provider
+    /// that has none goes on without.
+    pub fn replace_secrets(&self, changed: &BTreeMap<String, config::Provider>) -> Vec<String> {
+        let replaced = self.0.iter().filter_map(|(name, provider)| {
+            let new = changed.get(name)?.client_secret.as_ref()?.now();
+            let held = provider.settings.client_secret.as_ref()?;
+            (held.now() != new).then(|| {
+                held.replace(new);
+                format!("{}.client_secret", provider.settings.key)
+            })
+        });
+        replaced.collect()
+    }
+
     pub fn get(&self, name: &str) -> Option<&Provider> {
         self.0.get(name)
     }

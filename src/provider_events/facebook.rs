@@ -41,7 +41,7 @@ pub fn read(provider: &Provider, media_type: &str, body: &[u8], now: i64) -> Res
     let (Some((_, request)), None) = (requests.next(), requests.next()) else {
         return Err(Refused::malformed("the form must have one `signed_request`").into());
     };
-    Ok(SignedRequest::read(&request, provider.app_secret()?, now)?)
+    Ok(SignedRequest::read(&request, &provider.app_secret()?, now)?)
 }
 
 impl SignedRequest {

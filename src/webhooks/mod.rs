@@ -15,9 +15,11 @@ mod sender;
 mod signature;
 pub mod store;
 
-use std::sync::Arc;
+use std::mem;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use prometheus_client::registry::Registry;
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use self::delivery::Delivery;
@@ -41,36 +43,49 @@ pub struct Webhooks(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    senders: Vec<Arc<Sender>>,
+    senders: RwLock<Senders>,
     attempts: Attempts,
     readings: Arc<Readings>,
-    tasks: Tasks,
+    /// It is held while the tasks are replaced.
+    tasks: Mutex<Tasks>,
 }
+
+type Senders = Arc<[Arc<Sender>]>;
 
 impl Webhooks {
     /// Prepares the connections to these receivers.
     pub fn new(webhooks: Vec<Webhook>) -> Result<Self, ClientError> {
         let senders = webhooks.into_iter().map(|webhook| Sender::new(webhook).map(Arc::new));
-        let senders: Vec<Arc<Sender>> = senders.collect::<Result<_, _>>()?;
+        let senders = RwLock::new(senders.collect::<Result<_, _>>()?);
         let attempts = Attempts::new("webhook");
-        for sender in &senders {
-            attempts.begin(&sender.webhook().name, &Failure::OUTCOMES);
-        }
-        let (readings, tasks) = (Arc::default(), Tasks::default());
+        let (readings, tasks) = (Arc::default(), Mutex::default());
         Ok(Self(Arc::new(Shared { senders, attempts, readings, tasks })))
     }
 
     /// Stores the receivers' subscriptions, and begins to send.
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
-        let Shared { senders, attempts, readings, tasks } = &*self.0;
-        let wanted: Vec<_> = self.configured().collect();
+        self.send_to(self.senders(), pool).await
+    }
+
+    /// Replaces the receivers by others, to which it sends from now on.
+    pub async fn change(&self, others: &Self, pool: &PgPool) -> Result<(), Error> {
+        self.send_to(others.senders(), pool).await
+    }
+
+    async fn send_to(&self, senders: Senders, pool: &PgPool) -> Result<(), Error> {
+        let Shared { attempts, readings, .. } = &*self.0;
+        let mut running = self.0.tasks.lock().await;
+        let wanted: Vec<_> = senders.iter().map(|sender| sender.webhook()).collect();
         for webhook in in_time(store::subscribe(pool, &wanted)).await? {
             tracing::warn!(
                 webhook,
                 "this webhook is not in the settings of this instance; nothing further is queued for it"
             );
         }
-        for sender in senders {
+        mem::take(&mut *running).close().await;
+        let tasks = &*running;
+        for sender in &*senders {
+            attempts.begin(&sender.webhook().name, &Failure::OUTCOMES);
             let (pool, sender) = (pool.clone(), sender.clone());
             let (attempts, readings) = (attempts.clone(), readings.clone());
             let (waking, catching_up) = (Some(0), None);
@@ -83,17 +98,31 @@ impl Webhooks {
             let problem = "reading the queues of webhooks failed and will be retried";
             tasks.spawn(|stop| async move { readings.keep_reading(&pool, stop, read, problem).await });
         }
+        *self.0.senders.write().unwrap_or_else(PoisonError::into_inner) = senders;
         Ok(())
     }
 
-    pub fn configured(&self) -> impl Iterator<Item = &Webhook> {
-        self.0.senders.iter().map(|sender| sender.webhook())
+    fn senders(&self) -> Senders {
+        self.0.senders.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the settings of all receivers.
+    pub fn configured(&self) -> Vec<Webhook> {
+        self.senders().iter().map(|sender| sender.webhook().clone()).collect()
+    }
+
+    /// Returns the settings of a receiver.
+    pub fn of_name(&self, name: &str) -> Option<Webhook> {
+        self.sender(name).map(|sender| sender.webhook().clone())
+    }
+
+    fn sender(&self, name: &str) -> Option<Arc<Sender>> {
+        self.senders().iter().find(|sender| sender.webhook().name == name).cloned()
     }
 
     /// Sends a test message to a receiver. Returns `None` if there is none of that name in this instance's settings.
     pub async fn test(&self, name: &str) -> Option<Result<Accepted, Failed>> {
-        let sender = self.0.senders.iter().find(|sender| sender.webhook().name == name)?;
-        Some(sender.test().await)
+        Some(self.sender(name)?.test().await)
     }
 
     /// Returns the queues as this instance last read them.
@@ -118,7 +147,7 @@ impl Webhooks {
 
     /// Sends nothing new, and waits for the answers to what was sent, for a limited time.
     pub async fn close(&self) {
-        self.0.tasks.close().await;
+        self.0.tasks.lock().await.close().await;
     }
 }
 

@@ -86,7 +86,7 @@ impl Reader<'_> {
             kind: self.preset.unwrap_or(Preset::Oidc),
             enabled: raw.enabled.unwrap_or(true),
             client_ids,
-            client_secret,
+            client_secret: client_secret.map(Into::into),
             verify,
             tokeninfo_url: url(&raw.tokeninfo_url, defaults.tokeninfo_url),
             tokeninfo_method: raw.tokeninfo_method.unwrap_or(defaults.method),

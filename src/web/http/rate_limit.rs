@@ -11,7 +11,7 @@
 use std::array;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use governor::clock::{Clock, DefaultClock};
@@ -104,9 +104,9 @@ pub struct Standing {
     pub seconds: u32,
 }
 
-/// All rate limits, managed by Rocket.
-#[derive(Debug)]
-pub struct RateLimits<C: Clock + Clone = DefaultClock>(Option<Arc<Limiters<C>>>);
+/// All rate limits, managed by Rocket. Clones share them.
+#[derive(Debug, Clone)]
+pub struct RateLimits<C: Clock + Clone = DefaultClock>(Arc<RwLock<Option<Arc<Limiters<C>>>>>);
 
 #[derive(Debug)]
 struct Limiters<C: Clock + Clone> {
@@ -128,11 +128,11 @@ struct Limiter<C: Clock + Clone> {
 }
 
 impl RateLimits {
-    /// Opens the counters and the task that drops stale keys. The task ends with this value.
+    /// Opens the counters and the task that drops stale keys. The task ends with the counters.
     pub fn open(settings: &config::RateLimit) -> Self {
         let limits = Self::with_clock(settings, &DefaultClock::default());
-        if let Some(limiters) = &limits.0 {
-            let limiters = Arc::downgrade(limiters);
+        if let Some(limiters) = limits.now() {
+            let limiters = Arc::downgrade(&limiters);
             tokio::spawn(async move {
                 let mut ticks = interval(SWEEP);
                 ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -144,6 +144,12 @@ impl RateLimits {
             });
         }
         limits
+    }
+
+    /// Replaces the limits. Every client begins anew.
+    pub fn change(&self, settings: &config::RateLimit) {
+        let new = Self::open(settings).now();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
     }
 }
 
@@ -170,29 +176,35 @@ impl<C: Clock + Clone> RateLimits<C> {
             }
         };
         let limiters = || Limiters { by_policy: array::from_fn(|number| limiter(Policy::VARIANTS[number])) };
-        Self(settings.enabled.then(|| Arc::new(limiters())))
+        Self(Arc::new(RwLock::new(settings.enabled.then(|| Arc::new(limiters())))))
+    }
+
+    /// Returns the counters, or `None` if the limits are switched off.
+    fn now(&self) -> Option<Arc<Limiters<C>>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Counts a request. Returns `None` if the limits are switched off.
     pub fn count(&self, policy: Policy, key: Key) -> Option<Standing> {
-        Some(self.0.as_ref()?.by_policy[policy as usize].count(key))
+        Some(self.now()?.by_policy[policy as usize].count(key))
     }
 
     /// Returns the policy's item of `RateLimit-Policy`, or `None` if the limits are switched off.
-    pub fn field(&self, policy: Policy) -> Option<&str> {
-        Some(&self.0.as_ref()?.by_policy[policy as usize].field)
+    pub fn field(&self, policy: Policy) -> Option<String> {
+        Some(self.now()?.by_policy[policy as usize].field.clone())
     }
 
     /// Drops the keys whose buckets are full.
     pub fn sweep(&self) {
-        if let Some(limiters) = &self.0 {
+        if let Some(limiters) = self.now() {
             limiters.sweep();
         }
     }
 
     /// Returns the number of keys in memory.
     pub fn keys(&self) -> usize {
-        let limiters = self.0.iter().flat_map(|limiters| &limiters.by_policy);
+        let limiters = self.now();
+        let limiters = limiters.iter().flat_map(|limiters| &limiters.by_policy);
         limiters.map(|limiter| limiter.buckets.len() + limiter.sites.len()).sum()
     }
 }

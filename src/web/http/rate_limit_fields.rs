@@ -40,8 +40,8 @@ impl Fairing for RateLimitFields {
                 && let Some(field) = limits.field(policy)
             {
                 let name = field.split(';').next().unwrap_or_default();
-                response.adjoin_raw_header("RateLimit-Policy", field);
                 response.adjoin_raw_header("RateLimit", format!("{name};r={remaining};t={seconds}"));
+                response.adjoin_raw_header("RateLimit-Policy", field);
             }
         }
     }

@@ -1,8 +1,12 @@
 //! The program from its start on: it waits for its database, and writes a log that machines can read.
 
+use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
@@ -14,8 +18,9 @@ use vestibule::store::migrations;
 use crate::support::cluster::{Database, cluster};
 use crate::support::process::{Process, eventually, free_port};
 use crate::support::provider::Provider;
+use crate::support::receiver::Receiver;
 use crate::support::tls::SelfSigned;
-use crate::support::token::{claims, opaque};
+use crate::support::token::{ISSUER, claims, opaque};
 
 /// The address of a database whose server is not there until the second value, a link to it, is made.
 async fn unreachable(database: &Database) -> (String, impl Fn()) {
@@ -300,13 +305,70 @@ async fn the_last_line_of_a_start_that_fails_is_as_the_log_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hangup_ends_nothing_and_is_told() {
+async fn changed_settings_are_applied_at_a_hangup_all_of_them_or_none() {
+    const SHOP: &str = "[default.webhooks.shop]\nsecret = \"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3\"\n";
     let (database, provider) = (Database::bare().await, Provider::start().await);
-    let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[]);
+    let shop = Receiver::start().await;
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("settings-{}.toml", Uuid::now_v7()));
+    let secret_file = file.with_extension("secret");
+    let write = |secret: &str, top: &str, limit: &str, rest: &str| {
+        fs::write(&secret_file, secret).unwrap();
+        let (tokeninfo, secret_file) = (provider.tokeninfo_url(), secret_file.display());
+        let settings = format!(
+            "[default]\n{top}\n[default.rate_limit]\nsign_in_per_minute = {limit}\n[default.providers.introspection]\n\
+             preset = \"rfc7662\"\nclient_id = \"app\"\nclient_secret_file = \"{secret_file}\"\nissuers = \"{ISSUER}\"\n\
+             tokeninfo_url = \"{tokeninfo}\"\n{rest}"
+        );
+        fs::write(&file, settings).unwrap();
+    };
+    write("one", "", "60", "");
+    let settings = [("ROCKET_CONFIG", file.to_str().unwrap())];
+    let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
     service.answers("/readyz", 200).await;
+    // The limit that a sign-in is told, and the credentials that the provider is asked with.
+    let used = async || {
+        let answer = service.sign_in("introspection", &json!({ "id_token": "a-token" })).await;
+        let credentials = provider.requests().pop().unwrap().header("authorization").unwrap().to_owned();
+        let policy = answer.headers["ratelimit-policy"].to_str().unwrap().to_owned();
+        (policy.split(';').nth(1).unwrap().to_owned(), credentials)
+    };
+    let with = |limit: &str, secret: &str| {
+        (format!("q={limit}"), format!("Basic {}", STANDARD.encode(format!("app:{secret}"))))
+    };
+    assert_eq!(used().await, with("60", "one"));
+    assert!(!service.log().contains("\"DEBUG\""));
+
+    let webhook = format!("{SHOP}url = \"{}\"\n", shop.url);
+    write("two", "log_level = \"debug\"", "7", &webhook);
     service.signal(Signal::HUP);
-    eventually("it is told", async || service.log().contains("SIGHUP is ignored").then_some(())).await;
-    service.answers("/readyz", 200).await;
+    let log = service.tells("and the changes applied", 1).await;
+    let changed =
+        "log_level, providers.introspection.client_secret, rate_limit.sign_in_per_minute, webhooks.shop";
+    assert!(log.contains(&format!("\"changed\":\"{changed}\"")), "{log}");
+    assert_eq!(used().await, with("7", "two"));
+    let token = opaque();
+    provider.accept(&token, claims("ada", "ada@example.com"));
+    assert_eq!(service.sign_in("idp", &json!({ "id_token": token })).await.status, 201);
+    assert_eq!(shop.received_all(1).await[0].kind(), "user.created");
+    service.answers("/livez", 200).await;
+    service.tells("\"DEBUG\"", 1).await;
+
+    // A part that takes a restart, and one that is wrong.
+    for (top, limit, told, why) in [
+        ("drain = 9", "60", "since some need a restart", "\"needs_restart\":\"drain\""),
+        ("", "0", "the service goes on with those that it has", "`rate_limit.sign_in_per_minute`"),
+    ] {
+        write("three", top, limit, "");
+        service.signal(Signal::HUP);
+        let log = service.tells(told, 1).await;
+        assert!(log.contains(why), "{log}");
+        assert_eq!(used().await, with("7", "two"), "{told}");
+    }
+    write("two", "log_level = \"debug\"", "7", &webhook);
+    service.signal(Signal::HUP);
+    service.tells("none has changed", 1).await;
+    let log = service.log();
+    assert!(!log.contains("three") && !log.contains("whsec_"), "{log}");
     service.terminate();
     assert!(service.ended().await.success());
 }
