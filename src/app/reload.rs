@@ -54,7 +54,7 @@ struct Reload {
     webhooks: Webhooks,
 }
 
-/// The changes that were not applied.
+/// What became of the changes.
 enum Outcome {
     /// The keys that were changed, if any.
     Applied(BTreeSet<String>),
