@@ -85,7 +85,7 @@ async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
         // `Query` and `Sync` are what PostgreSQL answers with `ReadyForQuery`.
         if matches!(message.kind, b'Q' | b'S') {
             let round = held.round.load(Ordering::SeqCst);
-            if message.contents() == b"BEGIN\0" {
+            if message.contents().starts_with(b"BEGIN") {
                 transaction = round;
             }
             let counts = transaction == round && held.questions.load(Ordering::SeqCst) > 0;
