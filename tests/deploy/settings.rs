@@ -89,9 +89,23 @@ async fn what_the_kubernetes_manifest_sets_is_enough() {
 async fn starts_as_unit(changes: &[(&str, &str)], count: usize, providers: &[&str]) {
     let _alone = alone().await;
     let (folder, database) = (folder("unit"), Database::create().await);
-    let text = shipped("vestibule.service", &[changes, &[("%d", place(&folder))]].concat());
-    fs::write(folder.join("rocket"), "[default.providers.apple]\npreset = \"apple\"\nclient_id = \"app\"\n")
-        .unwrap();
+    let etc = folder.join("etc");
+    let places = [
+        ("%d", place(&folder)),
+        ("/run/vestibule", place(&folder)),
+        ("/etc/vestibule", etc.to_str().unwrap()),
+    ];
+    let text = shipped("vestibule.service", &[changes, &places].concat());
+    fs::create_dir(&etc).unwrap();
+    fs::write(
+        etc.join("rocket.toml"),
+        "[default.providers.apple]\npreset = \"apple\"\nclient_id = \"app\"\n",
+    )
+    .unwrap();
+    fs::write(folder.join("database_ca"), "").unwrap();
+    let (_, copy) = text.split_once("ExecStartPre=+").unwrap();
+    let copied = Command::new("sh").args(["-c", copy.lines().next().unwrap()]).status().unwrap();
+    assert!(copied.success());
     let lines = text.lines().filter_map(|line| line.strip_prefix("Environment=")?.split_once('='));
     let mut settings: Vec<_> = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     assert_eq!(settings.len(), count, "{settings:?}");
