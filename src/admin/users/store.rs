@@ -154,7 +154,8 @@ pub async fn page(
     retrying!(async {
         let start = start.filter(|cursor| cursor.sort() == sort);
         let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
-        let everybody = count::estimate(pool, &Filters::default()).await?;
+        let asks = !filters.is_empty() || sort == Sort::LastSeen;
+        let everybody = if asks { count::estimate(pool, &Filters::default()).await? } else { u64::MAX };
         let (lead, passing) = lead(pool, filters).await?.unwrap_or((Lead::Created, everybody));
         let exact = sort == Sort::LastSeen && passing <= u64::from(LOOKED_AT);
         let key = if exact { Some(last_seen_on!()) } else { sort.key() };
