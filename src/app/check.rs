@@ -217,6 +217,14 @@ async fn stored(
         say("pooler", State::warn("drops the service's timeouts", LIMITS_REMEDY));
     }
     say("its clock", clock_state(server.now.unix_timestamp().saturating_sub(clock::now()), "the database's"));
+    let closed = migrations::closed_tables(connection).await?;
+    if let Some(first) = closed.first() {
+        let problem =
+            format!("this role may not read and write {first}, nor {} other tables", closed.len() - 1);
+        let remedy = "run GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO this role as the owner of the schema";
+        say("privileges", State::fail(problem, remedy));
+        return Ok(());
+    }
     let difference = migrations::difference(connection).await?;
     let whole = difference.missing.is_empty();
     say("schema", schema(&difference, migrations::may_create(connection).await?));

@@ -219,6 +219,17 @@ pub async fn may_create(connection: &mut PgConnection) -> Result<bool, Error> {
     Ok(sqlx::query_scalar(may).fetch_one(connection).await?)
 }
 
+/// Returns the tables in which the role may not do all that the service does, by name.
+pub async fn closed_tables(connection: &mut PgConnection) -> Result<Vec<String>, Error> {
+    let closed = "SELECT c.relname::text FROM pg_class c
+                  WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+                      AND (SELECT bool_or(NOT has_table_privilege(c.oid, needed))
+                           FROM unnest(CASE c.relname WHEN '_sqlx_migrations' THEN ARRAY['SELECT']
+                                       ELSE ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'] END) AS needed)
+                  ORDER BY 1";
+    Ok(sqlx::query_scalar(closed).fetch_all(connection).await?)
+}
+
 /// Compares the applied migrations with the known ones. Changes nothing.
 pub async fn difference(connection: &mut PgConnection) -> Result<Difference, Error> {
     // No macro, for the reason above.

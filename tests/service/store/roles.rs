@@ -132,6 +132,22 @@ async fn a_role_that_owns_nothing_serves_what_the_owner_has_migrated() {
     assert_eq!(applied, missing.replace("is missing", "is applied"));
     let again = String::from_utf8(run(&owner, "migrate").await.stdout).unwrap();
     assert_eq!(again, "no migration is missing\n");
+    let check = async || String::from_utf8(process::run(&settings, &["check"]).await.stdout).unwrap();
+    assert!(!check().await.contains("privileges"));
+    let own = |sql: &str| AssertSqlSafe(roles.own(sql));
+    schema.execute(own("REVOKE UPDATE ON sessions FROM vestibule_service")).await.unwrap();
+    let checked = check().await;
+    assert!(
+        checked.contains("wrong  privileges: this role may not read and write sessions, nor 0 other"),
+        "{checked}"
+    );
+    schema.execute(own("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM vestibule_service")).await.unwrap();
+    let checked = check().await;
+    assert!(checked.contains("may not read and write _sqlx_migrations, nor"), "{checked}");
+    let remedy = checked.split_once("GRANT ").unwrap().1.split_once(" as the owner").unwrap().0;
+    let remedy = format!("GRANT {}", remedy.replace("this role", "vestibule_service"));
+    schema.execute(own(&remedy)).await.unwrap();
+
     let running = start();
     running.answers("/readyz", 200).await;
     use_it(&running, &provider, "ada").await;
