@@ -1,6 +1,8 @@
 //! The known top-level keys, and the settings that belong to no section.
 
 use std::collections::BTreeMap;
+use std::env;
+use std::fs::File;
 
 use figment::value::{Dict, Value};
 use figment::{Figment, Provider};
@@ -8,6 +10,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Deserializer};
 
 use super::error::{names, nearest};
+use super::file::unreadable;
 use super::log::{LogFormat, LogLevel};
 use super::provider::Raw as RawProvider;
 use super::proxy::{self, ForwardedHeader};
@@ -190,6 +193,10 @@ pub(super) fn database(figment: &Figment) -> Result<(), Error> {
     let text: String =
         figment.extract_inner(KEY).map_err(|_| Error::at(figment, KEY, "is missing", REMEDY))?;
     database_url::check(&text).map_err(|(problem, remedy)| Error::at(figment, KEY, problem, remedy))?;
+    if let Some(Err(error)) = env::var_os("PGSSLROOTCERT").map(File::open) {
+        let (problem, remedy) = unreadable(&error);
+        return Err(Error::at(figment, KEY, format!("is used with PGSSLROOTCERT, which {problem}"), remedy));
+    }
     for key in &DATABASE_KEYS[1..] {
         let path = format!("databases.vestibule.{key}");
         match figment.extract_inner::<u32>(&path) {

@@ -52,6 +52,24 @@ impl Place {
     }
 }
 
+/// Words of the TLS library about the server's certificate, each with the remedy.
+const CERTIFICATES: [(&str, &str); 4] = [
+    (
+        "UnknownIssuer",
+        "set sslrootcert in DATABASE_URL, or PGSSLROOTCERT, to the file with the certificate authority that signed the server's \
+         certificate",
+    ),
+    ("certificate expired", "renew the server's certificate, or correct this machine's clock"),
+    (
+        "certificate not valid for name",
+        "name the server in DATABASE_URL as its certificate does, or give it a certificate for this name",
+    ),
+    (
+        "CaUsedAsEndEntity",
+        "give the server a certificate that a certificate authority signed, instead of the authority's own",
+    ),
+];
+
 impl Place {
     /// Returns the servers as a URL lists them.
     pub fn hosts(&self) -> String {
@@ -60,10 +78,9 @@ impl Place {
 
     /// Returns what an operator can do about a connection that failed.
     pub fn remedy(&self, cause: &sqlx::Error) -> String {
-        if cause.to_string().contains("UnknownIssuer") {
-            return "set sslrootcert in DATABASE_URL, or PGSSLROOTCERT, to the file with the certificate authority that signed \
-                    the server's certificate"
-                .into();
+        let cause = cause.to_string();
+        if let Some((_, remedy)) = CERTIFICATES.iter().find(|(words, _)| cause.contains(words)) {
+            return (*remedy).into();
         }
         format!(
             "check DATABASE_URL, which names the database {self} (characters such as / # @ in a password are percent-encoded), \

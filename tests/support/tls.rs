@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, KeyPair};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
@@ -13,6 +16,8 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
 /// Listens until it is dropped.
 pub struct SelfSigned {
+    /// The certificate in PEM.
+    pub pem: String,
     port: u16,
     handshakes: Arc<AtomicUsize>,
     requests: Arc<AtomicUsize>,
@@ -21,14 +26,24 @@ pub struct SelfSigned {
 
 impl SelfSigned {
     pub async fn start() -> Self {
-        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
+        Self::start_with(|_| {}).await
+    }
+
+    /// The same with another certificate than one for `localhost` that is valid.
+    pub async fn start_with(change: impl FnOnce(&mut CertificateParams)) -> Self {
+        let mut parameters = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        change(&mut parameters);
+        let key = KeyPair::generate().unwrap();
+        let certificate = parameters.self_signed(&key).unwrap();
+        let pem = STANDARD.encode(certificate.der());
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{pem}\n-----END CERTIFICATE-----\n");
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![certified.cert.der().clone()], key.into())
+            .with_single_cert(vec![certificate.der().clone()], key.into())
             .unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -48,7 +63,7 @@ impl SelfSigned {
                 });
             }
         });
-        Self { port, handshakes, requests, task: task.abort_handle() }
+        Self { pem, port, handshakes, requests, task: task.abort_handle() }
     }
 
     pub fn url(&self) -> String {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, date_time_ymd};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
@@ -190,9 +191,8 @@ async fn a_service_that_is_told_to_stop_between_its_database_and_its_first_reque
     turn.rollback().await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_whose_certificate_nobody_vouches_for_is_not_waited_for() {
-    let certificate = SelfSigned::start().await;
+/// The port of what a client takes for a PostgreSQL with that certificate.
+async fn postgres_with(certificate: &SelfSigned) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = certificate.url().replace("https://", "");
@@ -205,6 +205,13 @@ async fn a_database_whose_certificate_nobody_vouches_for_is_not_waited_for() {
             let _ = copy_bidirectional(&mut client, &mut server).await;
         }
     });
+    port
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_whose_certificate_nobody_vouches_for_is_not_waited_for() {
+    let certificate = SelfSigned::start().await;
+    let port = postgres_with(&certificate).await;
     for (number, mode) in ["verify-full", "verify-ca"].into_iter().enumerate() {
         let url = format!("postgres://vestibule@localhost:{port}/vestibule?sslmode={mode}");
         let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
@@ -215,6 +222,36 @@ async fn a_database_whose_certificate_nobody_vouches_for_is_not_waited_for() {
         for words in words {
             assert!(service.log().contains(words), "{mode}, {words}: {}", service.log());
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_of_the_database_that_does_not_fit_is_told_with_its_remedy() {
+    let expired = SelfSigned::start_with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1)).await;
+    let authority =
+        |parameters: &mut CertificateParams| parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let (authority, valid) = (SelfSigned::start_with(authority).await, SelfSigned::start().await);
+    for (certificate, host, remedy) in [
+        (&expired, "localhost", "renew the server's certificate"),
+        (&authority, "localhost", "that a certificate authority signed"),
+        (&valid, "127.0.0.1", "name the server in DATABASE_URL as its certificate does"),
+    ] {
+        let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("root-{}.pem", Uuid::now_v7()));
+        fs::write(&root, &certificate.pem).unwrap();
+        let port = postgres_with(certificate).await;
+        let url = format!("postgres://vestibule@{host}:{port}/vestibule?sslmode=verify-full");
+        let settings = [("PGSSLROOTCERT", root.to_str().unwrap())];
+        let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &settings);
+        assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
+        assert!(service.log().contains(remedy), "{remedy}: {}", service.log());
+        fs::remove_file(&root).unwrap();
+        let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &settings);
+        assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
+        assert!(
+            service.log().contains("PGSSLROOTCERT, which names a file that cannot be read"),
+            "{}",
+            service.log()
+        );
     }
 }
 
