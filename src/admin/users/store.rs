@@ -160,11 +160,8 @@ pub async fn page(
         let exact = sort == Sort::LastSeen && passing <= u64::from(LOOKED_AT);
         let key = if exact { Some(last_seen_on!()) } else { sort.key() };
         // Of more, the next in the order contain enough.
-        let rare = everybody / 20;
-        let (few, sorted) = (
-            exact || key.is_some() && passing <= rare.min(u64::from(LOOKED_AT)),
-            passing <= SORTED.min(rare),
-        );
+        let few = exact || key.is_some() && passing <= u64::from(LOOKED_AT).min(everybody / 20);
+        let sorted = passing <= SORTED;
         let mut parts =
             if few || key.is_none() { vec![Part::All] } else { vec![Part::Present, Part::Absent] };
         if backwards {

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
 use sqlx::PgPool;
+use time::{Duration, OffsetDateTime};
 use vestibule::domain::staff::Role;
 
 use super::{EXPORTS, desk_with, file, person};
@@ -73,6 +74,37 @@ async fn links_lead_through_the_whole_list_and_back_and_keep_the_filters() {
         }
         assert_eq!(backwards, expected, "{query}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_ends_early_says_so_and_leads_on_and_to_the_order_that_finds_sooner() {
+    let (desk, mut browser) = full_desk(20_000).await;
+    desk.app.database.run("ANALYZE users").await;
+    let today = OffsetDateTime::from_unix_timestamp(vestibule::clock::now()).unwrap().date();
+    let [from, to] = [11_999, 10_000].map(|days| today - Duration::days(days));
+    let query = format!("?status=disabled&seen_from={from}&seen_to={to}");
+    let expected: Vec<u32> = (10_000..12_000).filter(|number| number % 4 == 0).collect();
+    let mut pages = Vec::new();
+    for sort in ["&sort=email_backwards", ""] {
+        let (mut path, mut found, mut early) = (Some(format!("/admin/users{query}{sort}")), Vec::new(), 0);
+        while let Some(current) = path {
+            let page = browser.get(&current).await.text;
+            let (users, ends_early) = (listed(&page), page.contains("5,000 users that this page looked at"));
+            assert_eq!(page.contains("There is no match among"), ends_early && users.is_empty(), "{current}");
+            early += u32::from(ends_early);
+            found.extend(users);
+            if page.contains("In the order of creation") {
+                assert!(
+                    page.contains(&format!("/admin/users{}\">In the order", query.replace('&', "&amp;")))
+                );
+            }
+            path = link(&page, "next");
+        }
+        found.sort_unstable();
+        assert_eq!(found, expected, "{sort}");
+        pages.push(early);
+    }
+    assert!(pages[0] > 0 && pages[1] < pages[0], "{pages:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
