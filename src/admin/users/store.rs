@@ -291,6 +291,8 @@ impl Reading<'_> {
             self.push_looked_at(&mut sql);
             sql.push(") AS u WHERE true");
             self.filters.push_stored(&mut sql);
+            // In order at each step, so that no more are looked at than a page needs.
+            self.push_order(&mut sql, Some("u.key"), "u.id");
             sql.push(" OFFSET 0) AS u WHERE true");
             self.filters.push_last_seen(&mut sql);
         } else {
