@@ -42,7 +42,7 @@ impl Hangup {
     }
 }
 
-/// What applies changed settings.
+/// The settings in use and the parts that can change.
 struct Reload {
     /// The settings in use.
     values: Values,
@@ -54,7 +54,7 @@ struct Reload {
     webhooks: Webhooks,
 }
 
-/// What became of the changes.
+/// The result of reading the settings again.
 enum Outcome {
     /// The keys that were changed, if any.
     Applied(BTreeSet<String>),

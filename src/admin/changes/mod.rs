@@ -26,44 +26,23 @@ use crate::store::users::{self, DeletedBy, Deletion};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Change<User = Uuid, Identity = Uuid> {
     /// Deletes the user with all of their data, as `DELETE /api/v1/me` does.
-    Delete {
-        user: User,
-    },
+    Delete { user: User },
     /// Links all identities of `from` to `into`, and deletes `from`. Sessions of `from` end.
-    Merge {
-        from: User,
-        into: User,
-    },
+    Merge { from: User, into: User },
     /// Links an identity of `from` to `to` instead. Its sessions end; the users' e-mail addresses stay as they are.
-    Move {
-        identity: Identity,
-        from: User,
-        to: User,
-    },
+    Move { identity: Identity, from: User, to: User },
     /// Unlinks an identity, and ends its sessions. It then counts as unknown at its next sign-in.
-    Unlink {
-        identity: Identity,
-        user: User,
-    },
+    Unlink { identity: Identity, user: User },
     /// Permits sign-ins with an identity that a hijacker may have linked.
-    Release {
-        identity: Identity,
-        user: User,
-    },
+    Release { identity: Identity, user: User },
     /// Refuses sign-ins, and ends all sessions.
-    Disable {
-        user: User,
-    },
-    Enable {
-        user: User,
-    },
-    EndSessions {
-        user: User,
-    },
-    EndSession {
-        session: Uuid,
-        user: User,
-    },
+    Disable { user: User },
+    /// Permits sign-ins again.
+    Enable { user: User },
+    /// Ends all sessions.
+    EndSessions { user: User },
+    /// Ends one session.
+    EndSession { session: Uuid, user: User },
 }
 
 /// A change with its users and its identity as of one moment.
