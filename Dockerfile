@@ -13,7 +13,7 @@ ARG VESTIBULE_COMMIT
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/vestibule/target \
-    cargo build --locked --release --no-default-features \
+    cargo build --locked --release \
     && deploy/image/root target/release/vestibule /image
 
 FROM scratch

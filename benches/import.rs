@@ -5,7 +5,7 @@
 //!
 //! `cargo bench --bench import`; without `--bench`, which `cargo bench` adds, it does nothing.
 
-#[cfg(not(all(feature = "dev", debug_assertions)))]
+#[cfg(not(debug_assertions))]
 compile_error!("it stands on the development parts: cargo bench --bench import");
 
 use std::fs;

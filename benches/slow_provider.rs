@@ -5,7 +5,7 @@
 //! `cargo bench --bench slow_provider -- --slow 10 --outage 20`; without `--bench`, which
 //! `cargo bench` adds, it does nothing.
 
-#[cfg(not(all(feature = "dev", debug_assertions)))]
+#[cfg(not(debug_assertions))]
 compile_error!("it stands on the development parts: cargo bench --bench slow_provider");
 
 #[allow(dead_code, unused_imports, reason = "the tests use the rest of it")]

@@ -39,7 +39,6 @@ use crate::store::pool::{self, Place};
 use crate::store::servers::Servers;
 use crate::store::{self, migrations, partitions, pooler};
 use crate::telemetry;
-#[cfg(feature = "otlp")]
 use crate::telemetry::traces::Traces;
 use crate::web::database::{Db, PostgresPool};
 use crate::web::guard::json_body::Budget;
@@ -51,7 +50,6 @@ use crate::web::http::rate_limit_fields::RateLimitFields;
 use crate::web::http::reject_empty_segments::ExactPath;
 use crate::web::http::request_log::RequestLog;
 use crate::web::http::starting::{self, Stage};
-#[cfg(feature = "otlp")]
 use crate::web::http::traces::RequestTraces;
 use crate::web::http::{catcher, deadline, templates};
 use crate::web::metrics::Metrics;
@@ -95,7 +93,6 @@ pub enum Error {
     Client(#[from] ClientError),
     #[error(transparent)]
     WebhookClient(#[from] webhooks::ClientError),
-    #[cfg(feature = "otlp")]
     #[error(
         "the trace exporter cannot be configured: {0}; correct or remove the OTEL_EXPORTER_OTLP_ variables"
     )]
@@ -326,7 +323,6 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .mount("/", problem::pages::RESOURCE.routes())
         .register("/", catcher::catchers());
     let rocket = if config.web.is_off() { rocket } else { rocket.attach(Cors(config.web)) };
-    #[cfg(feature = "otlp")]
     let rocket = match Traces::open()? {
         Some(traces) => rocket.manage(traces.clone()).attach(RequestTraces(traces)),
         None => rocket,
@@ -354,7 +350,6 @@ pub async fn launch(
     let refusals = rocket.state::<Refusals>().and_then(Refusals::writer);
     let webhooks = rocket.state::<Webhooks>().cloned();
     let provider_tokens = rocket.state::<ProviderTokens>().cloned();
-    #[cfg(feature = "otlp")]
     let traces = rocket.state::<Traces>().cloned();
     let address = SocketAddr::new(rocket.config().address, rocket.config().port);
     drop(rocket.launch().await.map_err(|error| not_launched(error, address))?);
@@ -373,7 +368,6 @@ pub async fn launch(
     if timeout(TIMEOUT, end).await.is_err() {
         tracing::warn!("the last refused sign-ins were not recorded before the shutdown");
     }
-    #[cfg(feature = "otlp")]
     if let Some(traces) = traces {
         // A panic there is in the log already.
         let _ = tokio::task::spawn_blocking(move || traces.close()).await;

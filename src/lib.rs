@@ -38,7 +38,7 @@ pub mod causes;
 pub mod cli;
 pub mod clock;
 pub mod config;
-#[cfg(all(feature = "dev", debug_assertions))]
+#[cfg(debug_assertions)]
 pub mod dev;
 pub mod domain;
 pub mod import;

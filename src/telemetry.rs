@@ -4,7 +4,6 @@
 pub mod database;
 pub mod lines;
 pub(crate) mod progress;
-#[cfg(feature = "otlp")]
 pub mod traces;
 
 use std::env;

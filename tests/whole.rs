@@ -1,8 +1,8 @@
 //! What takes other programs, or minutes: `cargo test --test whole`. CONTRIBUTING.md lists the programs. A test that
 //! lacks one is skipped with a message, and fails where `CI` is set.
 
-#[cfg(not(all(feature = "dev", debug_assertions)))]
-compile_error!("the tests use the development parts; run them without --release and --no-default-features");
+#[cfg(not(debug_assertions))]
+compile_error!("the tests use the development parts; run them without --release");
 
 #[allow(dead_code, unused_imports, reason = "the quick tests use the rest of it")]
 #[macro_use]

@@ -5,7 +5,7 @@
 //! `cargo bench` adds, it does nothing. Linux only; it wants `wrk`, PostgreSQL's programs, `pgbench` among them, and a
 //! machine that nobody else uses.
 
-#[cfg(not(all(feature = "dev", debug_assertions)))]
+#[cfg(not(debug_assertions))]
 compile_error!("it stands on the development parts: cargo bench --bench performance");
 
 #[allow(dead_code, unused_imports, reason = "the tests use the rest of it")]
@@ -114,7 +114,7 @@ async fn measure(arguments: Arguments) {
 /// Builds the release binary and keeps a copy, since this program was built with another one of that name.
 fn build() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--release", "--no-default-features", "--locked", "--bin", "vestibule"]);
+    cargo.args(["build", "--release", "--locked", "--bin", "vestibule"]);
     cargo.arg("--message-format=json-render-diagnostics").current_dir(env!("CARGO_MANIFEST_DIR"));
     let output = cargo.stderr(Stdio::inherit()).output().expect("cargo runs");
     assert!(output.status.success(), "the release binary is built");

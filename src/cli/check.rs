@@ -16,7 +16,7 @@ Example:
 
 pub(super) fn run() -> Result {
     let figment = config::figment();
-    #[cfg(all(feature = "dev", debug_assertions))]
+    #[cfg(debug_assertions)]
     let (figment, _development) = crate::dev::prepare_if_development(figment)?;
     let config = Config::read(figment)?;
     print(&Line { subject: "settings".into(), state: State::Ok("are valid".into()) });

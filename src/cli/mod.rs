@@ -16,7 +16,7 @@ macro_rules! after_help {
 mod api_key;
 mod check;
 mod completions;
-#[cfg(all(feature = "dev", debug_assertions))]
+#[cfg(debug_assertions)]
 mod dev;
 mod health;
 mod prune;
@@ -100,7 +100,7 @@ enum Command {
     #[command(after_help = completions::HELP)]
     Completions(completions::Completions),
     /// Tools for development
-    #[cfg(all(feature = "dev", debug_assertions))]
+    #[cfg(debug_assertions)]
     #[command(subcommand, after_help = after_help!("Example:\n  vestibule dev token --email ada@example.com"))]
     Dev(dev::Command),
 }
@@ -130,7 +130,7 @@ pub fn run() -> ExitCode {
             completions::run(&completions);
             Ok(())
         }
-        #[cfg(all(feature = "dev", debug_assertions))]
+        #[cfg(debug_assertions)]
         Command::Dev(command) => dev::run(command),
     };
     ended(done.map(|()| ExitCode::SUCCESS))
@@ -147,7 +147,7 @@ fn ended(done: Result<ExitCode>) -> ExitCode {
 fn with_settings<T>(command: impl FnOnce(Maintenance) -> Result<T>) -> Result<T> {
     let figment = config::figment();
     // Keys of development are not for a database that the settings name.
-    #[cfg(all(feature = "dev", debug_assertions))]
+    #[cfg(debug_assertions)]
     let (figment, _development) = if figment.contains("databases.vestibule.url") {
         (figment, crate::dev::Development::default())
     } else {

@@ -1,7 +1,7 @@
 //! `vestibule serve`
 
 use std::error::Error;
-#[cfg(all(feature = "dev", debug_assertions))]
+#[cfg(debug_assertions)]
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -35,17 +35,12 @@ pub(super) fn run() -> ExitCode {
 }
 
 fn serve(figment: Figment) -> Result {
-    if cfg!(not(feature = "otlp")) && telemetry::wants_traces() {
-        return Err("configuration: OTEL_EXPORTER_OTLP_… names a collector, but this build sends no traces; remove the variable, \
-                    or build with --features otlp"
-            .into());
-    }
-    #[cfg(all(feature = "dev", debug_assertions))]
+    #[cfg(debug_assertions)]
     let (figment, mut development) = crate::dev::prepare(figment)?;
     let used = figment.clone();
     let config = Config::read(figment)?;
     super::block_on(config.workers, async {
-        #[cfg(all(feature = "dev", debug_assertions))]
+        #[cfg(debug_assertions)]
         let settings = config.figment.clone();
         let place = app::place(&config.figment)?;
         let providers = config.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -55,14 +50,14 @@ fn serve(figment: Figment) -> Result {
         let rocket = rocket.attach(reload::fairing(hangup, &used, settings_now)?);
         app::open_files::limit();
         tokio::spawn(app::open_files::watch());
-        #[cfg(all(feature = "dev", debug_assertions))]
+        #[cfg(debug_assertions)]
         let (rocket, welcome) = (development.mount(rocket), development.welcome());
         let prepared = async {
             if !app::standby::database_is_there(&start).await? {
                 return Ok(Some(start));
             }
             start.finish().await?;
-            #[cfg(all(feature = "dev", debug_assertions))]
+            #[cfg(debug_assertions)]
             development.appoint(&settings).await?;
             Result::Ok(None)
         };
@@ -83,7 +78,7 @@ fn serve(figment: Figment) -> Result {
                 providers,
                 "listening"
             );
-            #[cfg(all(feature = "dev", debug_assertions))]
+            #[cfg(debug_assertions)]
             // The server does not end with the reader of its output.
             drop(writeln!(io::stdout(), "{welcome}"));
         })
@@ -95,7 +90,7 @@ fn serve(figment: Figment) -> Result {
 /// Reads the settings as they are now, in development beside its database.
 fn settings_now() -> std::result::Result<Figment, Box<dyn Error + Send + Sync>> {
     let figment = config::figment();
-    #[cfg(all(feature = "dev", debug_assertions))]
+    #[cfg(debug_assertions)]
     let (figment, _development) = crate::dev::prepare_if_development(figment)?;
     Ok(figment)
 }

@@ -57,7 +57,7 @@ const OUR_KEYS: [&str; 15] = [
     "webhooks",
 ];
 /// The directory of a development build's database and secrets. Other builds have no such key.
-const DEV_KEYS: &[&str] = if cfg!(all(feature = "dev", debug_assertions)) { &["dev_dir"] } else { &[] };
+const DEV_KEYS: &[&str] = if cfg!(debug_assertions) { &["dev_dir"] } else { &[] };
 /// The URL, and numeric settings.
 const DATABASE_KEYS: [&str; 5] =
     ["url", "min_connections", "max_connections", "connect_timeout", "idle_timeout"];

@@ -21,7 +21,7 @@ pub mod pooler;
 pub mod prune;
 pub mod reauthentication;
 pub mod row_queue;
-#[cfg(all(feature = "dev", debug_assertions))]
+#[cfg(debug_assertions)]
 pub mod seed;
 pub mod server;
 pub mod servers;

@@ -14,5 +14,4 @@ pub mod request_log;
 pub mod rfc3339;
 pub mod starting;
 pub mod templates;
-#[cfg(feature = "otlp")]
 pub mod traces;

@@ -15,7 +15,7 @@ use serde::Serialize;
 /// The templates by name, which is the path below `templates/` without `.html.tera`.
 const TEMPLATES: &[(&str, &str)] = &[
     ("base", include_str!("../../../templates/base.html.tera")),
-    #[cfg(all(feature = "dev", debug_assertions))]
+    #[cfg(debug_assertions)]
     ("dev/authorize", include_str!("../../../templates/dev/authorize.html.tera")),
     ("admin/layout", include_str!("../../../templates/admin/layout.html.tera")),
     ("admin/overview", include_str!("../../../templates/admin/overview.html.tera")),

@@ -8,5 +8,4 @@ mod problems;
 mod queries;
 mod settings;
 mod start;
-#[cfg(feature = "otlp")]
 mod traces;
