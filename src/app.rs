@@ -39,7 +39,7 @@ use crate::store::pool::{self, Place};
 use crate::store::servers::Servers;
 use crate::store::{self, migrations, partitions, pooler};
 use crate::telemetry;
-use crate::telemetry::traces::Traces;
+use crate::telemetry::otlp::{self, Traces};
 use crate::web::database::{Db, PostgresPool};
 use crate::web::guard::json_body::Budget;
 use crate::web::http::cors::Cors;
@@ -93,10 +93,8 @@ pub enum Error {
     Client(#[from] ClientError),
     #[error(transparent)]
     WebhookClient(#[from] webhooks::ClientError),
-    #[error(
-        "the trace exporter cannot be configured: {0}; correct or remove the OTEL_EXPORTER_OTLP_ variables"
-    )]
-    Traces(#[from] opentelemetry_otlp::ExporterBuildError),
+    #[error(transparent)]
+    Otlp(#[from] otlp::Error),
     #[error(
         "the service cannot listen on {address}: {cause}; set `ROCKET_PORT` / `port` and `ROCKET_ADDRESS` / `address`, or stop the process that uses the port"
     )]

@@ -3,10 +3,9 @@
 
 pub mod database;
 pub mod lines;
+pub mod otlp;
 pub(crate) mod progress;
-pub mod traces;
 
-use std::env;
 use std::io::{self, IsTerminal};
 use std::panic;
 use std::sync::OnceLock;
@@ -18,31 +17,37 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, reload};
 
 use self::lines::Pending;
+use self::otlp::Logs;
 use crate::config::{LogFormat, LogLevel};
 
-/// Returns `true` if the variables of OpenTelemetry name a collector and do not disable it.
-pub fn wants_traces() -> bool {
-    let disabled = env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.eq_ignore_ascii_case("true"));
-    (is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")) && !disabled
+/// The log of the service could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the operating system refuses the thread that writes the log: {0}")]
+    Thread(#[from] io::Error),
+    #[error(transparent)]
+    Otlp(#[from] otlp::Error),
 }
 
-fn is_set(variable: &str) -> bool {
-    env::var(variable).is_ok_and(|value| !value.trim().is_empty())
+/// The log of the service. When it is dropped, it waits for a limited time until all lines are sent and written.
+#[derive(Debug)]
+#[must_use = "the process ends after it"]
+pub struct Log {
+    sent: Option<Logs>,
+    /// Dropped last, since the lines that were not sent are told in one.
+    _written: Pending,
 }
 
 /// Starts logging for a command, which waits for the reader of its lines. A second call changes nothing.
 pub fn start(format: LogFormat, level: LogLevel) {
-    log_to(io::stderr, format, level);
+    log_to(io::stderr, None, format, level);
 }
 
-/// Starts logging for the service, which does not wait. The process ends after the result is dropped.
-///
-/// # Errors
-/// The operating system refuses the thread that writes.
-pub fn start_serving(format: LogFormat, level: LogLevel) -> io::Result<Pending> {
-    let pending = lines::start()?;
-    log_to(|| lines::Writer, format, level);
-    Ok(pending)
+/// Starts logging for the service, which does not wait for a reader.
+pub fn start_serving(format: LogFormat, level: LogLevel) -> Result<Log, Error> {
+    let log = Log { sent: Logs::open()?, _written: lines::start()? };
+    log_to(|| lines::Writer, log.sent.as_ref(), format, level);
+    Ok(log)
 }
 
 /// The targets whose lines are logged.
@@ -56,7 +61,7 @@ pub fn set_level(level: LogLevel) {
     }
 }
 
-fn log_to<W>(writer: W, format: LogFormat, level: LogLevel)
+fn log_to<W>(writer: W, sent: Option<&Logs>, format: LogFormat, level: LogLevel)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -67,9 +72,10 @@ where
     // It would complain on standard error of standard error, and panic.
     let lines = lines.log_internal_errors(false);
     let lines = match format {
-        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).with_filter(ours).boxed(),
-        LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).with_filter(ours).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+        LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
     };
+    let lines = lines.and_then(sent.map(Logs::layer)).with_filter(ours);
     if tracing_subscriber::registry().with(lines).with(database::layer()).try_init().is_ok() {
         // Only the first call comes here.
         let _ = LOGGED.set(logged);

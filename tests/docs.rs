@@ -22,8 +22,7 @@ const START: [(&str, &[&str]); 10] = [
     ("ClientError", &["src/provider/client.rs"]),
     ("webhooks::ClientError", &["src/webhooks/sender.rs"]),
     ("Box<rocket::Error>", &[]),
-    // Somebody else's crate, whose words come after ours.
-    ("opentelemetry_otlp::ExporterBuildError", &[]),
+    ("otlp::Error", &["src/telemetry/otlp.rs"]),
 ];
 /// What a path of the repository begins with.
 const FOLDERS: [&str; 10] = [

@@ -11,7 +11,7 @@ use rocket::{Request, Response};
 
 use super::request_id::RequestId;
 use crate::clock;
-use crate::telemetry::traces::Traces;
+use crate::telemetry::otlp::Traces;
 use crate::web::guard::client_address;
 use crate::web::guard::verified_identity::ProviderCall;
 use crate::web::problem::Problem;

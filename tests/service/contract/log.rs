@@ -462,10 +462,23 @@ async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_end
 
     drop(two);
     write(40, 7).await;
-    let next = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    let collector = Provider::start().await;
+    collector.behave(Behaviour::Json(json!({})));
+    let sent = [
+        settings[0],
+        ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", &collector.url()),
+        ("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "http/json"),
+    ];
+    let mut next = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &sent);
     eventually("the next ones are logged", async || {
         let events = lines(std::slice::from_ref(&next));
         (events.len() == 7).then_some(())
     })
     .await;
+    next.terminate();
+    assert!(next.ended().await.success());
+    let bodies = collector.requests().into_iter().map(|request| String::from_utf8(request.body).unwrap());
+    let bodies: String = bodies.collect();
+    assert_eq!(bodies.matches(r#""users_viewed""#).count(), 7, "{bodies}");
+    assert!(!bodies.contains("Ada") && !bodies.contains("resourceSpans"), "{bodies}");
 }

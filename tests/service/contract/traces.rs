@@ -1,4 +1,4 @@
-//! Traces, as a collector receives them by OTLP.
+//! Traces and log lines, as a collector receives them by OTLP.
 
 use serde_json::{Value, json};
 
@@ -7,16 +7,22 @@ use crate::support::process::{Process, free_port};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::token::{claims, opaque};
 
-/// Everything that was sent, and the spans in it.
-fn spans(collector: &Provider) -> (String, Vec<Value>) {
-    let bodies: Vec<_> = collector.requests().into_iter().map(|request| request.body).collect();
-    let all = bodies.iter().map(|body| String::from_utf8(body.clone()).unwrap()).collect();
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let documents = bodies.iter().map(|body| serde_json::from_slice::<Value>(body).unwrap());
-    let resources = documents.flat_map(|document| list(&document["resourceSpans"]));
-    let scopes = resources.flat_map(|resource| list(&resource["scopeSpans"]));
-    (all, scopes.flat_map(|scope| list(&scope["spans"])).collect())
+/// Everything that was sent.
+fn sent(collector: &Provider) -> Vec<String> {
+    collector.requests().into_iter().map(|request| String::from_utf8(request.body).unwrap()).collect()
 }
+
+/// The spans or log records in what was sent.
+fn all(bodies: &[String], [resources, scopes, items]: [&str; 3]) -> Vec<Value> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let documents = bodies.iter().map(|body| serde_json::from_str::<Value>(body).unwrap());
+    let resources = documents.flat_map(|document| list(&document[resources]));
+    let scopes = resources.flat_map(|resource| list(&resource[scopes]));
+    scopes.flat_map(|scope| list(&scope[items])).collect()
+}
+
+const SPANS: [&str; 3] = ["resourceSpans", "scopeSpans", "spans"];
+const LOGS: [&str; 3] = ["resourceLogs", "scopeLogs", "logRecords"];
 
 fn attribute<'s>(span: &'s Value, name: &str) -> &'s Value {
     let known = span["attributes"].as_array().unwrap().iter().find(|attribute| attribute["key"] == name);
@@ -24,7 +30,8 @@ fn attribute<'s>(span: &'s Value, name: &str) -> &'s Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_request_is_a_span_with_the_call_to_the_provider_in_it_and_joins_a_trusted_proxys_trace() {
+async fn each_request_is_a_span_with_the_call_to_the_provider_in_it_and_a_log_record_and_joins_a_proxys_trace()
+ {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     let (database, provider) = (Database::create().await, Provider::start().await);
     let collector = Provider::start().await;
@@ -39,7 +46,7 @@ async fn each_request_is_a_span_with_the_call_to_the_provider_in_it_and_joins_a_
         } else {
             settings.pop();
         }
-        let sent = spans(&collector).1.len();
+        let before = sent(&collector).len();
         let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
         service.answers("/readyz", 200).await;
@@ -55,9 +62,9 @@ async fn each_request_is_a_span_with_the_call_to_the_provider_in_it_and_joins_a_
         service.terminate();
         assert!(service.ended().await.success());
 
-        // Whoever stops sends what is left first.
-        let (all, spans) = spans(&collector);
-        let spans = &spans[sent..];
+        // The service sends what is left before it stops.
+        let bodies = &sent(&collector)[before..];
+        let spans = all(bodies, SPANS);
         let named = |name: &str| {
             let found = spans.iter().find(|span| span["name"] == name);
             found.unwrap_or_else(|| panic!("{name} is not among {spans:?}: {}", service.log()))
@@ -73,8 +80,19 @@ async fn each_request_is_a_span_with_the_call_to_the_provider_in_it_and_joins_a_
         assert!(nanos(sign_in, "startTimeUnixNano") <= nanos(asked, "startTimeUnixNano"));
         assert!(nanos(asked, "endTimeUnixNano") <= nanos(sign_in, "endTimeUnixNano"));
         assert_eq!(attribute(named("GET /api/v1/me"), "error.type"), "invalid_access_token");
+
+        let records = all(bodies, LOGS);
+        let id = attribute(sign_in, "vestibule.request_id");
+        let line = records.iter().find(|record| attribute(record, "request_id") == id);
+        let line = line.unwrap_or_else(|| panic!("{id} is not among {records:?}"));
+        assert_eq!(
+            (&line["body"]["stringValue"], &line["severityText"]),
+            (&json!("request"), &json!("INFO"))
+        );
+        assert_eq!(attribute(line, "provider"), "idp");
+        assert!(records.iter().any(|record| record["body"]["stringValue"] == "listening"), "{records:?}");
         for secret in [token.as_str(), "ada@", "subject-of"] {
-            assert!(!all.contains(secret), "{secret}: {all}");
+            assert!(bodies.iter().all(|body| !body.contains(secret)), "{secret}: {bodies:?}");
         }
     }
 }
