@@ -20,9 +20,9 @@ pub const CONNECTIONS: u32 = 4 * LANES;
 
 /// Opens lanes that run a statement on a connection.
 macro_rules! lanes {
-    ($pool:expr, |$connection:ident, $items:ident| $statement:expr) => {{
+    ($name:literal, $pool:expr, |$connection:ident, $items:ident| $statement:expr) => {{
         let pool = $pool.clone();
-        Lanes::open(LANES, move |kept, $items: Vec<_>| {
+        Lanes::open($name, LANES, move |kept, $items: Vec<_>| {
             let pool = pool.clone();
             async move {
                 let mut held = Held::again(kept, &pool).await?;
@@ -61,10 +61,16 @@ impl SharedStatements {
         };
         let ttl = lifetimes.refresh_token;
         Self {
-            known: lanes!(pool, |connection, items| users::sign_in_known(connection, &items, ttl)),
-            new: lanes!(pool, |connection, items| users::sign_in_new(connection, &items, ttl)),
-            refresh: lanes!(pool, |connection, items| sessions::refresh(connection, &items, lifetimes)),
-            signed_in: lanes!(pool, |connection, items| async {
+            known: lanes!("sign-ins of known identities", pool, |connection, items| {
+                users::sign_in_known(connection, &items, ttl)
+            }),
+            new: lanes!("sign-ins of new identities", pool, |connection, items| {
+                users::sign_in_new(connection, &items, ttl)
+            }),
+            refresh: lanes!("refreshes", pool, |connection, items| {
+                sessions::refresh(connection, &items, lifetimes)
+            }),
+            signed_in: lanes!("look-ups of sessions", pool, |connection, items| async {
                 let found = sessions::signed_in(connection, &items).await?;
                 Ok::<_, Error>(found.into_iter().map(Some).collect())
             }),

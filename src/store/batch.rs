@@ -38,6 +38,19 @@ const TERM: Duration = Duration::from_mins(1);
 /// Target of the tracing events from which the metrics of batches are taken.
 pub const BATCHES: &str = "vestibule::batch";
 
+/// Emits the time for which a caller waited, also if the caller is cancelled.
+struct Call {
+    name: &'static str,
+    since: Instant,
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let answered = self.since.elapsed().as_secs_f64();
+        tracing::trace!(target: BATCHES, summary = self.name, answered_secs = answered);
+    }
+}
+
 struct Waiting<I, O> {
     item: I,
     since: Instant,
@@ -48,13 +61,17 @@ type Queue<I, O> = Arc<Mutex<mpsc::Receiver<Waiting<I, O>>>>;
 
 /// The sender to a group of lanes.
 #[derive(Debug)]
-pub struct Lanes<I, O>(mpsc::Sender<Waiting<I, O>>);
+pub struct Lanes<I, O> {
+    sender: mpsc::Sender<Waiting<I, O>>,
+    /// What the statement does, for traces.
+    name: &'static str,
+}
 
 impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
-    /// Opens lanes that run `statement`. It gets items and returns as many results in the same order; `None` sends an
+    /// Opens lanes that run `statement`, which `name` describes in traces. It gets items and returns as many results in the same order; `None` sends an
     /// item to the single path. It also gets what it returned with the results before, or the default if that was an error
     /// or the lane has rested since. The lanes end when this value is dropped and all waiting items are done.
-    pub fn open<K, S, F>(count: u32, statement: S) -> Self
+    pub fn open<K, S, F>(name: &'static str, count: u32, statement: S) -> Self
     where
         K: Default + Send + 'static,
         S: Fn(K, Vec<I>) -> F + Clone + Send + Sync + 'static,
@@ -65,7 +82,7 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
         for _ in 0..count {
             tokio::spawn(keep_going(queue.clone(), statement.clone()));
         }
-        Self(sender)
+        Self { sender, name }
     }
 
     /// Returns the result for an item, or `None` if the caller has to run it alone.
@@ -74,8 +91,9 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
     /// Returns [`Error::Unavailable`] if too many items are waiting, or no connection was free or could be made in time.
     pub async fn submit(&self, item: I) -> Result<Option<O>, Error> {
         let (answer, answered) = oneshot::channel();
-        let waiting = Waiting { item, since: Instant::now(), answer };
-        self.0.try_send(waiting).map_err(|_| Error::late())?;
+        let call = Call { name: self.name, since: Instant::now() };
+        let waiting = Waiting { item, since: call.since, answer };
+        self.sender.try_send(waiting).map_err(|_| Error::late())?;
         // A lane that panics sends no result.
         answered.await.unwrap_or(Ok(None))
     }
@@ -201,7 +219,7 @@ mod tests {
 
     /// Opens one lane that records each batch's size, and waits for a permit before it doubles the numbers.
     fn doubling(gate: Arc<Semaphore>, batches: Arc<std::sync::Mutex<Vec<usize>>>) -> Lanes<usize, usize> {
-        Lanes::open(1, move |(), items: Vec<usize>| {
+        Lanes::open("doubling", 1, move |(), items: Vec<usize>| {
             batches.lock().unwrap().push(items.len());
             let gate = gate.clone();
             async move {
@@ -269,7 +287,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         }
-        while lanes.0.capacity() > QUEUE - 2 {
+        while lanes.sender.capacity() > QUEUE - 2 {
             tokio::task::yield_now().await;
         }
         gate.add_permits(2);
@@ -303,7 +321,7 @@ mod tests {
     async fn what_waits_is_done_before_the_lanes_end() {
         let done = Arc::new(AtomicUsize::new(0));
         let counted = done.clone();
-        let lanes = Lanes::open(2, move |(), items: Vec<()>| {
+        let lanes = Lanes::open("counting", 2, move |(), items: Vec<()>| {
             counted.fetch_add(items.len(), Ordering::SeqCst);
             async move { Ok(((), items.into_iter().map(Some).collect())) }
         });
@@ -311,7 +329,7 @@ mod tests {
             .map(|_| {
                 let (answer, answered) = oneshot::channel();
                 let waiting = Waiting { item: (), since: Instant::now(), answer };
-                assert!(lanes.0.try_send(waiting).is_ok());
+                assert!(lanes.sender.try_send(waiting).is_ok());
                 answered
             })
             .collect();

@@ -1,8 +1,10 @@
 //! Waits for database connections, and durations of statements. The driver emits both as events, which are measured
-//! here and never logged.
+//! here and never logged. In a request of which a trace is sent, they are also noted, as steps of that request.
 
 use std::fmt;
-use std::sync::LazyLock;
+use std::mem;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use prometheus_client::metrics::histogram::Histogram;
 use tracing::field::{Field, Visit};
@@ -45,6 +47,27 @@ pub fn times() -> &'static Times {
     &TIMES
 }
 
+/// A wait of a request for the database.
+#[derive(Debug)]
+pub struct Step {
+    /// What the request waited for: the first line of a statement, without values, or the name of a shared one.
+    pub name: String,
+    pub until: Instant,
+    pub took: Duration,
+}
+
+/// The steps of one request.
+pub type Steps = Arc<Mutex<Vec<Step>>>;
+
+tokio::task_local! {
+    static STEPS: Steps;
+}
+
+/// Runs a request's work, and notes its steps.
+pub async fn noting<T>(steps: Steps, work: impl Future<Output = T>) -> T {
+    STEPS.scope(steps, work).await
+}
+
 /// Returns the layer that fills the histograms.
 pub(super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
     let events = Targets::new()
@@ -58,20 +81,54 @@ struct Observer;
 
 impl<S: Subscriber> Layer<S> for Observer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        event.record(&mut Seconds);
+        event.record(&mut Measured::default());
     }
 }
 
 /// Records the measurements in an event's fields.
-struct Seconds;
+#[derive(Default)]
+struct Measured {
+    /// What was measured, if steps are noted.
+    name: String,
+}
 
-impl Visit for Seconds {
+impl Measured {
+    /// Notes a step that ends now, unless it is of background work or of a request without a trace.
+    fn note(&mut self, seconds: f64) {
+        let _ = STEPS.try_with(|steps| {
+            let took = Duration::from_secs_f64(seconds);
+            let step = Step { name: mem::take(&mut self.name), until: Instant::now(), took };
+            steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+        });
+    }
+}
+
+impl Visit for Measured {
     fn record_f64(&mut self, field: &Field, seconds: f64) {
         match field.name() {
-            "elapsed_secs" => TIMES.statements.observe(seconds),
+            "elapsed_secs" => {
+                TIMES.statements.observe(seconds);
+                self.note(seconds);
+            }
+            "answered_secs" => self.note(seconds),
             "waited_secs" => TIMES.queue.observe(seconds),
-            "acquired_after_secs" => TIMES.waits.observe(seconds),
+            "acquired_after_secs" => {
+                TIMES.waits.observe(seconds);
+                "wait for a connection".clone_into(&mut self.name);
+                self.note(seconds);
+            }
             _ => {}
+        }
+    }
+
+    /// The driver emits the first words of a statement, and then the whole of it unless that is all.
+    fn record_str(&mut self, field: &Field, text: &str) {
+        let statement = matches!(field.name(), "summary" | "db.statement");
+        if statement
+            && let Some(line) = text.trim_start().lines().next()
+            && STEPS.try_with(|_| ()).is_ok()
+        {
+            line.trim_start_matches("-- ").clone_into(&mut self.name);
         }
     }
 

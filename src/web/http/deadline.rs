@@ -5,6 +5,7 @@ use std::time::Duration;
 use rocket::route::{Handler, Outcome};
 use rocket::{Data, Request, Route};
 
+use super::traces;
 use crate::store::deadline::{self, LIMIT};
 use crate::web::problem::{ErrorCode, Problem};
 
@@ -29,7 +30,8 @@ pub fn routes(routes: Vec<Route>) -> Vec<Route> {
 impl Handler for InTime {
     async fn handle<'r>(&self, request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r> {
         let limit = request.rocket().state().map_or(LIMIT, |Limit(limit)| *limit);
-        let answer = deadline::within(limit, self.0.handle(request, data)).await;
+        let handled = traces::noting(request, self.0.handle(request, data));
+        let answer = deadline::within(limit, handled).await;
         answer.unwrap_or_else(|| {
             let problem = Problem {
                 retry_after: Some(1),

@@ -1,5 +1,10 @@
-//! A span for each request, and within it one for the call to the identity provider, as OpenTelemetry's semantic
-//! conventions for HTTP describe. No span identifies a user, a token, an e-mail address or an IP address.
+//! A span for each request, and within it one for the call to the identity provider and one for each wait for the database,
+//! as OpenTelemetry's semantic conventions for HTTP and for databases describe. No span identifies a user, a token, an e-mail address or an IP
+//! address.
+
+use std::mem;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant, SystemTime};
 
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{Span, SpanBuilder, SpanKind, Status, TraceContextExt, TracerProvider};
@@ -11,6 +16,7 @@ use rocket::{Request, Response};
 
 use super::request_id::RequestId;
 use crate::clock;
+use crate::telemetry::database::{self, Steps};
 use crate::telemetry::otlp::Traces;
 use crate::web::guard::client_address;
 use crate::web::guard::verified_identity::ProviderCall;
@@ -40,6 +46,14 @@ fn parent(request: &Request<'_>) -> Context {
         return none;
     }
     TraceContextPropagator::new().extract_with_context(&none, &Headers(request.headers()))
+}
+
+/// Runs a request's handler, and notes what it waits for if traces are sent.
+pub(super) async fn noting<T>(request: &Request<'_>, handled: impl Future<Output = T>) -> T {
+    if request.rocket().state::<Traces>().is_none() {
+        return handled.await;
+    }
+    database::noting(request.local_cache(Steps::default).clone(), handled).await
 }
 
 #[rocket::async_trait]
@@ -76,13 +90,26 @@ impl Fairing for RequestTraces {
         if status >= 500 {
             span.set_status(Status::error(""));
         }
-        if let Some(verified) = ProviderCall::of(request) {
-            let context = Context::new().with_remote_span_context(span.span_context().clone());
-            let from = started + verified.from.duration_since(id.started());
-            let call = SpanBuilder::from_name("ask provider").with_kind(SpanKind::Client);
-            let call = call.with_attributes([KeyValue::new("vestibule.provider", verified.provider.clone())]);
-            let mut call = call.with_start_time(from).start_with_context(&tracer, &context);
-            call.end_with_timestamp(from + verified.took);
+        let context = Context::new().with_remote_span_context(span.span_context().clone());
+        let time = |at: Instant| started + at.duration_since(id.started());
+        let within = |name: String, attribute: KeyValue, from: SystemTime, took: Duration| {
+            let part = SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes([attribute]);
+            part.with_start_time(from).start_with_context(&tracer, &context).end_with_timestamp(from + took);
+        };
+        if let Some(call) = ProviderCall::of(request) {
+            let provider = KeyValue::new("vestibule.provider", call.provider.clone());
+            within("ask provider".to_owned(), provider, time(call.from), call.took);
+        }
+        let steps = mem::take(
+            &mut *request.local_cache(Steps::default).lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        for step in steps {
+            within(
+                step.name,
+                KeyValue::new("db.system.name", "postgresql"),
+                time(step.until) - step.took,
+                step.took,
+            );
         }
         span.end_with_timestamp(end);
     }

@@ -30,8 +30,7 @@ fn attribute<'s>(span: &'s Value, name: &str) -> &'s Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_request_is_a_span_with_the_call_to_the_provider_in_it_and_a_log_record_and_joins_a_proxys_trace()
- {
+async fn each_request_is_a_span_with_its_waits_in_it_and_a_log_record_and_joins_a_trusted_proxys_trace() {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     let (database, provider) = (Database::create().await, Provider::start().await);
     let collector = Provider::start().await;
@@ -79,6 +78,14 @@ async fn each_request_is_a_span_with_the_call_to_the_provider_in_it_and_a_log_re
         let nanos = |span: &Value, name: &str| span[name].as_str().unwrap().parse::<u128>().unwrap();
         assert!(nanos(sign_in, "startTimeUnixNano") <= nanos(asked, "startTimeUnixNano"));
         assert!(nanos(asked, "endTimeUnixNano") <= nanos(sign_in, "endTimeUnixNano"));
+        let shared = named("sign-ins of known identities");
+        assert_eq!(shared["parentSpanId"], sign_in["spanId"]);
+        assert_eq!(attribute(shared, "db.system.name"), "postgresql");
+        assert!(nanos(asked, "endTimeUnixNano") <= nanos(shared, "startTimeUnixNano"));
+        let ready = named("GET /readyz");
+        let statements = spans.iter().filter(|span| span["parentSpanId"] == ready["spanId"]);
+        let statements: Vec<_> = statements.map(|span| span["name"].as_str().unwrap()).collect();
+        assert!(statements.iter().any(|name| name.starts_with("SELECT")), "{statements:?}");
         assert_eq!(attribute(named("GET /api/v1/me"), "error.type"), "invalid_access_token");
 
         let records = all(bodies, LOGS);
