@@ -101,6 +101,8 @@ fn targets(level: LogLevel) -> Targets {
         .with_target("vestibule", level)
         // Rocket's own lines repeat ours, and cost as much as a request.
         .with_target("rocket", LevelFilter::OFF)
+        // In an outage, each connection that goes back to its pool would be a line.
+        .with_target("sqlx_core::pool::connection", LevelFilter::OFF)
         // It logs the value of an unknown parameter of DATABASE_URL, such as a misspelt `password`.
         .with_target("sqlx_postgres::options", LevelFilter::OFF)
 }

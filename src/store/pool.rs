@@ -239,10 +239,7 @@ impl Settings {
                 })
             })
             .after_release(|connection, _| {
-                // An error would only be a line of sqlx's in the log, and the connection is closed in either case.
-                Box::pin(async move {
-                    Ok(!doubt::is_abandoned() || doubt::is_sound(connection).await.unwrap_or(false))
-                })
+                Box::pin(async move { Ok(!doubt::is_abandoned() || doubt::is_sound(connection).await?) })
             })
     }
 }

@@ -8,7 +8,7 @@ use rocket::response::{self, Responder};
 use rocket::serde::json::Json;
 use rocket::{State, get};
 use serde::Serialize;
-use sqlx::PgPool;
+use sqlx::{ConnectOptions, PgPool};
 use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
@@ -19,6 +19,7 @@ use super::metrics::Metrics;
 use super::openapi::problems::{ErrorResponses, NoErrors, Problems};
 use super::problem::{ErrorCode, Problem};
 use super::resource::resource;
+use crate::causes;
 use crate::config::Observers;
 use crate::keys::KeyRing;
 use crate::store;
@@ -50,18 +51,23 @@ struct Readiness {
     database: &'static str,
     migrations: &'static str,
     keys: &'static str,
+    /// The error on connecting to the database, for the log.
+    #[serde(skip)]
+    cause: Option<String>,
 }
 
 impl<'r> Responder<'r, 'static> for Readiness {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
-        let Self { service, database, migrations, keys } = self;
+        let Self { service, database, migrations, keys, ref cause } = self;
         let ready = [service, database, migrations, keys].iter().all(|check| *check == "ok");
         let mut status = Status::Ok;
         if !ready {
             // The log and the metrics must not report this as an internal error.
             let problem = Problem::new(ErrorCode::ServiceUnavailable, "the service is not ready");
-            let why =
-                format!("service: {service}, database: {database}, migrations: {migrations}, keys: {keys}");
+            let cause = cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
+            let why = format!(
+                "service: {service}, database: {database}{cause}, migrations: {migrations}, keys: {keys}"
+            );
             status = problem.logged(why).keep(request).status();
         }
         (status, Json(self)).respond_to(request)
@@ -86,15 +92,16 @@ async fn readyz(
     stage: &State<Stage>,
     drain: &State<Drain>,
 ) -> Readiness {
-    let (database, migrations) =
-        if stage.has_database() { probe.standing().await } else { ("failed", "unknown") };
+    let unknown = Answer { database: "failed", migrations: "unknown", cause: None };
+    let Answer { database, migrations, cause } =
+        if stage.has_database() { probe.answer().await } else { unknown };
     let keys = if keys.published().is_empty() { "none" } else { "ok" };
     let service = match (drain.has_begun(), stage.is_over()) {
         (true, _) => "shutting_down",
         (false, true) => "ok",
         (false, false) => "starting",
     };
-    Readiness { service, database, migrations, keys }
+    Readiness { service, database, migrations, keys, cause }
 }
 
 /// The way on which readiness asks the database: on a connection of its own, and one question at a time, however many ask.
@@ -102,7 +109,15 @@ async fn readyz(
 pub struct Probe {
     pool: PgPool,
     /// The last answer, and when it came.
-    last: Mutex<Option<(Instant, (&'static str, &'static str))>>,
+    last: Mutex<Option<(Instant, Answer)>>,
+}
+
+/// The states of the database and of its schema.
+#[derive(Debug, Clone)]
+struct Answer {
+    database: &'static str,
+    migrations: &'static str,
+    cause: Option<String>,
 }
 
 impl Probe {
@@ -111,20 +126,31 @@ impl Probe {
         Self { pool, last: Mutex::default() }
     }
 
-    /// Returns the states of the database and of its schema. An answer that came since the caller asked is theirs, too.
-    async fn standing(&self) -> (&'static str, &'static str) {
+    /// Returns an answer that came since the caller asked.
+    async fn answer(&self) -> Answer {
         let asked_at = Instant::now();
         let mut last = self.last.lock().await;
-        if let Some((_, standing)) = last.filter(|(came_at, _)| *came_at >= asked_at) {
-            return standing;
+        if let Some((came_at, answer)) = &*last
+            && *came_at >= asked_at
+        {
+            return answer.clone();
         }
-        let standing = match within(TIMEOUT, self.ask()).await {
-            Some(Ok(standing)) => standing,
-            Some(Err(_)) => ("failed", "unknown"),
-            None => ("no answer in time", "unknown"),
+        let answer = match within(TIMEOUT, self.ask()).await {
+            Some(Ok((database, migrations))) => Answer { database, migrations, cause: None },
+            failed => {
+                let database = if failed.is_some() { "failed" } else { "no answer in time" };
+                Answer { database, migrations: "unknown", cause: self.refusal().await }
+            }
         };
-        *last = Some((Instant::now(), standing));
-        standing
+        *last = Some((Instant::now(), answer.clone()));
+        answer
+    }
+
+    /// Returns the error on connecting, if the server refuses at once. The pool would try again, and report only that it took
+    /// too long.
+    async fn refusal(&self) -> Option<String> {
+        let refused = within(TIMEOUT / 5, self.pool.connect_options().connect()).await?;
+        refused.err().map(|error| causes::root(&error))
     }
 
     async fn ask(&self) -> Result<(&'static str, &'static str), store::Error> {

@@ -90,6 +90,14 @@ async fn a_refused_login_is_a_503_with_one_line_in_the_log_and_is_tried_again() 
     let lines = log.lines().filter(|line| line.contains("the database refuses the service's login")).count();
     assert!((1..=most).contains(&(lines as u64)), "{log}");
     assert!(log.contains("password authentication failed for user"), "{log}");
+    for cause in
+        ["password authentication failed", "is not permitted to log in", "does not exist", "accepting"]
+    {
+        let told = |line: &&str| {
+            line.contains("/readyz") && line.contains("database: failed (") && line.contains(cause)
+        };
+        assert!(log.lines().any(|line| told(&line)), "{cause}: {log}");
+    }
     drop(service);
     run(&mut superuser, std::slice::from_ref(&leave)).await;
     let reassign = format!("REASSIGN OWNED BY {role} TO CURRENT_USER");
