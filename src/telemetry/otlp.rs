@@ -10,12 +10,18 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::logs::{SdkLogger, SdkLoggerProvider};
 use opentelemetry_sdk::trace::SdkTracerProvider;
 
-/// The environment names a collector in an invalid form.
+/// The environment names a collector in a form that does not work.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "what is sent by OTLP cannot be configured: {0}; correct or remove the OTEL_EXPORTER_OTLP_ variables"
-)]
-pub struct Error(#[from] ExporterBuildError);
+pub enum Error {
+    #[error(
+        "what is sent by OTLP cannot be configured: {0}; correct or remove the OTEL_EXPORTER_OTLP_ variables"
+    )]
+    Exporter(#[from] ExporterBuildError),
+    #[error(
+        "{variable} names a protocol that the service does not have; remove the variable: the protocol is `http/protobuf`, for which collectors listen on port 4318"
+    )]
+    Protocol { variable: String },
+}
 
 /// The tracer provider. Clones share it.
 #[derive(Debug, Clone)]
@@ -24,7 +30,7 @@ pub struct Traces(pub SdkTracerProvider);
 impl Traces {
     /// Sets up the tracer provider, or returns `None` if the environment names no collector.
     pub fn open() -> Result<Option<Self>, Error> {
-        if !is_wanted("TRACES") {
+        if !is_wanted("TRACES")? {
             return Ok(None);
         }
         let exporter = SpanExporter::builder().with_http().build()?;
@@ -47,7 +53,7 @@ pub(super) struct Logs(SdkLoggerProvider);
 impl Logs {
     /// Sets up the logger provider, or returns `None` if the environment names no collector.
     pub(super) fn open() -> Result<Option<Self>, Error> {
-        if !is_wanted("LOGS") {
+        if !is_wanted("LOGS")? {
             return Ok(None);
         }
         let exporter = LogExporter::builder().with_http().build()?;
@@ -71,17 +77,28 @@ impl Drop for Logs {
 }
 
 /// Returns `true` if the variables of OpenTelemetry name a collector for a signal and do not disable it.
-fn is_wanted(signal: &str) -> bool {
-    let says = |variable: &str, word: &str| {
-        env::var(variable).is_ok_and(|value| value.trim().eq_ignore_ascii_case(word))
-    };
-    let named =
-        is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"));
-    named && !says("OTEL_SDK_DISABLED", "true") && !says(&format!("OTEL_{signal}_EXPORTER"), "none")
+fn is_wanted(signal: &str) -> Result<bool, Error> {
+    let of_signal = |setting: &str| format!("OTEL_EXPORTER_OTLP_{signal}_{setting}");
+    let says =
+        |variable: &str, word: &str| set(variable).is_some_and(|value| value.eq_ignore_ascii_case(word));
+    let named = is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set(&of_signal("ENDPOINT"));
+    if !named || says("OTEL_SDK_DISABLED", "true") || says(&format!("OTEL_{signal}_EXPORTER"), "none") {
+        return Ok(false);
+    }
+    let protocol = [of_signal("PROTOCOL"), "OTEL_EXPORTER_OTLP_PROTOCOL".to_owned()];
+    // The exporter would warn, and use the protocol that it has.
+    match protocol.into_iter().find(|variable| is_set(variable)) {
+        Some(variable) if !says(&variable, "http/protobuf") => Err(Error::Protocol { variable }),
+        _ => Ok(true),
+    }
 }
 
 fn is_set(variable: &str) -> bool {
-    env::var(variable).is_ok_and(|value| !value.trim().is_empty())
+    set(variable).is_some()
+}
+
+fn set(variable: &str) -> Option<String> {
+    env::var(variable).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
 fn resource() -> Resource {

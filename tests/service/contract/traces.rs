@@ -1,32 +1,55 @@
 //! Traces and log lines, as a collector receives them by OTLP.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::logs::v1::LogRecord;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+use serde_json::json;
 
 use crate::support::cluster::Database;
 use crate::support::process::{Process, free_port};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::token::{claims, opaque};
 
-/// Everything that was sent.
-fn sent(collector: &Provider) -> Vec<String> {
-    collector.requests().into_iter().map(|request| String::from_utf8(request.body).unwrap()).collect()
+/// What was sent to a collector.
+struct Sent {
+    bodies: String,
+    spans: Vec<Span>,
+    records: Vec<LogRecord>,
 }
 
-/// The spans or log records in what was sent.
-fn all(bodies: &[String], [resources, scopes, items]: [&str; 3]) -> Vec<Value> {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let documents = bodies.iter().map(|body| serde_json::from_str::<Value>(body).unwrap());
-    let resources = documents.flat_map(|document| list(&document[resources]));
-    let scopes = resources.flat_map(|resource| list(&resource[scopes]));
-    scopes.flat_map(|scope| list(&scope[items])).collect()
+/// Takes what was sent to a collector after its first requests.
+fn sent(collector: &Provider, before: usize) -> Sent {
+    let mut sent = Sent { bodies: String::new(), spans: Vec::new(), records: Vec::new() };
+    for request in &collector.requests()[before..] {
+        sent.bodies += &String::from_utf8_lossy(&request.body);
+        if request.path == "/v1/traces" {
+            let spans = ExportTraceServiceRequest::decode(&*request.body).unwrap().resource_spans;
+            let scopes = spans.into_iter().flat_map(|resource| resource.scope_spans);
+            sent.spans.extend(scopes.flat_map(|scope| scope.spans));
+        } else {
+            let records = ExportLogsServiceRequest::decode(&*request.body).unwrap().resource_logs;
+            let scopes = records.into_iter().flat_map(|resource| resource.scope_logs);
+            sent.records.extend(scopes.flat_map(|scope| scope.log_records));
+        }
+    }
+    sent
 }
 
-const SPANS: [&str; 3] = ["resourceSpans", "scopeSpans", "spans"];
-const LOGS: [&str; 3] = ["resourceLogs", "scopeLogs", "logRecords"];
+fn text(value: Option<&AnyValue>) -> &str {
+    match value.and_then(|value| value.value.as_ref()) {
+        Some(Value::StringValue(text)) => text,
+        _ => "",
+    }
+}
 
-fn attribute<'s>(span: &'s Value, name: &str) -> &'s Value {
-    let known = span["attributes"].as_array().unwrap().iter().find(|attribute| attribute["key"] == name);
-    known.map_or(&Value::Null, |attribute| attribute["value"].as_object().unwrap().values().next().unwrap())
+fn texts(attributes: &[KeyValue]) -> BTreeMap<&str, &str> {
+    attributes.iter().map(|attribute| (&*attribute.key, text(attribute.value.as_ref()))).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,18 +57,15 @@ async fn each_request_is_a_span_with_its_waits_in_it_and_a_log_record_and_joins_
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     let (database, provider) = (Database::create().await, Provider::start().await);
     let collector = Provider::start().await;
-    collector.behave(Behaviour::Json(json!({})));
-    let mut settings = vec![
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json".to_owned()),
-    ];
+    collector.behave(Behaviour::Status { code: 200, headers: Vec::new(), body: Vec::new() });
+    let mut settings = vec![("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url())];
     for trusted in [true, false] {
         if trusted {
             settings.push(("ROCKET_TRUSTED_PROXIES", "127.0.0.1".to_owned()));
         } else {
             settings.pop();
         }
-        let before = sent(&collector).len();
+        let before = collector.requests().len();
         let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
         service.answers("/readyz", 200).await;
@@ -62,44 +82,44 @@ async fn each_request_is_a_span_with_its_waits_in_it_and_a_log_record_and_joins_
         assert!(service.ended().await.success());
 
         // The service sends what is left before it stops.
-        let bodies = &sent(&collector)[before..];
-        let spans = all(bodies, SPANS);
+        let Sent { bodies, spans, records } = sent(&collector, before);
         let named = |name: &str| {
-            let found = spans.iter().find(|span| span["name"] == name);
+            let found = spans.iter().find(|span| span.name == name);
             found.unwrap_or_else(|| panic!("{name} is not among {spans:?}: {}", service.log()))
         };
         let sign_in = named("POST /api/v1/auth/oauth/<_>");
-        assert_eq!(attribute(sign_in, "http.route"), "/api/v1/auth/oauth/<_>");
-        assert_eq!(sign_in["traceId"] == TRACE, trusted, "{sign_in}");
-        let asked = named("ask provider");
-        assert_eq!(asked["traceId"], sign_in["traceId"]);
-        assert_eq!(asked["parentSpanId"], sign_in["spanId"]);
-        assert_eq!(attribute(asked, "vestibule.provider"), "idp");
-        let nanos = |span: &Value, name: &str| span[name].as_str().unwrap().parse::<u128>().unwrap();
-        assert!(nanos(sign_in, "startTimeUnixNano") <= nanos(asked, "startTimeUnixNano"));
-        assert!(nanos(asked, "endTimeUnixNano") <= nanos(sign_in, "endTimeUnixNano"));
-        let shared = named("sign-ins of known identities");
-        assert_eq!(shared["parentSpanId"], sign_in["spanId"]);
-        assert_eq!(attribute(shared, "db.system.name"), "postgresql");
-        assert!(nanos(asked, "endTimeUnixNano") <= nanos(shared, "startTimeUnixNano"));
+        assert_eq!(texts(&sign_in.attributes)["http.route"], "/api/v1/auth/oauth/<_>");
+        let trace = u128::from_be_bytes(sign_in.trace_id[..].try_into().unwrap());
+        assert_eq!(format!("{trace:032x}") == TRACE, trusted, "{sign_in:?}");
+        let (asked, shared) = (named("ask provider"), named("sign-ins of known identities"));
+        assert_eq!(texts(&asked.attributes)["vestibule.provider"], "idp");
+        assert_eq!(texts(&shared.attributes)["db.system.name"], "postgresql");
+        for wait in [asked, shared] {
+            assert_eq!((&wait.trace_id, &wait.parent_span_id), (&sign_in.trace_id, &sign_in.span_id));
+        }
+        let times = [
+            sign_in.start_time_unix_nano,
+            asked.start_time_unix_nano,
+            asked.end_time_unix_nano,
+            shared.start_time_unix_nano,
+            shared.end_time_unix_nano,
+            sign_in.end_time_unix_nano,
+        ];
+        assert!(times.is_sorted(), "{times:?}");
         let ready = named("GET /readyz");
-        let statements = spans.iter().filter(|span| span["parentSpanId"] == ready["spanId"]);
-        let statements: Vec<_> = statements.map(|span| span["name"].as_str().unwrap()).collect();
+        let statements = spans.iter().filter(|span| span.parent_span_id == ready.span_id);
+        let statements: Vec<_> = statements.map(|span| &span.name).collect();
         assert!(statements.iter().any(|name| name.starts_with("SELECT")), "{statements:?}");
-        assert_eq!(attribute(named("GET /api/v1/me"), "error.type"), "invalid_access_token");
+        assert_eq!(texts(&named("GET /api/v1/me").attributes)["error.type"], "invalid_access_token");
 
-        let records = all(bodies, LOGS);
-        let id = attribute(sign_in, "vestibule.request_id");
-        let line = records.iter().find(|record| attribute(record, "request_id") == id);
+        let id = texts(&sign_in.attributes)["vestibule.request_id"];
+        let line = records.iter().find(|record| texts(&record.attributes).get("request_id") == Some(&id));
         let line = line.unwrap_or_else(|| panic!("{id} is not among {records:?}"));
-        assert_eq!(
-            (&line["body"]["stringValue"], &line["severityText"]),
-            (&json!("request"), &json!("INFO"))
-        );
-        assert_eq!(attribute(line, "provider"), "idp");
-        assert!(records.iter().any(|record| record["body"]["stringValue"] == "listening"), "{records:?}");
+        assert_eq!((text(line.body.as_ref()), &*line.severity_text), ("request", "INFO"));
+        assert_eq!(texts(&line.attributes)["provider"], "idp");
+        assert!(records.iter().any(|record| text(record.body.as_ref()) == "listening"), "{records:?}");
         for secret in [token.as_str(), "ada@", "subject-of"] {
-            assert!(bodies.iter().all(|body| !body.contains(secret)), "{secret}: {bodies:?}");
+            assert!(!bodies.contains(secret), "{secret}: {bodies}");
         }
     }
 }
@@ -107,14 +127,23 @@ async fn each_request_is_a_span_with_its_waits_in_it_and_a_log_record_and_joins_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collector_that_cannot_be_understood_stops_the_start_and_one_that_is_away_stops_nothing() {
     let database = Database::create().await;
-    let start = |url: &str| {
-        let settings = [("OTEL_EXPORTER_OTLP_ENDPOINT", url), ("OTEL_EXPORTER_OTLP_TIMEOUT", "500")];
+    let start = |url: &str, protocol: &str| {
+        let settings = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", url),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "500"),
+            ("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", protocol),
+        ];
         Process::start(free_port(), &database.url, "http://127.0.0.1:1", &settings)
     };
-    let mut service = start("not a url");
-    assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
-    assert!(service.log().contains("OTEL_EXPORTER_OTLP_"), "{}", service.log());
-    let mut service = start("http://127.0.0.1:1");
+    for (url, protocol, told) in [
+        ("not a url", "", "OTEL_EXPORTER_OTLP_ variables"),
+        ("http://127.0.0.1:1", "grpc", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL names a protocol"),
+    ] {
+        let mut service = start(url, protocol);
+        assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
+        assert!(service.log().contains(told), "{}", service.log());
+    }
+    let mut service = start("http://127.0.0.1:1", "http/protobuf");
     service.answers("/readyz", 200).await;
     service.terminate();
     assert!(service.ended().await.success());
