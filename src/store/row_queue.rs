@@ -1,5 +1,5 @@
 //! Turns at a row. A statement that waits for a locked row holds a connection meanwhile, and each further waiter in the
-//! database waits longer than the one before. So only a few wait there; the others wait here, within one time limit.
+//! database waits longer than the one before. So one of an instance waits there; the others wait here, within one time limit.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -14,8 +14,6 @@ use super::Error;
 
 /// Time limit for the wait. The statement has PostgreSQL's own.
 const LIMIT: Duration = Duration::from_secs(1);
-/// Divisor of the pool's size: one row may occupy at most this part of the connections.
-const SHARE: u32 = 4;
 
 /// The pool, since a process may run several services, and a hash of the row's name.
 type Key = (usize, u64);
@@ -30,12 +28,11 @@ struct Row {
 }
 
 impl Row {
-    fn named(pool: &PgPool, name: impl Hash) -> Self {
+    fn named(pool: &PgPool, name: impl Hash, places: usize) -> Self {
         let key = (std::ptr::from_ref(pool.options()).addr(), HASHER.hash_one(name));
         let mut rows = rows();
         let places = rows.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let places =
-                Arc::new(Semaphore::new((pool.options().get_max_connections() / SHARE).max(1) as usize));
+            let places = Arc::new(Semaphore::new(places));
             rows.insert(key, Arc::downgrade(&places));
             places
         });
@@ -63,12 +60,12 @@ pub(super) struct Place {
     _row: Row,
 }
 
-/// Waits for a place.
+/// Waits for one of the places of a name.
 ///
 /// # Errors
 /// Returns [`Error::Unavailable`] if there is none in time.
-pub(super) async fn place(pool: &PgPool, name: impl Hash) -> Result<Place, Error> {
-    let row = Row::named(pool, name);
+pub(super) async fn place(pool: &PgPool, name: impl Hash, places: usize) -> Result<Place, Error> {
+    let row = Row::named(pool, name, places);
     let permit = timeout(LIMIT, row.places.clone().acquire_owned()).await.map_err(|_| Error::late())?;
     // The semaphore is never closed.
     Ok(Place { _permit: permit.map_err(|_| Error::late())?, _row: row })
@@ -83,6 +80,6 @@ pub async fn in_turn<T>(
     name: impl Hash,
     statement: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
-    let _place = place(pool, name).await?;
+    let _place = place(pool, name, 1).await?;
     statement.await
 }

@@ -40,13 +40,14 @@ impl DerefMut for Unprepared {
 /// No table is read from end to end, although that would be the fastest way through a small one: the planner expects the worst
 /// of what is read only until a page is full.
 ///
-/// Only a part of the pool may be in such transactions, so that however many lists are asked for, users' requests find a
+/// Only a quarter of the pool may be in such transactions, so that however many lists are asked for, users' requests find a
 /// connection.
 ///
 /// A cancelled caller does not cancel the `BEGIN`: its connection would return to the pool inside a transaction that
 /// the driver does not know of, and the writes of later callers would be lost (launchbadge/sqlx#4393).
 pub(crate) async fn unprepared(pool: &PgPool) -> Result<Unprepared, Error> {
-    let place = place(pool, "unprepared").await?;
+    let part = (pool.options().get_max_connections() / 4).max(1);
+    let place = place(pool, "unprepared", part as usize).await?;
     let pool = pool.clone();
     let begun = async move { in_time(async { Ok(pool.begin_with(BEGIN).await?) }).await };
     // A transaction that the caller does not receive is rolled back. A task fails only if it panics.
