@@ -74,7 +74,7 @@ pub enum Error {
     Config(#[from] config::Error),
     #[error(transparent)]
     Settings(#[from] pool::Error),
-    #[error("the connection to the database failed: {}; {}", pool::reason(cause), place.remedy(cause))]
+    #[error("the connection to the database failed: {}; {}", store::error::reason(cause), place.remedy(cause))]
     Database {
         /// The database as the settings name it.
         place: Place,

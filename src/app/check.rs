@@ -17,8 +17,9 @@ use crate::keys::rotation::Rotation;
 use crate::keys::signing_key;
 use crate::provider::{Finding, Providers};
 use crate::provider_tokens::{ProviderTokens, Readable, store};
+use crate::store::error::reason;
 use crate::store::migrations::{self, Difference};
-use crate::store::pool::{Certificate, Place, Settings, reason};
+use crate::store::pool::{Certificate, Place, Settings};
 use crate::store::servers::Servers;
 use crate::store::{disk, doubt, pooler, server};
 

@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::drain::Stop;
 use super::{Error, Start, failed};
+use crate::store::error::reason;
 
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -29,7 +30,7 @@ pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
         Ok(()) => Ok(true),
         Err(error) if !may_pass(&error) => Err(failed(&start.servers)(error)),
         Err(error) => {
-            tracing::warn!(cause = %error, "the database is unreachable; waiting for it");
+            tracing::warn!(cause = reason(&error), "the database is unreachable; waiting for it");
             Ok(false)
         }
     }
@@ -79,7 +80,7 @@ async fn keep_trying(start: &Start) -> Result<(), sqlx::Error> {
             Err(error) if may_pass(&error) => {
                 if said.elapsed() >= SAY_AGAIN {
                     said = Instant::now();
-                    tracing::warn!(cause = %error, "the database is still unreachable");
+                    tracing::warn!(cause = reason(&error), "the database is still unreachable");
                 }
             }
             reached => return reached,

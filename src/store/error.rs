@@ -10,18 +10,27 @@ use super::{disk, doubt, login};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A concurrent statement came first. A retry sees its result.
-    #[error("the statement conflicted with concurrent ones")]
-    Raced(#[source] Option<sqlx::Error>),
+    #[error("the statement conflicted with concurrent ones{}", .0.as_ref().map(|error| format!(": {}", reason(error))).unwrap_or_default())]
+    Raced(Option<sqlx::Error>),
     /// The connection broke. A retry on another one may work. It is unknown if the statement took effect.
-    #[error("the connection to the database was lost")]
-    Disconnected(#[source] sqlx::Error),
+    #[error("the connection to the database was lost: {}", reason(.0))]
+    Disconnected(sqlx::Error),
     /// The database is unavailable: no connection in time, a refused login, a lock held for too long, or
     /// a shutdown.
-    #[error("the database is unavailable")]
-    Unavailable(#[source] sqlx::Error),
+    #[error("the database is unavailable: {}", reason(.0))]
+    Unavailable(sqlx::Error),
     /// A bug, or a schema that differs from what the migrations create.
-    #[error("the database rejected the statement")]
-    Broken(#[source] sqlx::Error),
+    #[error("the database rejected the statement: {}", reason(.0))]
+    Broken(sqlx::Error),
+}
+
+/// Returns the words of an error. PostgreSQL's are its message alone: sqlx adds a line of the server's source code.
+pub fn reason(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::PoolTimedOut => "no connection was free, or could be made, in time".into(),
+        sqlx::Error::Database(error) => error.message().into(),
+        _ => error.to_string(),
+    }
 }
 
 /// Constraints that a correct statement violates only in a race with another request.

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use super::error::reason;
 use crate::clock;
 
 /// Time between two lines in the log, in seconds.
@@ -24,7 +25,7 @@ pub(super) fn tell(error: &sqlx::Error) {
     let due = |said: i64| (now.saturating_sub(said) >= EVERY).then_some(now);
     if SAID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due).is_ok() {
         tracing::error!(
-            cause = %error,
+            cause = reason(error),
             "the database refuses the service's login; requests get 503 until it accepts one. Correct the role or its \
              password in PostgreSQL, or DATABASE_URL, and restart after a change of DATABASE_URL"
         );

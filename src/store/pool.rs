@@ -89,11 +89,6 @@ impl Place {
     }
 }
 
-/// Returns the words of an error. PostgreSQL's are its message alone: sqlx adds a line of the server's source code.
-pub fn reason(error: &sqlx::Error) -> String {
-    error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
-}
-
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let servers = self.servers.iter().map(|(host, port)| format!("`{host}`, port {port}"));

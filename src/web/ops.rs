@@ -19,12 +19,12 @@ use super::metrics::Metrics;
 use super::openapi::problems::{ErrorResponses, NoErrors, Problems};
 use super::problem::{ErrorCode, Problem};
 use super::resource::resource;
-use crate::causes;
 use crate::config::Observers;
 use crate::keys::KeyRing;
 use crate::store;
 use crate::store::deadline::within;
 use crate::store::disk;
+use crate::store::error::reason;
 use crate::store::migrations::{self, Standing};
 
 /// The longest wait for the database. Probes come every few seconds.
@@ -137,9 +137,11 @@ impl Probe {
         }
         let answer = match within(TIMEOUT, self.ask()).await {
             Some(Ok((database, migrations))) => Answer { database, migrations, cause: None },
-            failed => {
-                let database = if failed.is_some() { "failed" } else { "no answer in time" };
-                Answer { database, migrations: "unknown", cause: self.refusal().await }
+            Some(Err(error)) => {
+                Answer { database: "failed", migrations: "unknown", cause: Some(error.to_string()) }
+            }
+            None => {
+                Answer { database: "no answer in time", migrations: "unknown", cause: self.refusal().await }
             }
         };
         *last = Some((Instant::now(), answer.clone()));
@@ -150,7 +152,7 @@ impl Probe {
     /// too long.
     async fn refusal(&self) -> Option<String> {
         let refused = within(TIMEOUT / 5, self.pool.connect_options().connect()).await?;
-        refused.err().map(|error| causes::root(&error))
+        refused.err().map(|error| reason(&error))
     }
 
     async fn ask(&self) -> Result<(&'static str, &'static str), store::Error> {

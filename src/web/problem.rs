@@ -221,7 +221,7 @@ impl From<provider_events::Error> for Problem {
 
 impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Self {
-        let log = causes::line(&error);
+        let log = error.to_string();
         match error {
             store::Error::Raced(_) | store::Error::Disconnected(_) | store::Error::Unavailable(_) => Self {
                 retry_after: Some(1),

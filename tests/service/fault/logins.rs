@@ -94,7 +94,9 @@ async fn a_refused_login_is_a_503_with_one_line_in_the_log_and_is_tried_again() 
         ["password authentication failed", "is not permitted to log in", "does not exist", "accepting"]
     {
         let told = |line: &&str| {
-            line.contains("/readyz") && line.contains("database: failed (") && line.contains(cause)
+            line.contains("/readyz")
+                && line.contains("database: failed (the database is unavailable: ")
+                && line.contains(cause)
         };
         assert!(log.lines().any(|line| told(&line)), "{cause}: {log}");
     }
