@@ -98,7 +98,7 @@ async fn a_service_whose_database_has_no_space_is_not_ready_until_it_has_some() 
     .await;
     assert_eq!(refused, (503, "service_unavailable".to_owned()), "{}", service.log());
     let ready = reqwest::get(format!("{}/readyz", service.url)).await.unwrap();
-    assert_eq!(ready.status().as_u16(), 503);
+    assert_eq!(ready.status(), 503);
     let ready: Value = serde_json::from_str(&ready.text().await.unwrap()).unwrap();
     assert_eq!((&ready["database"], &ready["migrations"]), (&json!("disk_full"), &json!("ok")));
     for _ in 0..3 {

@@ -110,7 +110,7 @@ async fn a_phones_requests_take_as_many_instructions_as_were_committed() {
         .instructions(text(&signed_in, "access_token"), async |watched, token| {
             let request =
                 watched.client.get(format!("{}/api/v1/me", watched.service.url)).bearer_auth(&token);
-            assert_eq!(request.send().await.unwrap().status().as_u16(), 200);
+            assert_eq!(request.send().await.unwrap().status(), 200);
             token
         })
         .await;

@@ -45,7 +45,7 @@ async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes()
     instance.tell_to_stop();
     let readiness = eventually("/readyz says that it stops", async || {
         let answer = kept.get(format!("{url}/readyz")).send().await.unwrap();
-        (answer.status().as_u16() == 503).then_some(answer)
+        (answer.status() == 503).then_some(answer)
     })
     .await;
     // What came before and is answered late, is answered.

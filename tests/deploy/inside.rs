@@ -163,7 +163,7 @@ async fn nginx_leads_to_tls_and_its_log_has_the_request_id_and_no_query() {
     let path = "/admin/sign-in/callback?code=hush";
     let plain = Client::builder().redirect(Policy::none()).build().unwrap();
     let answer = plain.get(format!("http://{}{path}", proxy.plain)).send().await.unwrap();
-    assert_eq!(answer.status().as_u16(), 308);
+    assert_eq!(answer.status(), 308);
     assert_eq!(answer.headers()["location"], format!("https://127.0.0.1{path}"));
     let client = proxy.certificate.client(proxy.address).build().unwrap();
     let answer = client.get(format!("{}{path}", proxy.url())).send().await.unwrap();

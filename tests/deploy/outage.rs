@@ -29,7 +29,7 @@ pub fn server() -> Postgres {
 
 /// The service's own words, with the time to come back.
 async fn told_to_wait(answer: Response, status: u16, error: &str) {
-    assert_eq!(answer.status().as_u16(), status);
+    assert_eq!(answer.status(), status);
     let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
     assert!(header("content-type").starts_with("application/problem+json"), "{answer:?}");
     let seconds: u32 = header("retry-after").parse().unwrap();
@@ -145,7 +145,7 @@ async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_un
         }
         gate.release();
         for answer in waiting {
-            assert_eq!(answer.await.unwrap().unwrap().status().as_u16(), 401, "each is served");
+            assert_eq!(answer.await.unwrap().unwrap().status(), 401, "each is served");
         }
     }
 }

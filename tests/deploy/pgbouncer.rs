@@ -140,10 +140,10 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut browser = Browser::new(&instances[0].url());
     let landed = browser.sign_in("ada@example.com").await;
-    assert_eq!(landed.status.as_u16(), 303, "{}", landed.text);
+    assert_eq!(landed.status, 303, "{}", landed.text);
     for page in ["/admin", "/admin/users?q=example", "/admin/audit", "/admin/staff"] {
         let answer = browser.get(page).await;
-        assert_eq!(answer.status.as_u16(), 200, "{page}: {}", answer.text);
+        assert_eq!(answer.status, 200, "{page}: {}", answer.text);
     }
     for crowd in &crowds {
         eventually("people are at it", async || (crowd.answers() > 300).then_some(())).await;
@@ -205,7 +205,7 @@ async fn a_database_that_is_back_is_found_through_pgbouncer_within_seconds() {
     postgres.stop();
     eventually("it is not ready", async || {
         let answer = reqwest::get(format!("{}/readyz", instance.url())).await.unwrap();
-        (answer.status().as_u16() == 503).then_some(())
+        (answer.status() == 503).then_some(())
     })
     .await;
     let _postgres = server();

@@ -1,4 +1,3 @@
 //! The service holds its own against a provider that does anything.
 
-mod fake;
 mod verify;

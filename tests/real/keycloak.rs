@@ -250,7 +250,7 @@ async fn staff_sign_in_at_keycloak_and_a_wrong_secret_is_told_of() {
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
     let (landed, mut browser) = staff(&url, "ada").await;
     assert_eq!(landed.header("location"), Some("/admin/users"), "{}", landed.text);
-    assert_eq!(browser.get("/admin").await.status.as_u16(), 200);
+    assert_eq!(browser.get("/admin").await.status, 200);
 
     instance.tell_to_stop();
     instance.ended().await;

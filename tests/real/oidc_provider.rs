@@ -156,7 +156,7 @@ async fn staff_sign_in_however_the_provider_has_the_service_authenticate() {
         assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
         let (landed, mut browser) = staff(&url, "ada").await;
         assert_eq!(landed.header("location"), Some("/admin/users"), "{authentication}: {}", landed.text);
-        assert_eq!(browser.get("/admin").await.status.as_u16(), 200);
+        assert_eq!(browser.get("/admin").await.status, 200);
 
         let instance = instance.with("IDP_CLIENT_SECRET", "another one");
         let said = check(&instance);

@@ -177,7 +177,7 @@ impl Browser {
     /// Begins a sign-in: the provider's page.
     pub async fn begin(&mut self) -> Url {
         let begun = self.post("/admin/sign-in", &[]).await;
-        assert_eq!(begun.status.as_u16(), 303, "{}", begun.text);
+        assert_eq!(begun.status, 303, "{}", begun.text);
         Url::parse(begun.header("location").unwrap()).unwrap()
     }
 

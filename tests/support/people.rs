@@ -76,7 +76,7 @@ impl People {
             odd.push((what, answer.user_id()));
         }
         let gone = sign_in(desk, &[("email", "gone@example.com")]).await;
-        assert_eq!(desk.app.delete(&gone.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+        assert_eq!(desk.app.delete(&gone.access_token(), "/api/v1/me").await.status, 204);
         let deletion =
             desk.app.database.value("SELECT id::text FROM events WHERE kind = 'user_deleted'").await;
         desk.app.database.run(MARKUP).await;
@@ -121,7 +121,7 @@ impl People {
         for (id, action) in [(&self.ada, "disable"), (&self.ada, "enable"), (&self.disabled, "disable")] {
             let form = [("csrf", &*csrf), ("reason", &reason)];
             let done = staff.post(&format!("/admin/users/{id}/{action}"), &form).await;
-            assert_eq!(done.status.as_u16(), 303, "{action}: {}", done.text);
+            assert_eq!(done.status, 303, "{action}: {}", done.text);
         }
         let devices = [
             ("Ada’s phone", "Android 16"),
@@ -224,6 +224,6 @@ async fn sign_in_on(desk: &Desk, who: &[(&str, &str)], device: &str, platform: &
 async fn minted(desk: &Desk, who: &[(&str, &str)]) -> String {
     let mint = format!("{}/dev/idp/mint", desk.app.url);
     let answer = Client::new().get(mint).query(who).send().await.unwrap();
-    assert_eq!(answer.status().as_u16(), 200, "{who:?}");
+    assert_eq!(answer.status(), 200, "{who:?}");
     answer.text().await.unwrap().trim().to_owned()
 }

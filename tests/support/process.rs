@@ -138,7 +138,7 @@ impl Process {
         let what = format!("{path} answers {status}");
         eventually(&what, async || {
             let answer = self.client.get(format!("{}{path}", self.url)).send().await.ok()?;
-            if answer.status().as_u16() == status { answer.text().await.ok() } else { None }
+            if answer.status() == status { answer.text().await.ok() } else { None }
         })
         .await
     }

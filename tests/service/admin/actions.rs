@@ -141,7 +141,7 @@ async fn two_users_are_found_shown_and_merged() {
 
     let form = Form::of(&page).with("reason", "the same person, by phone");
     let done = form.send(&mut browser).await;
-    assert_eq!(done.status.as_u16(), 303, "{}", done.text);
+    assert_eq!(done.status, 303, "{}", done.text);
     let landed = plain(&browser.get(done.header("location").unwrap()).await.text);
     assert!(landed.contains("The two users are merged."), "{landed}");
     assert!(
@@ -149,8 +149,8 @@ async fn two_users_are_found_shown_and_merged() {
         "what happened before is a link away"
     );
     for session in [&ada, &second] {
-        assert_eq!(desk.app.get(&session.access_token(), "/api/v1/me").await.status.as_u16(), 401);
-        assert_eq!(desk.app.refresh(&session.refresh_token()).await.status.as_u16(), 401);
+        assert_eq!(desk.app.get(&session.access_token(), "/api/v1/me").await.status, 401);
+        assert_eq!(desk.app.refresh(&session.refresh_token()).await.status, 401);
     }
     for subject in ["ada-1", "ada-2", "grace-1"] {
         let again = person(&desk, &[("email", "ada@example.com"), ("sub", subject)]).await;
@@ -165,7 +165,7 @@ async fn two_users_are_found_shown_and_merged() {
         assert!(audit.contains(expected), "{expected}: {audit}");
     }
     assert!(audit.contains(&format!("href=\"/admin/users/{into}\"")), "{audit}");
-    assert_eq!(form.send(&mut browser).await.status.as_u16(), 404, "and once is enough");
+    assert_eq!(form.send(&mut browser).await.status, 404, "and once is enough");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,8 +247,8 @@ async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
     );
     let landed = browser.get(&landing).await.text;
     assert!(landed.contains("An identity was moved here from another user"), "{landed}");
-    assert_eq!(desk.app.refresh(&second.refresh_token()).await.status.as_u16(), 401);
-    assert_eq!(desk.app.refresh(&ada.refresh_token()).await.status.as_u16(), 200);
+    assert_eq!(desk.app.refresh(&second.refresh_token()).await.status, 401);
+    assert_eq!(desk.app.refresh(&ada.refresh_token()).await.status, 200);
     let again = person(&desk, &[("email", "ada@example.com"), ("sub", "ada-2")]).await;
     assert_eq!(again.user_id(), grace.user_id());
 
@@ -257,7 +257,7 @@ async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
     let nobody = person(&desk, &[("email", "new@example.com"), ("verified", "false"), ("sub", "new")]).await;
     let form = [("csrf", csrf.as_str()), ("reason", "x")];
     let disabled = browser.post(&format!("/admin/users/{}/disable", nobody.user_id()), &form).await;
-    assert_eq!(disabled.status.as_u16(), 303);
+    assert_eq!(disabled.status, 303);
     let path = format!("/admin/users/{}/identities/{}/move", ada.user_id(), ada.identity_id());
     let told = text(&browser.get(&format!("{path}?to={}", nobody.user_id())).await.text);
     for sentence in [
@@ -286,13 +286,15 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
     let back = "the next sign-in with the identity links it to this user again. To prevent that, move it";
     assert!(told.contains(back), "{told}");
     let done = Form::of(&page).with("reason", "sold the phone").send(&mut browser).await;
-    assert_eq!(done.status.as_u16(), 303, "{}", done.text);
-    assert_eq!(desk.app.refresh(&second.refresh_token()).await.status.as_u16(), 401);
-    assert_eq!(desk.app.refresh(&ada.refresh_token()).await.status.as_u16(), 200);
+    assert_eq!(done.status, 303, "{}", done.text);
+    assert_eq!(desk.app.refresh(&second.refresh_token()).await.status, 401);
+    assert_eq!(desk.app.refresh(&ada.refresh_token()).await.status, 200);
     let detail = json!({ "reason": "sold the phone", "identity_id": second.json()["identity"]["id"] });
     let expected = (Some(STAFF.to_owned()), Some(detail));
     assert_eq!(entry(&desk, "identity_unlinked", &ada.user_id()).await, expected);
 
+    let page = browser.get(&page_of(&ada)).await.text;
+    assert!(!page.contains("name=\"reason\""), "the proof of the address goes with its identity: {page}");
     desk.app.database.run("UPDATE users SET email_vouched = email_verified").await;
     let page = browser.get(&page_of(&ada)).await.text;
     assert!(
@@ -301,18 +303,18 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
         "{page}"
     );
     let done = Form::of(&page).with("reason", "x").send(&mut browser).await;
-    assert_eq!(done.status.as_u16(), 303, "{}", done.text);
+    assert_eq!(done.status, 303, "{}", done.text);
     let back = person(&desk, &[("email", "ada@example.com"), ("sub", "ada-1")]).await;
     assert_eq!((back.outcome().as_str(), back.user_id()), ("linked", ada.user_id()));
 
     let only = person(&desk, &[("email", "new@example.com"), ("verified", "false"), ("sub", "new")]).await;
     let page = browser.get(&page_of(&only)).await;
-    assert_eq!(page.status.as_u16(), 200, "it is explained before anybody asks for it");
+    assert_eq!(page.status, 200, "it is explained before anybody asks for it");
     assert!(!page.text.contains("name=\"reason\""), "{}", page.text);
     let before = everything(&desk).await;
     let csrf = browser.csrf().await;
     let refused = browser.post(&page_of(&only), &[("csrf", &csrf), ("reason", "x")]).await;
-    assert_eq!(refused.status.as_u16(), 409);
+    assert_eq!(refused.status, 409);
     for page in [page.text, refused.text] {
         assert!(page.contains("neither a backend nor an import vouches"), "{page}");
     }
@@ -336,7 +338,7 @@ async fn a_user_is_deleted_for_good_and_the_audit_says_who_did_it() {
         assert!(told.contains(sentence), "{sentence}: {told}");
     }
     let done = Form::of(&page).with("reason", "ticket 17").send(&mut browser).await;
-    assert_eq!(done.status.as_u16(), 303, "{}", done.text);
+    assert_eq!(done.status, 303, "{}", done.text);
     let receipt = done.header("location").unwrap().to_owned();
     let number = receipt.strip_prefix("/admin/deletions/").expect("a receipt");
     let landed = text(&browser.get(&receipt).await.text);
@@ -359,10 +361,10 @@ async fn a_user_is_deleted_for_good_and_the_audit_says_who_did_it() {
         assert!(!page.contains("ada@example.com"), "{page}");
     }
     for session in [&ada, &second] {
-        assert_eq!(desk.app.refresh(&session.refresh_token()).await.status.as_u16(), 401);
+        assert_eq!(desk.app.refresh(&session.refresh_token()).await.status, 401);
     }
-    assert_eq!(desk.app.refresh(&grace.refresh_token()).await.status.as_u16(), 200);
-    assert_eq!(browser.get(&format!("/admin/users/{}", ada.user_id())).await.status.as_u16(), 404);
+    assert_eq!(desk.app.refresh(&grace.refresh_token()).await.status, 200);
+    assert_eq!(browser.get(&format!("/admin/users/{}", ada.user_id())).await.status, 404);
     let again = person(&desk, &[("email", "ada@example.com"), ("sub", "ada-1")]).await;
     assert_eq!(again.outcome(), "created");
 }
@@ -376,9 +378,9 @@ async fn a_receipt_says_that_the_erasure_goes_on_and_belongs_to_a_deletion_only(
     };
     for number in [event("user_created").await, Uuid::max().to_string(), "x".to_owned()] {
         let answer = browser.get(&format!("/admin/deletions/{number}")).await;
-        assert_eq!(answer.status.as_u16(), 404, "{number}");
+        assert_eq!(answer.status, 404, "{number}");
     }
-    assert_eq!(desk.app.delete(&ada.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    assert_eq!(desk.app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
     let receipt = format!("/admin/deletions/{}", event("user_deleted").await);
     let finished = text(&browser.get(&receipt).await.text);
     assert!(finished.contains("Deleted bythe user") && finished.contains("This has finished."), "{finished}");
@@ -414,7 +416,7 @@ async fn a_form_that_is_not_sound_changes_nothing() {
             ("another fingerprint", form.clone().with("seen", &"x".repeat(43)), 409),
         ] {
             let answer = form.send(&mut browser).await;
-            assert_eq!(answer.status.as_u16(), status, "{kind}: {what}: {}", answer.text);
+            assert_eq!(answer.status, status, "{kind}: {what}: {}", answer.text);
             assert!(answer.text.starts_with("<!doctype html>"), "{kind}: {what}");
             assert_eq!(everything(&desk).await, before, "{kind}: {what}");
         }
@@ -428,20 +430,20 @@ async fn a_form_that_is_not_sound_changes_nothing() {
             let mut request = request.build().unwrap();
             request.headers_mut().insert(name, value.parse().unwrap());
             let answer = reqwest::Client::new().execute(request).await.unwrap();
-            assert_eq!(answer.status().as_u16(), 403, "{kind}: {name}: {value}");
+            assert_eq!(answer.status(), 403, "{kind}: {name}: {value}");
             assert_eq!(everything(&desk).await, before, "{kind}: {name}: {value}");
         }
         // Support is told nothing but that it may not.
         let refused = form.clone().with("csrf", &support_csrf).send(&mut support).await;
-        assert_eq!(refused.status.as_u16(), 403, "{kind}");
+        assert_eq!(refused.status, 403, "{kind}");
         let looked = support.get(&path).await;
-        assert_eq!(looked.status.as_u16(), 403, "{kind}");
+        assert_eq!(looked.status, 403, "{kind}");
         assert!(!looked.text.contains("ada@example.com"), "{kind}");
         let mut nobody = Browser::new(&desk.app.url);
-        assert_eq!(form.send(&mut nobody).await.status.as_u16(), 303, "{kind}: to the sign-in");
+        assert_eq!(form.send(&mut nobody).await.status, 303, "{kind}: to the sign-in");
         assert_eq!(everything(&desk).await, before, "{kind}");
         let done = form.send(&mut browser).await;
-        assert_eq!(done.status.as_u16(), 303, "{kind}: {}", done.text);
+        assert_eq!(done.status, 303, "{kind}: {}", done.text);
         let done: i64 = value!(
             &desk.app.database.pool,
             "SELECT count(*) FROM events WHERE kind = $1 AND actor = $2",
@@ -454,7 +456,7 @@ async fn a_form_that_is_not_sound_changes_nothing() {
         return_everyone(&desk, &ada, &second, &grace).await;
     }
     let page = support.get(&format!("/admin/users/{}", ada.user_id())).await;
-    assert_eq!(page.status.as_u16(), 200);
+    assert_eq!(page.status, 200);
     for control in ["/merge", "/delete", "/move", "/unlink", "/disable"] {
         assert!(!page.text.contains(control), "support sees no {control}: {}", page.text);
     }
@@ -491,10 +493,10 @@ async fn what_has_changed_since_it_was_looked_at_is_shown_again() {
         let form = Form::of(&browser.get(&path).await.text).with("reason", "as <b>agreed");
         let end = format!("/admin/users/{}/end-sessions", ada.user_id());
         let ended = browser.post(&end, &[("csrf", &csrf), ("reason", "meanwhile")]).await;
-        assert_eq!(ended.status.as_u16(), 303, "{kind}");
+        assert_eq!(ended.status, 303, "{kind}");
         let before = everything(&desk).await;
         let stale = form.send(&mut browser).await;
-        assert_eq!(stale.status.as_u16(), 409, "{kind}");
+        assert_eq!(stale.status, 409, "{kind}");
         assert_eq!(everything(&desk).await, before, "{kind}");
         assert!(stale.text.contains("has changed since you looked"), "{kind}: {}", stale.text);
         let again = Form::of(&stale.text);
@@ -517,7 +519,7 @@ async fn nobody_disables_deletes_or_merges_away_themselves() {
     let before = everything(&desk).await;
     for action in ["disable", "delete", "merge"] {
         let refused = browser.post(&format!("{}/{action}", user(&me)), &sound).await;
-        assert_eq!(refused.status.as_u16(), 409, "{action}");
+        assert_eq!(refused.status, 409, "{action}");
         assert!(refused.text.contains("This is your own account"), "{action}: {}", refused.text);
         assert_eq!(everything(&desk).await, before, "{action}");
     }
@@ -530,14 +532,14 @@ async fn nobody_disables_deletes_or_merges_away_themselves() {
     }
     // Nor by the way: whoever is disabled would disable whom they are merged into.
     let disabled = browser.post(&format!("{}/disable", user(&other)), &sound[..2]).await;
-    assert_eq!(disabled.status.as_u16(), 303, "others may be disabled: {}", disabled.text);
+    assert_eq!(disabled.status, 303, "others may be disabled: {}", disabled.text);
     let me_id = me.user_id();
     let merge = [("csrf", csrf.as_str()), ("reason", "x"), ("into", me_id.as_str())];
     let refused = browser.post(&format!("{}/merge", user(&other)), &merge).await;
-    assert_eq!(refused.status.as_u16(), 409);
+    assert_eq!(refused.status, 409);
     for action in ["enable", "end-sessions"] {
         let done = browser.post(&format!("{}/{action}", user(&me)), &sound[..2]).await;
-        assert_eq!(done.status.as_u16(), 303, "{action} is no harm: {}", done.text);
+        assert_eq!(done.status, 303, "{action} is no harm: {}", done.text);
     }
 }
 
@@ -552,30 +554,30 @@ async fn looking_changes_nothing_and_whoever_is_not_there_is_not_found() {
         for method in [Method::GET, Method::HEAD] {
             let query = format!("{path}{}csrf={csrf}&reason=x", if path.contains('?') { '&' } else { '?' });
             let request = browser.request(method.clone(), &query);
-            assert_eq!(browser.send(request).await.status.as_u16(), 200, "{kind}: {method}");
+            assert_eq!(browser.send(request).await.status, 200, "{kind}: {method}");
         }
         for (known, unknown) in [(ada.user_id(), nobody), (ada.user_id(), "x"), (grace.user_id(), nobody)] {
             let path = path.replace(&known, unknown);
             if path.contains(unknown) {
-                assert_eq!(browser.get(&path).await.status.as_u16(), 404, "{path}");
+                assert_eq!(browser.get(&path).await.status, 404, "{path}");
             }
         }
         let (action, query) = path.split_once('?').unwrap_or((&path, ""));
         let (name, value) = query.split_once('=').unwrap_or(("none", ""));
         let form = [("csrf", csrf.as_str()), ("reason", "x"), (name, value)];
         let gone = browser.post(&action.replace(&ada.user_id(), nobody), &form).await;
-        assert_eq!(gone.status.as_u16(), 404, "{kind}");
+        assert_eq!(gone.status, 404, "{kind}");
     }
     // An identity of somebody else is not that user's.
     for change in ["unlink", &format!("move?to={}", ada.user_id())] {
         let path = format!("/admin/users/{}/identities/{}/{change}", grace.user_id(), second.identity_id());
-        assert_eq!(browser.get(&path).await.status.as_u16(), 404, "{path}");
+        assert_eq!(browser.get(&path).await.status, 404, "{path}");
     }
     let merge = format!("/admin/users/{}/merge", ada.user_id());
     let oneself = browser.get(&format!("{merge}?into={}", ada.user_id())).await;
-    assert_eq!(oneself.status.as_u16(), 404);
+    assert_eq!(oneself.status, 404);
     let missing = browser.post(&merge, &[("csrf", &csrf), ("reason", "x")]).await;
-    assert_eq!(missing.status.as_u16(), 400, "into whom?");
+    assert_eq!(missing.status, 400, "into whom?");
     assert_eq!(everything(&desk).await, before);
 }
 
@@ -642,7 +644,7 @@ async fn whoever_is_staff_no_longer_when_the_last_byte_arrives_changes_nothing()
             sqlx::query(change).bind(STAFF).execute(pool).await.unwrap();
             late.send(&body[body.len() - 1..]).await;
             let answer = late.answer().await.unwrap();
-            assert_eq!(answer.status.as_u16(), 403, "{change}, then {}: {}", form.action, answer.text);
+            assert_eq!(answer.status, 403, "{change}, then {}: {}", form.action, answer.text);
             assert_eq!(
                 (everything(&desk).await, access(&desk).await),
                 before,

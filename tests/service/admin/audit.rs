@@ -26,7 +26,7 @@ fn what(event: &str) -> String {
 async fn found(browser: &mut Browser, query: &[(&str, &str)]) -> Vec<String> {
     let request = browser.request(Method::GET, "/admin/audit").query(query);
     let page = browser.send(request).await;
-    assert_eq!(page.status.as_u16(), 200, "{query:?}");
+    assert_eq!(page.status, 200, "{query:?}");
     events(&page.text).iter().map(|event| what(event)).collect()
 }
 
@@ -216,7 +216,7 @@ async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
     let seen = preview.split("name=\"seen\" value=\"").nth(1).unwrap().split('"').next().unwrap();
     let csrf = browser.csrf().await;
     let form = [("csrf", &*csrf), ("seen", seen), ("to", &grace.user_id()), ("reason", "hers")];
-    assert_eq!(browser.post(&moved, &form).await.status.as_u16(), 303);
+    assert_eq!(browser.post(&moved, &form).await.status, 303);
     let audit =
         browser.get(&format!("/admin/audit?user={}", ada.user_id())).await.text.replace("&#x2F;", "/");
     assert!(
@@ -225,7 +225,7 @@ async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
     );
 
     let deleted = desk.app.delete(&grace.access_token(), "/api/v1/me").await;
-    assert_eq!(deleted.status.as_u16(), 204);
+    assert_eq!(deleted.status, 204);
     let audit = browser.get("/admin/audit").await.text.replace("&#x2F;", "/");
     assert!(!audit.contains(&format!("/admin/users/{}", grace.user_id())), "{audit}");
     assert!(audit.contains(&format!("<code>{}</code>, who no longer exists", grace.user_id())), "{audit}");

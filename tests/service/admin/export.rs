@@ -37,7 +37,7 @@ fn read_what_there_is(file: &[u8]) -> (usize, bool) {
 
 async fn open(browser: &mut Browser, path: &str) -> reqwest::Response {
     let response = file(browser, path).await.send().await.unwrap();
-    assert_eq!(response.status().as_u16(), 200, "{path}");
+    assert_eq!(response.status(), 200, "{path}");
     response
 }
 
@@ -147,7 +147,7 @@ async fn a_file_that_breaks_off_does_not_look_whole() {
 
     let request = super::file(&mut browser, "/admin/users.csv").await;
     let answer = browser.send(request).await;
-    assert_eq!(answer.status.as_u16(), 500, "what fails at once is a page");
+    assert_eq!(answer.status, 500, "what fails at once is a page");
     assert!(answer.header("content-type").unwrap().starts_with("text/html"));
 }
 
@@ -185,7 +185,7 @@ async fn whoever_exports_has_the_right_and_says_why() {
         assert!(!browser.get(page).await.text.contains(path), "support sees no form");
         let refused = file(&mut browser, path).await;
         let refused = browser.send(refused).await;
-        assert_eq!(refused.status.as_u16(), 403, "{path}");
+        assert_eq!(refused.status, 403, "{path}");
         let shown = refused.text.replace("staff@example.com", "");
         assert!(!shown.contains("@example.com"), "{path}: {shown}");
         // The statement that records the export asks for itself.
@@ -204,12 +204,12 @@ async fn whoever_exports_has_the_right_and_says_why() {
             (&[("reason", "x")], 403),
             (&[("csrf", "x"), ("reason", "x")], 403),
         ] {
-            assert_eq!(browser.post(path, form).await.status.as_u16(), status, "{path} {form:?}");
+            assert_eq!(browser.post(path, form).await.status, status, "{path} {form:?}");
         }
-        assert_eq!(browser.get(path).await.status.as_u16(), 404, "{path}: a link fetches no file");
+        assert_eq!(browser.get(path).await.status, 404, "{path}: a link fetches no file");
         assert_eq!(desk.app.database.count(exports).await, 0, "{path}");
         let allowed = file(&mut browser, path).await;
-        assert_eq!(browser.send(allowed).await.status.as_u16(), 200, "{path}");
+        assert_eq!(browser.send(allowed).await.status, 200, "{path}");
         assert_eq!(desk.app.database.count(exports).await, 1, "{path}");
     }
 }

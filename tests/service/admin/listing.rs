@@ -329,23 +329,6 @@ fn own(texts: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cursor_of_another_order_begins_again() {
-    let (database, people) = with_people().await;
-    let page = async |sort, cursor: Option<&Cursor>| {
-        let page = listing::page(&database.pool, &Filters::default(), sort, cursor, 10).await.unwrap();
-        (page.users.iter().map(|user| user.id).collect::<Vec<_>>(), page.before, page.after)
-    };
-    for &sort in Sort::VARIANTS {
-        let (_, _, after) = page(sort, None).await;
-        for &other in Sort::VARIANTS.iter().filter(|other| **other != sort) {
-            let (ids, before, _) = page(other, after.as_ref()).await;
-            assert_eq!(ids, expected(&people, &Filters::default(), other, None)[..10]);
-            assert_eq!(before, None);
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_estimate_is_near_what_there_is() {
     let (database, people) = with_people().await;
     for filters in [

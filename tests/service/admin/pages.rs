@@ -16,7 +16,7 @@ async fn every_page_answers_as_the_list_of_pages_says_and_keeps_itself_to_itself
     for address in pages::all(&desk, &people).await {
         let name = &address.name;
         let answer = address.open(&desk).await;
-        assert_eq!(answer.status.as_u16(), address.status, "{name}: {}", answer.text);
+        assert_eq!(answer.status, address.status, "{name}: {}", answer.text);
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{name}");
         if address.content == Content::Other {
             continue;

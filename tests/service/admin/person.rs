@@ -60,7 +60,7 @@ async fn a_change_after_the_sessions_end_does_nothing_and_comes_back_with_its_re
         let landed = browser.get(&callback).await;
         let back = landed.header("location").unwrap();
         let question = browser.get(back).await;
-        assert_eq!(question.status.as_u16(), 200, "{back}");
+        assert_eq!(question.status, 200, "{back}");
         if fields[0].0 == "text" {
             assert!(question.text.contains("chargeback, ticket 4711</textarea>"), "{}", question.text);
             assert_eq!(held(&question.text, "ticket").replace("&#x2F;", "/"), "https://tickets.example/1");
@@ -79,16 +79,12 @@ async fn a_refusal_says_whether_the_role_or_the_form_is_the_cause() {
     let (csrf, disable) = (browser.csrf().await, format!("{}/disable", path(&ada)));
     let role = "Your role does not allow this.";
     let asked = browser.get(&disable).await;
-    assert!(asked.status.as_u16() == 403 && asked.text.contains(role), "{}", asked.text);
+    assert!(asked.status == 403 && asked.text.contains(role), "{}", asked.text);
     let sent = browser.post(&disable, &[("csrf", &csrf), ("reason", "x")]).await;
-    assert!(sent.status.as_u16() == 403 && sent.text.contains(role), "{}", sent.text);
+    assert!(sent.status == 403 && sent.text.contains(role), "{}", sent.text);
     let end = format!("{}/end-sessions", path(&ada));
     let forged = send(&mut browser, &end, &end, &[("csrf", "x"), ("reason", "lost phone")]).await;
-    assert!(
-        forged.status.as_u16() == 403 && forged.text.contains("This form is out of date"),
-        "{}",
-        forged.text
-    );
+    assert!(forged.status == 403 && forged.text.contains("This form is out of date"), "{}", forged.text);
     let back = format!("href=\"{end}?reason=lost+phone\"");
     assert!(forged.text.replace("&#x2F;", "/").contains(&back), "{}", forged.text);
     for answer in [asked, sent, forged, browser.get("/admin/nothing").await] {
@@ -105,7 +101,7 @@ async fn a_mistake_in_a_form_is_shown_at_its_field_with_what_was_typed() {
     for (reason, error) in [("  ", "Write why"), (&*long, "at most 500 characters")] {
         let form = [("csrf", csrf.as_str()), ("reason", reason)];
         let page = browser.post(&format!("{}/disable", path(&ada)), &form).await;
-        assert!(page.status.as_u16() == 400 && page.text.contains(error), "{}", page.text);
+        assert!(page.status == 400 && page.text.contains(error), "{}", page.text);
         assert!(page.text.contains("aria-invalid=\"true\"") && page.text.contains("id=\"reason-error\""));
         assert_eq!(held(&page.text, "reason"), reason.trim());
     }
@@ -116,7 +112,7 @@ async fn a_mistake_in_a_form_is_shown_at_its_field_with_what_was_typed() {
         ("Calls back", "4711", "the whole address of the ticket"),
     ] {
         let page = browser.post(&format!("{}/notes", path(&ada)), &note(text, ticket)).await;
-        assert!(page.status.as_u16() == 400 && page.text.contains(error), "{}", page.text);
+        assert!(page.status == 400 && page.text.contains(error), "{}", page.text);
         assert_eq!(held(&page.text, "ticket").replace("&#x2F;", "/"), ticket);
         assert!(page.text.contains(&format!("\n{}</textarea>", text.trim())), "{}", page.text);
     }
@@ -127,7 +123,7 @@ async fn write_note(browser: &mut Browser, user: &str, text: &str) {
     let csrf = browser.csrf().await;
     let form = [("csrf", csrf.as_str()), ("text", text), ("ticket", "https://tickets.example/4711")];
     let written = browser.post(&format!("{user}/notes"), &form).await;
-    assert_eq!(written.status.as_u16(), 303, "{}", written.text);
+    assert_eq!(written.status, 303, "{}", written.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,7 +140,7 @@ async fn a_note_has_lines_but_no_control_characters_and_is_written_once() {
         let form =
             [("csrf", csrf), ("note", id), ("text", text), ("ticket", "HTTPS://tickets.example/ä b\u{202e}")];
         let sent = browser.post(&format!("{}/notes", path(&ada)), &form).await;
-        assert_eq!(sent.status.as_u16(), 303, "{text:?}: {}", sent.text);
+        assert_eq!(sent.status, 303, "{text:?}: {}", sent.text);
         assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, notes, "{text:?}");
     }
     let written: (String, String) =
@@ -181,16 +177,16 @@ async fn notes_are_for_all_staff_go_into_the_copy_and_the_audit_and_end_with_the
     );
     assert!(copy["events"].as_array().unwrap().iter().any(|event| event["kind"] == "user_created"));
     let missing = admin.get("/admin/users/00000000-0000-7000-8000-000000000000/data.json").await;
-    assert_eq!(missing.status.as_u16(), 404);
+    assert_eq!(missing.status, 404);
 
     let delete = format!("{}/delete", path(&ada));
     let page = admin.get(&delete).await.text;
     let form = [("csrf", held(&page, "csrf")), ("seen", held(&page, "seen")), ("reason", "asked for it")];
-    assert_eq!(admin.post(&delete, &form).await.status.as_u16(), 303);
+    assert_eq!(admin.post(&delete, &form).await.status, 303);
     assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, 0);
     let csrf = browser.csrf().await;
     let late = browser.post(&format!("{}/notes", path(&ada)), &[("csrf", &csrf), ("text", "too late")]).await;
-    assert_eq!(late.status.as_u16(), 404, "{}", late.text);
+    assert_eq!(late.status, 404, "{}", late.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,7 +225,7 @@ async fn a_merge_keeps_the_notes_of_both_even_one_that_is_just_being_written() {
     })
     .await;
     writing.commit().await.unwrap();
-    assert_eq!(merging.await.unwrap().unwrap().status().as_u16(), 303);
+    assert_eq!(merging.await.unwrap().unwrap().status(), 303);
     let page = browser.get(&path(&grace)).await.text;
     for note in ["of Ada", "of Grace", "at the last moment"] {
         assert!(page.contains(note), "{note}: {page}");
@@ -250,24 +246,24 @@ async fn a_user_who_is_no_more_leads_to_the_one_who_remains_or_to_the_receipt() 
         ("into", &into),
         ("reason", "one person"),
     ];
-    assert_eq!(browser.post(&merge, &form).await.status.as_u16(), 303);
+    assert_eq!(browser.post(&merge, &form).await.status, 303);
     let gone = browser.get(&path(&ada)).await;
-    assert_eq!(gone.status.as_u16(), 404);
+    assert_eq!(gone.status, 404);
     for expected in
         [&*format!("href=\"{}\"", path(&grace)), "staff@example.com", "one person", "ada@example.com"]
     {
         assert!(gone.text.contains(expected), "{expected}: {}", gone.text);
     }
-    assert_eq!(desk.app.delete(&grace.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    assert_eq!(desk.app.delete(&grace.access_token(), "/api/v1/me").await.status, 204);
     let number: String =
         value!(&desk.app.database.pool, "SELECT id::text FROM events WHERE kind = 'user_deleted'");
     let gone = browser.get(&path(&grace)).await;
     assert!(
-        gone.status.as_u16() == 404
+        gone.status == 404
             && gone.text.replace("&#x2F;", "/").contains(&format!("/admin/deletions/{number}"))
     );
     let never = browser.get("/admin/users/00000000-0000-7000-8000-000000000000").await;
-    assert!(never.status.as_u16() == 404 && never.text.contains("Nothing here"), "{}", never.text);
+    assert!(never.status == 404 && never.text.contains("Nothing here"), "{}", never.text);
 }
 
 /// The first sentence about the person.
@@ -316,7 +312,7 @@ async fn a_possible_theft_stands_out_until_the_user_is_signed_out_or_a_note_says
         desk.app.database.run(stolen).await;
         write_note(&mut browser, &user, "A note alone closes nothing").await;
         assert!(browser.get(&user).await.text.contains(question));
-        assert_eq!(browser.post(&format!("{user}/{action}"), form).await.status.as_u16(), 303);
+        assert_eq!(browser.post(&format!("{user}/{action}"), form).await.status, 303);
         assert!(!browser.get(&user).await.text.contains(question), "{action}");
     }
 }

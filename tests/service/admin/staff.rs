@@ -28,14 +28,14 @@ async fn an_admin_gives_changes_and_takes_away_access_and_each_is_an_event() {
         303
     );
     let mut grace = desk.signed_in("grace@example.com").await;
-    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 200);
+    assert_eq!(grace.get("/admin/users").await.status, 200);
     assert_eq!(
         post(&mut browser, "/admin/staff", &[("email", "grace@example.com"), ("role", "admin")]).await,
         303
     );
     assert_eq!(post(&mut browser, "/admin/staff/remove", &[("email", "grace@example.com")]).await, 303);
     // Whose role is gone is out with the next request.
-    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 303);
+    assert_eq!(grace.get("/admin/users").await.status, 303);
     assert_eq!(members(&desk).await.len(), 2);
     let audit = browser.get("/admin/audit?what=staff&actor=staff@example.com").await.text;
     for what in ["Gave access to the staff pages", "Changed access", "Revoked access"] {
@@ -199,15 +199,15 @@ async fn access_ends_by_itself_for_sessions_that_are_open_too() {
     assert!(audit.contains(about), "{audit}");
 
     let mut grace = desk.signed_in("grace@example.com").await;
-    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 200);
+    assert_eq!(grace.get("/admin/users").await.status, 200);
     run!(pool, "UPDATE staff SET ends_at = now() WHERE email = 'grace@example.com'");
-    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 303);
+    assert_eq!(grace.get("/admin/users").await.status, 303);
     let refused = Browser::new(&desk.app.url).sign_in("grace@example.com").await;
-    assert_eq!(refused.status.as_u16(), 403, "{}", refused.text);
+    assert_eq!(refused.status, 403, "{}", refused.text);
     assert!(browser.get("/admin/staff").await.text.contains("ended"));
     // Access is replaced as a whole.
     assert_eq!(post(&mut browser, "/admin/staff", &give[..2]).await, 303);
-    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 200);
+    assert_eq!(grace.get("/admin/users").await.status, 200);
     let rights: (bool, bool) =
         sqlx::query_as("SELECT may_export, ends_at IS NULL FROM staff WHERE email = 'grace@example.com'")
             .fetch_one(pool)

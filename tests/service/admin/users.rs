@@ -21,69 +21,6 @@ async fn searched(browser: &mut Browser, text: &str) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_is_found_by_any_of_what_staff_are_told() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(
-        &desk,
-        &[("email", "ada.lovelace@example.com"), ("name", "Ada Lovelace"), ("sub", "Subject-1")],
-    )
-    .await;
-    person(&desk, &[("email", "grace@example.com"), ("name", "Grace Hopper")]).await;
-    let id = ada.user_id();
-    for query in [
-        "ada.lovelace@example.com",
-        "ADA.LOVE",
-        "ada lov",
-        "Ada",
-        "Subject-1",
-        &id,
-        &id.to_uppercase(),
-        "  ada ",
-        "lovelace",
-        "LOVELACE   ada",
-    ] {
-        let page = searched(&mut browser, query).await.text;
-        assert!(page.contains("ada.lovelace@example.com") && !page.contains("grace@example.com"), "{query}");
-    }
-    let long = "x".repeat(10_000);
-    for query in ["%", "_", "'", "\\", "a%", ".*", "\u{0}", "subject-1", "ovelace", &long] {
-        let request = browser.request(Method::GET, "/admin/users").query(&[("q", query)]);
-        let page = browser.send(request).await;
-        assert_eq!(page.status.as_u16(), 200, "{query:.20}");
-        let listed = page.text.contains("ada.lovelace@example.com");
-        // What is left of a NUL is nothing, and nothing lists everyone.
-        assert_eq!(listed, query == "\u{0}", "{query:.20}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn whatever_people_call_themselves_stays_text() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let names = [
-        "<script>alert(1)</script>",
-        "\"><img src=x onerror=1>",
-        "{{ 7*7 }}",
-        "{% include \"x\" %}",
-        "'><svg/onload=1>",
-    ];
-    for (number, name) in names.into_iter().enumerate() {
-        let subject = format!("s<b>{number}");
-        let answer =
-            person(&desk, &[("email", &format!("p{number}@example.com")), ("name", name), ("sub", &subject)])
-                .await;
-        assert_eq!(answer.status.as_u16(), 201, "{}", answer.text);
-        for path in ["/admin/users".to_owned(), format!("/admin/users/{}", answer.user_id())] {
-            let page = browser.get(&path).await.text;
-            for markup in ["<script>", "<img", "<svg/", "<b>"] {
-                assert!(!page.contains(markup), "{path}: {markup}");
-            }
-        }
-    }
-    let page = browser.get("/admin/users").await.text;
-    assert!(page.contains("{{ 7*7 }}") && page.contains("&lt;script&gt;"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
@@ -99,7 +36,7 @@ async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
         assert!(page.contains(claimed), "{path}");
     }
     for path in ["/admin/users/x", "/admin/users/00000000-0000-7000-8000-000000000000", "/admin/nothing"] {
-        assert_eq!(browser.get(path).await.status.as_u16(), 404, "{path}");
+        assert_eq!(browser.get(path).await.status, 404, "{path}");
     }
 }
 
@@ -201,29 +138,29 @@ async fn actions_need_a_reason_the_role_and_a_form_of_ours_and_are_recorded() {
             ("another's token", vec![("csrf", forged.as_str()), ("reason", "x")], 403),
             ("no reason", vec![("csrf", csrf.as_str()), ("reason", "  ")], 400),
         ] {
-            assert_eq!(browser.post(&path("end-sessions"), &form).await.status.as_u16(), status, "{what}");
+            assert_eq!(browser.post(&path("end-sessions"), &form).await.status, status, "{what}");
         }
         for (name, value) in
             [("Origin", "https://evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site")]
         {
             let request =
                 browser.request(Method::POST, &path("end-sessions")).form(&sound).header(name, value);
-            assert_eq!(browser.send(request).await.status.as_u16(), 403, "{name}: {value}");
+            assert_eq!(browser.send(request).await.status, 403, "{name}: {value}");
         }
-        assert_eq!(browser.get(&path("end-sessions")).await.status.as_u16(), 200, "a link only asks");
-        assert_eq!(desk.app.refresh(&ada.refresh_token()).await.status.as_u16(), 200, "nothing has happened");
+        assert_eq!(browser.get(&path("end-sessions")).await.status, 200, "a link only asks");
+        assert_eq!(desk.app.refresh(&ada.refresh_token()).await.status, 200, "nothing has happened");
 
         let answer = browser.post(&path("disable"), &sound).await;
         let expected = if role == Role::Admin { 303 } else { 403 };
-        assert_eq!(answer.status.as_u16(), expected, "{role}");
+        assert_eq!(answer.status, expected, "{role}");
         if role == Role::Admin {
             assert_eq!(person(&desk, &[("email", "ada@example.com")]).await.error(), "user_disabled");
-            assert_eq!(browser.post(&path("enable"), &sound).await.status.as_u16(), 303);
+            assert_eq!(browser.post(&path("enable"), &sound).await.status, 303);
         }
         let again = person(&desk, &[("email", "ada@example.com")]).await;
         assert_eq!(again.outcome(), "signed_in");
-        assert_eq!(browser.post(&path("end-sessions"), &sound).await.status.as_u16(), 303);
-        assert_eq!(desk.app.refresh(&again.refresh_token()).await.status.as_u16(), 401);
+        assert_eq!(browser.post(&path("end-sessions"), &sound).await.status, 303);
+        assert_eq!(desk.app.refresh(&again.refresh_token()).await.status, 401);
         let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
         assert!(page.contains("by staff@example.com") && page.contains("Reason: asked by phone"), "{role}");
     }
@@ -247,24 +184,20 @@ async fn staff_end_one_session_and_no_other() {
     let sound = [("csrf", csrf.as_str()), ("reason", "lost the phone")];
     // The session of somebody else is not this user's.
     let elsewhere = format!("{page}/sessions/{}/end", session(&other));
-    assert_eq!(browser.post(&elsewhere, &sound).await.status.as_u16(), 409);
-    assert_eq!(browser.post(&end, &sound[..1]).await.status.as_u16(), 400, "there is no reason");
+    assert_eq!(browser.post(&elsewhere, &sound).await.status, 409);
+    assert_eq!(browser.post(&end, &sound[..1]).await.status, 400, "there is no reason");
     let done = browser.post(&end, &sound).await;
-    assert_eq!(done.status.as_u16(), 303, "{}", done.text);
+    assert_eq!(done.status, 303, "{}", done.text);
     let landed = browser.get(done.header("location").unwrap()).await.text;
     let told = "That session has ended. For up to 15 more minutes, other services may accept access tokens that were already issued.";
     for expected in [told, "Reason: lost the phone", "by staff@example.com"] {
         assert!(landed.contains(expected), "{expected}: {landed}");
     }
     for (answer, status) in [(&phone, 401), (&laptop, 200), (&other, 200)] {
-        assert_eq!(desk.app.refresh(&answer.refresh_token()).await.status.as_u16(), status);
+        assert_eq!(desk.app.refresh(&answer.refresh_token()).await.status, status);
     }
     let again = browser.post(&end, &sound).await;
-    assert!(
-        again.status.as_u16() == 409 && again.text.contains("has changed since you looked"),
-        "{}",
-        again.text
-    );
+    assert!(again.status == 409 && again.text.contains("has changed since you looked"), "{}", again.text);
     let ended = "SELECT count(*) FROM events WHERE kind = 'session_ended'";
     assert_eq!(desk.app.database.count(ended).await, 1);
 }
@@ -278,7 +211,7 @@ async fn a_page_that_the_database_fails_is_still_a_page() {
         ["/admin/users".to_owned(), "/admin/users?q=ada".into(), format!("/admin/users/{}", ada.user_id())]
     {
         let answer = browser.get(&path).await;
-        assert_eq!(answer.status.as_u16(), 500, "{path}");
+        assert_eq!(answer.status, 500, "{path}");
         assert!(answer.header("content-type").unwrap().starts_with("text/html"), "{path}");
         assert!(answer.text.contains(answer.header("x-request-id").unwrap()), "{path}");
         assert!(!answer.text.contains("identities"), "{path}");
@@ -313,7 +246,7 @@ async fn merge(browser: &mut Browser, goes: &str, stays: &str) {
     };
     let (csrf, seen) = (value("csrf"), value("seen"));
     let form = [("csrf", csrf.as_str()), ("seen", &seen), ("into", stays), ("reason", "the same person")];
-    assert_eq!(browser.post(&path, &form).await.status.as_u16(), 303);
+    assert_eq!(browser.post(&path, &form).await.status, 303);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -386,7 +319,7 @@ async fn a_search_leads_to_the_only_user_whom_it_names_to_a_request_and_to_an_ad
     assert!(page.contains("Request or receipt") && page.contains("Signed in for the first time"), "{page}");
     let page = searched(&mut browser, "127.0.0.1").await.text;
     assert!(page.contains("Signed in for the first time") && page.contains("Audit log"), "{page}");
-    assert_eq!(desk.app.delete(&ada.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    assert_eq!(desk.app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
     let receipt: String =
         desk.app.database.value("SELECT id::text FROM events WHERE kind = 'user_deleted'").await;
     let page = searched(&mut browser, &receipt).await.text;

@@ -19,17 +19,6 @@ async fn events(app: &App) -> Vec<(String, Option<String>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_linked_identity_leaves_the_others_sessions_alone_and_is_audited() {
-    let app = App::start().await;
-    app.sign_in(&claims("subject-1", "ada@example.com")).await;
-    let linked = app.sign_in_at("second", &at("second", "subject-2", "Ada@Example.com")).await;
-    assert_eq!(linked.outcome(), "linked");
-    assert_eq!(app.database.rows().await, [1, 2, 2]);
-    assert_eq!(app.database.count("SELECT count(*) FROM sessions WHERE ended_at IS NULL").await, 2);
-    assert_eq!(events(&app).await, [("user_created".into(), None), ("identity_linked".into(), None)]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn one_subject_at_two_providers_is_two_users() {
     let app = App::start().await;
     let first = app.sign_in(&claims("subject", "one@example.com")).await;
@@ -154,23 +143,6 @@ async fn an_address_that_support_replaced_leads_to_nobody_any_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn name_and_picture_follow_the_provider_and_identify_nobody() {
-    let app = App::start().await;
-    let victim = app.sign_in(&claims("victim", "victim@example.com")).await;
-    let renamed = with(
-        claims("attacker", "attacker@example.com"),
-        &json!({ "name": "Victim", "preferred_username": "victim@example.com", "upn": "victim@example.com",
-                 "picture": "https://pictures.example/victim" }),
-    );
-    let attacker = app.sign_in(&claims("attacker", "attacker@example.com")).await;
-    let again = app.sign_in(&renamed).await;
-    assert_eq!(again.user_id(), attacker.user_id());
-    assert_ne!(again.user_id(), victim.user_id());
-    assert_eq!(again.json()["user"]["name"], "Victim");
-    assert_eq!(again.json()["user"]["picture"], "https://pictures.example/victim");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn whoever_merely_claims_an_address_loses_it_to_its_owner_and_keeps_everything_else() {
     let app = App::start().await;
     let squatter = app.sign_in(&unverified(claims("squatter", "victim@example.com"))).await;
@@ -190,7 +162,7 @@ async fn whoever_merely_claims_an_address_loses_it_to_its_owner_and_keeps_everyt
     }
 
     // They keep their user, and go on without the address, session and all.
-    assert_eq!(app.refresh(&squatter.refresh_token()).await.status.as_u16(), 200);
+    assert_eq!(app.refresh(&squatter.refresh_token()).await.status, 200);
     let back = app.sign_in(&unverified(claims("squatter", "victim@example.com"))).await;
     assert_eq!((back.outcome().as_str(), back.user_id()), ("signed_in", squatter.user_id()));
     assert_eq!(back.json()["user"]["email"], Value::Null);
@@ -225,7 +197,7 @@ async fn a_linked_identity_proves_the_users_own_address_and_takes_nobody_elses()
     ] {
         let user = app.sign_in(&unverified(claims(subject, &format!("{subject}@example.com")))).await;
         let answer = app.link(&user.access_token(), "second", &at("second", subject, linked)).await;
-        assert_eq!(answer.status.as_u16(), 201, "{}", answer.text);
+        assert_eq!(answer.status, 201, "{}", answer.text);
         let me = app.get(&user.access_token(), "/api/v1/me").await.json();
         assert_eq!((&me["email"], &me["email_verified"]), (&json!(shown), &json!(verified)), "{subject}");
     }
@@ -285,17 +257,6 @@ async fn a_disabled_user_is_refused_by_every_identity_and_only_the_event_is_writ
     let refused = |reason: &str| ("sign_in_refused".to_owned(), Some(reason.to_owned()));
     let expected = [refused("user_disabled"), refused("user_disabled"), refused("link_required")];
     assert_eq!(events(&app).await[1..], expected);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_users_identity_comes_back_as_somebody_new() {
-    let app = App::start().await;
-    let first = app.sign_in(&claims("subject-1", "ada@example.com")).await;
-    app.database.run("DELETE FROM users").await;
-    assert_eq!(app.database.rows().await, [0, 0, 0]);
-    let again = app.sign_in(&claims("subject-1", "ada@example.com")).await;
-    assert_eq!(again.outcome(), "created");
-    assert_ne!(again.user_id(), first.user_id());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -364,21 +325,6 @@ async fn nobody_is_joined_to_a_user_of_a_provider_that_may_not_link() {
     assert_ne!(owner.user_id(), first.user_id());
     let again = app.sign_in_at("second", &doubtful).await;
     assert_eq!((again.outcome(), again.user_id()), ("signed_in".into(), first.user_id()), "both are in");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_identity_that_shall_not_be_created_is_not_found_even_where_it_could_be_linked() {
-    let app = App::start().await;
-    app.sign_in(&claims("subject-1", "ada@example.com")).await;
-    let before = app.database.rows().await;
-    for claims in [claims("subject-2", "ada@example.com"), claims("subject-2", "new@example.com")] {
-        let token = app.token(&claims);
-        let answer = app.post("idp", &json!({ "id_token": token, "create": false })).await;
-        assert_refused(&app, &answer, before, 404, "user_not_found").await;
-    }
-    let token = app.token(&claims("subject-1", "ada@example.com"));
-    let known = app.post("idp", &json!({ "id_token": token, "create": false })).await;
-    assert_eq!(known.outcome(), "signed_in");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -89,7 +89,7 @@ async fn a_platform_whose_sdk_makes_up_a_nonce_is_let_in_alone() {
         let token =
             app.token(&with(claims("ada", "ada@example.com"), &json!({ "azp": party, "nonce": "n" })));
         let answer = app.post("main", &json!({ "id_token": token, "nonce": sent })).await;
-        assert_eq!(answer.status.as_u16(), status, "{party} {sent:?}: {}", answer.text);
+        assert_eq!(answer.status, status, "{party} {sent:?}: {}", answer.text);
         if status == 401 {
             assert_eq!(answer.error(), "nonce_mismatch");
         }

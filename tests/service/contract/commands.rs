@@ -250,7 +250,7 @@ async fn an_operator_looks_after_users_while_staff_cannot_sign_in_and_the_audit_
     for arguments in [&["user", "disable", &id][..], &["user", "disable", &id, "--reason", " "]] {
         assert_eq!(run(&settings, arguments).await.status.code(), Some(2), "a change has a reason");
     }
-    assert_eq!(app.refresh(&ada.refresh_token()).await.status.as_u16(), 200);
+    assert_eq!(app.refresh(&ada.refresh_token()).await.status, 200);
     let reason = ["--reason", "ticket 4711"];
     for (change, kind) in [
         ("sign-out", "sessions_ended"),
@@ -260,7 +260,7 @@ async fn an_operator_looks_after_users_while_staff_cannot_sign_in_and_the_audit_
     ] {
         told(&[&["user", change, &id], &reason[..]].concat()).await;
         assert_eq!(by_operator(&app, kind, Some("ticket 4711")).await, 1, "{kind}");
-        assert_eq!(app.get(&ada.access_token(), "/api/v1/me").await.status.as_u16(), 401);
+        assert_eq!(app.get(&ada.access_token(), "/api/v1/me").await.status, 401);
         let again = app.sign_in(&claims("subject-of-ada", "ada@example.com")).await;
         let expected = match change {
             "disable" => "user_disabled",

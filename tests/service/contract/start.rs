@@ -75,7 +75,7 @@ async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready
         loop {
             let answer =
                 service.client.get(format!("{}/livez", service.url)).send().await.expect("the port is open");
-            assert_eq!(answer.status().as_u16(), 200);
+            assert_eq!(answer.status(), 200);
         }
     };
     tokio::select! {
@@ -271,8 +271,8 @@ async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
         let request = request.header("User-Agent", "\t{\"level\":\"FORGED\"}");
         request.body(json!({ "id_token": token, "device": { "name": "a\nb" } }).to_string()).send()
     };
-    assert_eq!(sign_in("idp").await.unwrap().status().as_u16(), 201);
-    assert_eq!(sign_in("%0Aforged").await.unwrap().status().as_u16(), 404);
+    assert_eq!(sign_in("idp").await.unwrap().status(), 201);
+    assert_eq!(sign_in("%0Aforged").await.unwrap().status(), 404);
     let metrics = service.answers("/metrics", 200).await;
     service.terminate();
     assert!(service.ended().await.success());

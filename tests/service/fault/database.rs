@@ -262,7 +262,7 @@ async fn however_many_lists_a_backend_asks_for_a_user_finds_a_connection() {
     })
     .await;
     let me = app.get(&ada, "/api/v1/me").await;
-    assert_eq!(me.status.as_u16(), 200, "{}", me.text);
+    assert_eq!(me.status, 200, "{}", me.text);
     lock.rollback().await.unwrap();
     assert!(lists.join_all().await.contains(&200));
 }

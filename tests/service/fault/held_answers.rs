@@ -123,7 +123,7 @@ async fn no_sign_in_is_lost_after_an_answer_that_came_when_nobody_waited_any_mor
                 let claims = claims(&subject, &format!("{subject}@example.com"));
                 let claims = with(claims, &json!({ "iss": "https://second.example" }));
                 let answer = desk.app.sign_in_at("second", &claims).await;
-                assert_eq!(answer.status.as_u16(), 201, "{path}, question {question}: {}", answer.text);
+                assert_eq!(answer.status, 201, "{path}, question {question}: {}", answer.text);
                 all += 1;
             }
             let there = desk.app.database.count("SELECT count(*) FROM sessions").await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::app::{Answer, App};
-use crate::support::provider::{Behaviour, Refusing, Silent};
+use crate::support::provider::Behaviour;
 use crate::support::token::{claims, with};
 
 /// Five seconds are promised. The others are for a busy machine, and fewer than a second attempt takes.
@@ -41,16 +41,6 @@ async fn a_provider_that_fails_is_a_503_in_time_that_writes_nothing_and_the_next
         }
         app.provider.behave(Behaviour::Usual);
         assert_eq!(timed(&app).await.0.outcome(), "created");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_cannot_be_reached_is_given_up_in_time() {
-    let (refusing, silent) = (Refusing::reserve(), Silent::start().await);
-    let addresses = [refusing.url(), silent.https_url(), "https://nowhere.invalid/".into()];
-    for address in addresses {
-        let app = App::start_with(|figment| figment.merge(("idp.tokeninfo_url", &address))).await;
-        assert_unavailable(&app, &address).await;
     }
 }
 

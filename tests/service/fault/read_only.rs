@@ -17,7 +17,7 @@ const SIGN_INS: usize = 8;
 async fn connections_to_a_demoted_primary_are_left_as_soon_as_there_is_another() {
     let app = Arc::new(App::start().await);
     let person = |number: usize| claims(&format!("subject-{number}"), &format!("ada-{number}@example.com"));
-    assert_eq!(app.sign_in(&person(0)).await.status.as_u16(), 201);
+    assert_eq!(app.sign_in(&person(0)).await.status, 201);
     let mut other = app.database.pool.acquire().await.unwrap();
     let name: String = sqlx::query_scalar("SELECT current_database()").fetch_one(&mut *other).await.unwrap();
 

@@ -42,7 +42,7 @@ async fn waiters_for_one_row_wait_for_one_time_in_all_and_starve_nobody_else() {
     for number in 0..WAITERS {
         let subject = format!("bob-{number}");
         let answer = app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await;
-        assert_eq!(answer.status.as_u16(), 201, "{}", answer.text);
+        assert_eq!(answer.status, 201, "{}", answer.text);
         assert!(app.database.count(WAITING).await <= 1);
     }
     for (status, took) in waiters.join_all().await {

@@ -113,24 +113,6 @@ async fn apples_tokens_are_revoked_although_apple_is_down_for_an_hour_and_the_pr
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_is_killed_while_it_revokes_revokes_again() {
-    let program = Program::new().await;
-    let Program { database, provider, .. } = &program;
-    let service = program.start(&[]).await;
-    let signed_in = program.sign_in(&service, "ada").await;
-    until(&database.pool, &["kept"]).await;
-    provider.behave(Behaviour::NeverAnswer);
-    program.delete_and_ask(&service, &signed_in).await;
-    drop(service);
-    provider.behave(Behaviour::Usual);
-    let _service = program.start(&[]).await;
-    assert_eq!(states(&database.pool).await, ["due"], "its lease has not ended");
-    super::pass(&database.pool, 60).await;
-    until(&database.pool, &[]).await;
-    assert_eq!(revoked(provider).0, ["ada"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_stops_during_an_exchange_waits_for_its_token() {
     let mut app = with_keys_of_apple().await;
     app.provider.behave(Behaviour::Usual.delayed(Duration::from_secs(2)));
@@ -265,18 +247,6 @@ async fn an_identity_that_is_linked_again_before_the_revocation_keeps_its_token(
     let again = json!({ "id_token": id_token("ada", "ada@example.com", APP) });
     assert_eq!(app.post("apple", &again).await.outcome(), "created");
     super::pass(pool, 3600).await;
-    until(pool, &["kept"]).await;
-    assert_eq!(revoked(&app.provider).0, [] as [&str; 0]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_token_wrongly_taken_for_a_gone_identitys_is_kept() {
-    let app = with_apple().await;
-    let pool = &app.database.pool;
-    sign_in(&app, "ada").await;
-    until(pool, &["kept"]).await;
-    // As a move does it, seen by an exchange that waited for the old row.
-    run!(pool, "UPDATE provider_tokens SET state = 'due', due_at = now(), next_attempt_at = now()");
     until(pool, &["kept"]).await;
     assert_eq!(revoked(&app.provider).0, [] as [&str; 0]);
 }

@@ -43,7 +43,7 @@ async fn whoever_was_claimed_to_be_very_often_is_deleted_and_forgotten_all_the_s
     let app = App::start().await;
     let ada = app.sign_in(&claims("ada", ADA)).await;
     claim(&app, 300_000).await;
-    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
     assert_eq!(app.database.rows().await, [0; 3]);
     // What took too long for the one who asked.
     let (left, _) = traces(&app, ADA).await;
@@ -137,7 +137,7 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
             assert_eq!(deleted, Outcome::Done);
         } else {
             let deleted = app.delete(&signed_in.access_token(), "/api/v1/me").await;
-            assert_eq!(deleted.status.as_u16(), 204);
+            assert_eq!(deleted.status, 204);
         }
         assert_eq!(traces(&app, address).await, (0, 0), "{address}");
         let refused = "SELECT count(*) FROM events WHERE kind = 'staff_refused'
@@ -202,7 +202,7 @@ async fn nobody_has_the_attempts_on_anothers_address_forgotten() {
         claim(&app, 3).await;
         let mallory = app.sign_in(&claims("mallory", "mallory@example.com")).await;
         link(&mallory.access_token(), "mallory").await;
-        assert_eq!(app.delete(&mallory.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+        assert_eq!(app.delete(&mallory.access_token(), "/api/v1/me").await.status, 204);
         prune(&app.database.pool, LIMITS).await.unwrap();
         let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'ada@example.com' AND ip IS NOT NULL";
         assert_eq!(app.database.count(kept).await, 3, "{own}");

@@ -271,7 +271,7 @@ async fn the_owner_of_an_imported_address_gets_it_and_joins_nobody_who_never_pro
     assert_eq!(answer.outcome(), "created", "{}", answer.text);
     assert_ne!(answer.user_id(), intruder);
     assert_eq!(answer.json()["user"]["email_verified"], true);
-    assert_eq!(app.refresh(&session).await.status.as_u16(), 200, "each has an account of their own");
+    assert_eq!(app.refresh(&session).await.status, 200, "each has an account of their own");
 
     // The same file does not let them in again, nor take anything from anybody.
     let again = import(&app.database, &path).await;
@@ -333,7 +333,7 @@ async fn no_row_is_a_way_to_somebody_elses_account() {
     assert_eq!((kept, after.len()), (1, 3), "{after:#?}");
     assert_eq!(import(&app.database, &path).await.refused, ended.refused, "and again");
     assert_eq!(everybody(&app.database).await, after);
-    assert_eq!(app.refresh(&victim.refresh_token()).await.status.as_u16(), 200);
+    assert_eq!(app.refresh(&victim.refresh_token()).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -364,8 +364,8 @@ async fn who_signed_up_before_the_import_and_proved_the_address_gets_what_the_ro
     let before = with(claims("ada-before", "ada@example.com"), &json!({ "iss": "https://second.example" }));
     let signed_in = app.sign_in_at("second", &before).await;
     assert_eq!((signed_in.outcome(), signed_in.user_id()), ("signed_in".to_owned(), ada.user_id()));
-    assert_eq!(app.refresh(&ada.refresh_token()).await.status.as_u16(), 200, "nothing of hers is taken");
-    assert_eq!(app.refresh(&barred.refresh_token()).await.status.as_u16(), 200);
+    assert_eq!(app.refresh(&ada.refresh_token()).await.status, 200, "nothing of hers is taken");
+    assert_eq!(app.refresh(&barred.refresh_token()).await.status, 200);
     let again = import(&app.database, &path).await;
     assert_eq!(again.counts(), (Some(3), 0, 3, 1), "{again:?}");
 }

@@ -85,13 +85,3 @@ async fn a_wrong_secret_key_is_one_line_and_a_new_one_has_to_be_meant() {
     let unmeant = keys(&app.database, OTHER, &["rotate", "--new-secret-key"]).await;
     assert_eq!(unmeant.status.code(), Some(2), "it takes --now");
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_not_there_is_named() {
-    let mut database = Database::gone();
-    database.url = "postgres://vestibule@127.0.0.1:1/vestibule".into();
-    let output = keys(&database, SECRET_KEY, &["list"]).await;
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-    assert!(said.contains("DATABASE_URL"), "{said}");
-}

@@ -109,7 +109,7 @@ async fn a_refused_sign_in_or_refresh_is_no_visit() {
     long_ago(&app, 40, 40).await;
     app.database.run("UPDATE users SET disabled_at = now()").await;
     assert_eq!(app.sign_in(&ada).await.error(), "user_disabled");
-    assert_eq!(app.refresh(&tokens.refresh_token()).await.status.as_u16(), 401);
+    assert_eq!(app.refresh(&tokens.refresh_token()).await.status, 401);
     assert_eq!((seen(&app).await, noted(&app).await.0), (40, Some(40)));
 }
 
@@ -122,7 +122,7 @@ async fn whoever_holds_the_user_keeps_nobody_outside() {
     let mut holder = app.database.pool.begin().await.unwrap();
     sqlx::query("SELECT FROM users FOR NO KEY UPDATE").execute(&mut *holder).await.unwrap();
     assert_eq!(app.sign_in(&ada).await.outcome(), "signed_in");
-    assert_eq!(app.refresh(&tokens.refresh_token()).await.status.as_u16(), 200);
+    assert_eq!(app.refresh(&tokens.refresh_token()).await.status, 200);
     assert_eq!((seen(&app).await, noted(&app).await.0), (0, Some(40)), "the next one notes it");
     holder.rollback().await.unwrap();
     app.sign_in(&ada).await;

@@ -160,7 +160,7 @@ impl World {
         for (index, shown, expected, answer) in requests.join_all().await {
             let refused = expected == Expected::Refused;
             assert_eq!(
-                answer.status.as_u16(),
+                answer.status,
                 if refused { 401 } else { 200 },
                 "{shown:?} {expected:?}: {}",
                 answer.text
@@ -198,7 +198,7 @@ impl World {
         let mine = self.sessions[index].clone();
         let path = format!("/api/v1/auth/logout?scope={scope}");
         let answer = self.app.as_user(&mine.access, Method::POST, &path, None).await;
-        assert_eq!(answer.status.as_u16(), 204, "{}", answer.text);
+        assert_eq!(answer.status, 204, "{}", answer.text);
         if !mine.alive {
             return;
         }

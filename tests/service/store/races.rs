@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use crate::support::app::{Answer, App, PROVIDERS};
+use crate::support::app::{Answer, App};
 use crate::support::race::rounds;
 use crate::support::token::{claims, with};
 
@@ -61,40 +61,4 @@ async fn parallel_first_sign_ins_of_one_identity_make_one_user() {
     }
     let sign_ins: usize = (0..rounds()).map(parallel).sum();
     assert_eq!(app.database.rows().await, [rounds(), rounds(), sign_ins]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn eight_identities_of_four_providers_with_one_address_make_one_user() {
-    const IDENTITIES: usize = 8;
-    let app = Arc::new(App::start().await);
-    for round in 0..rounds() {
-        let tokens: Vec<_> = (0..IDENTITIES)
-            .map(|number| {
-                let provider = PROVIDERS[number % PROVIDERS.len()];
-                let sound =
-                    claims(&format!("subject-{round}-{number}"), &format!("User-{round}@Example.com"));
-                let changes = if provider == "idp" {
-                    json!({})
-                } else {
-                    json!({ "iss": format!("https://{provider}.example") })
-                };
-                (provider, app.token(&with(sound, &changes)))
-            })
-            .collect();
-        let answers = at_once(&app, parallel(round), |number| tokens[number % IDENTITIES].clone()).await;
-
-        let mut expected =
-            BTreeMap::from([((200, "linked".into()), IDENTITIES - 1), ((201, "created".into()), 1)]);
-        if parallel(round) > IDENTITIES {
-            expected.insert((200, "signed_in".into()), parallel(round) - IDENTITIES);
-        }
-        assert_eq!(outcomes(&answers), expected, "round {round}");
-        let user = answers[0].1.user_id();
-        assert!(answers.iter().all(|(_, answer)| answer.user_id() == user), "round {round}");
-        for (_, token) in &tokens {
-            app.provider.revoke(token);
-        }
-    }
-    let sign_ins: usize = (0..rounds()).map(parallel).sum();
-    assert_eq!(app.database.rows().await, [rounds(), rounds() * IDENTITIES, sign_ins]);
 }

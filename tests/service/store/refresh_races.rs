@@ -34,39 +34,17 @@ async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
         }
         let mut successors = Vec::new();
         for answer in clients.join_all().await {
-            assert_eq!(answer.status.as_u16(), 200, "round {round}: {}", answer.text);
+            assert_eq!(answer.status, 200, "round {round}: {}", answer.text);
             successors.push(answer.refresh_token());
         }
         successors.dedup();
         assert_eq!(successors.len(), 1, "round {round}: all get the same one");
-        assert_eq!(app.refresh(&successors[0]).await.status.as_u16(), 200, "round {round}");
+        assert_eq!(app.refresh(&successors[0]).await.status, 200, "round {round}");
     }
     assert_eq!(
         app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'").await,
         0
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_phone_whose_answers_get_lost_at_random_stays_signed_in() {
-    let app = App::start().await;
-    let mut token = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
-    let mut state: u32 = 2_463_534_242;
-    for round in 0..rounds() {
-        // Xorshift: any sequence of losses will do, and the same one each time tells more.
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        let answer = app.refresh(&token).await;
-        assert_eq!(answer.status.as_u16(), 200, "round {round}: {}", answer.text);
-        if !state.is_multiple_of(3) {
-            token = answer.refresh_token();
-        } else if state & 64 == 0 {
-            // It is lost for longer than a repeat gets the same token.
-            let later = "UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds'";
-            sqlx::query(later).execute(&app.database.pool).await.unwrap();
-        }
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,13 +60,9 @@ async fn a_thief_and_the_owner_are_both_signed_out_whoever_comes_first() {
         // Each goes on with what it got, in turn, until the service notices that they are two.
         let turns = [thief.refresh_token(), owner.refresh_token()];
         let answers = [app.refresh(&turns[0]).await, app.refresh(&turns[1]).await];
-        assert!(answers.iter().any(|answer| answer.status.as_u16() == 401), "they are told apart");
+        assert!(answers.iter().any(|answer| answer.status == 401), "they are told apart");
         for answer in &answers {
-            assert_eq!(
-                app.refresh(&answer.refresh_token()).await.status.as_u16(),
-                401,
-                "and neither goes on"
-            );
+            assert_eq!(app.refresh(&answer.refresh_token()).await.status, 401, "and neither goes on");
         }
         assert_eq!(
             app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'").await,

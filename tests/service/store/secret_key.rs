@@ -27,7 +27,7 @@ async fn start(database: &Database, keys: &'static [&'static str]) -> App {
 
 #[track_caller]
 fn token(answer: &Answer) -> String {
-    assert_eq!(answer.status.as_u16(), 200, "{}", answer.text);
+    assert_eq!(answer.status, 200, "{}", answer.text);
     answer.refresh_token()
 }
 
@@ -46,7 +46,7 @@ async fn lose_answers(database: &Database, one: &App, other: &App) {
         assert_eq!(token(&repeated), token(&lost), "a repeat gets the same successor");
         for (app, answer) in [(one, &repeated), (other, &lost)] {
             let me = app.get(&answer.access_token(), "/api/v1/me").await;
-            assert_eq!(me.status.as_u16(), 200, "{}", me.text);
+            assert_eq!(me.status, 200, "{}", me.text);
         }
         let second = token(&lost);
         let lost = token(&one.refresh(&second).await);
@@ -117,6 +117,6 @@ async fn one_instance_takes_the_new_key_before_the_old_one_and_then_alone() {
     let app = start(&database, &[NEW]).await;
     assert_eq!(app.get("", "/.well-known/jwks.json").await.json(), jwks, "the keys stay");
     let me = app.get(&signed_in.access_token(), "/api/v1/me").await;
-    assert_eq!(me.status.as_u16(), 200, "{}", me.text);
+    assert_eq!(me.status, 200, "{}", me.text);
     token(&app.refresh(&lost).await);
 }

@@ -181,10 +181,10 @@ async fn an_admin_sees_what_is_parked_and_sends_it_again() {
     let mut support = desk.signed_in(SUPPORT).await;
     let theirs = support.csrf().await;
     let refused = support.post(replay, &[("csrf", &theirs), ("reason", "again")]).await;
-    assert_eq!(refused.status.as_u16(), 403);
-    assert_eq!(admin.post(replay, &[("csrf", &csrf)]).await.status.as_u16(), 400, "it needs a reason");
+    assert_eq!(refused.status, 403);
+    assert_eq!(admin.post(replay, &[("csrf", &csrf)]).await.status, 400, "it needs a reason");
     let unknown = admin.post("/admin/webhooks/shpo/replay", &[("csrf", &csrf), ("reason", "again")]).await;
-    assert_eq!(unknown.status.as_u16(), 404);
+    assert_eq!(unknown.status, 404);
     assert_eq!(database.count("SELECT count(*) FROM events WHERE kind = 'webhook_replayed'").await, 0);
     assert_eq!(database.count(PARKED).await, 1);
     let done = admin.post(replay, &[("csrf", &csrf), ("reason", "it is repaired")]).await;
@@ -219,7 +219,7 @@ async fn an_admin_sees_each_message_sends_one_again_and_tries_the_receiver() {
     ] {
         assert!(page.contains(words), "no {words}: {page}");
     }
-    assert_eq!(admin.get("/admin/webhooks/shpo").await.status.as_u16(), 404);
+    assert_eq!(admin.get("/admin/webhooks/shpo").await.status, 404);
     let tested = admin.post("/admin/webhooks/shop/test", &[("csrf", &csrf)]).await;
     assert!(
         tested.text.contains("shop has not accepted the test:</strong> the answer is 410"),

@@ -189,7 +189,7 @@ async fn a_message_shows_the_user_as_the_statement_leaves_them() {
     assert!(message["timestamp"].as_str().unwrap().ends_with('Z'));
 
     let deleted = app.delete(&answer.access_token(), "/api/v1/me").await;
-    assert_eq!(deleted.status.as_u16(), 204, "{}", deleted.text);
+    assert_eq!(deleted.status, 204, "{}", deleted.text);
     let message = queued(pool).await.pop().unwrap();
     assert_described(&message);
     let expected = json!({ "user_id": user["id"], "user": null });

@@ -10,7 +10,7 @@ use crate::support::keys::ISSUER;
 async fn the_metadata_says_where_the_keys_and_the_token_endpoint_are() {
     let app = App::start().await;
     let answer = app.send(Method::GET, "/.well-known/oauth-authorization-server", None, "").await;
-    assert_eq!(answer.status.as_u16(), 200);
+    assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert_eq!(
         answer.json(),

@@ -9,7 +9,7 @@ use crate::support::token::claims;
 
 async fn keys(app: &App) -> Vec<Value> {
     let answer = app.send(Method::GET, "/.well-known/jwks.json", None, "").await;
-    assert_eq!(answer.status.as_u16(), 200);
+    assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), Some("application/json"));
     answer.json()["keys"].as_array().unwrap().clone()
 }

@@ -1,57 +1,20 @@
 //! Two users become one.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 use vestibule::admin::audit::store::{self as event_log, Filter};
-use vestibule::admin::changes::decision::Refused;
-use vestibule::admin::changes::{self, Change, Outcome};
+use vestibule::admin::changes::{Change, Outcome};
 use vestibule::admin::person::store as directory;
 use vestibule::admin::staff::store as access;
 use vestibule::domain::actor::Actor;
-use vestibule::domain::merging;
 use vestibule::domain::staff::Role;
 use vestibule::store::events::{Look, record_look};
 use vestibule::store::merging as store;
 
-use super::{STAFF, act, alive, apply, at, by, events, identity, merge, preview, user};
+use super::{STAFF, act, alive, apply, at, by, events, merge, preview, user};
 use crate::support::app::App;
-use crate::support::token::{claims, with};
-
-#[tokio::test(flavor = "multi_thread")]
-async fn whoever_goes_signs_in_as_whoever_stays_and_only_their_sessions_end() {
-    let app = App::start().await;
-    let from = app.sign_in(&claims("from", "from@example.com")).await;
-    assert_eq!(
-        app.link(&from.access_token(), "second", &at("second", "from-2", "")).await.status.as_u16(),
-        201
-    );
-    let into = app.sign_in(&claims("into", "into@example.com")).await;
-    let (from_id, into_id) = (user(&from), user(&into));
-
-    assert_eq!(merge(&app, from_id, into_id).await, Outcome::Done);
-    assert_eq!(alive(&app, &from).await, (false, false));
-    assert_eq!(alive(&app, &into).await, (true, true));
-    assert_eq!(app.database.rows().await[..2], [1, 3]);
-    for (provider, claims) in [
-        ("idp", claims("from", "from@example.com")),
-        ("second", at("second", "from-2", "")),
-        ("idp", claims("into", "into@example.com")),
-    ] {
-        let again = app.sign_in_at(provider, &claims).await;
-        assert_eq!((again.outcome().as_str(), user(&again)), ("signed_in", into_id), "{provider} {claims}");
-        assert_eq!(again.json()["user"]["email"], "into@example.com", "the address is theirs");
-        assert_ne!(identity(&again), identity(&from), "what linked it to the other is gone");
-    }
-    let expected = |key: &str, other: Uuid| {
-        [(Some(STAFF.to_owned()), Some(json!({ "reason": "asked by phone", key: other })))]
-    };
-    assert_eq!(events(&app, "users_merged", into_id).await, expected("from", from_id));
-    assert_eq!(events(&app, "users_merged", from_id).await, expected("into", into_id));
-    assert_eq!(events(&app, "user_created", from_id).await.len(), 1, "what happened to them still did");
-    // The address of whoever went is free: it leads to nobody.
-    let stranger = app.sign_in_at("third", &at("third", "stranger", "from@example.com")).await;
-    assert_eq!(stranger.outcome(), "created");
-}
+use crate::support::process::eventually;
+use crate::support::token::{claims, encode, now, with};
 
 /// What the audit finds by an address: the kinds, and what they are about.
 async fn found(app: &App, email: &str) -> Vec<(String, Option<String>, Option<String>)> {
@@ -79,7 +42,7 @@ async fn a_merge_is_found_by_the_address_of_whoever_went_and_outlives_the_next_u
     assert_eq!(gone.rows_affected(), 1);
     let next = app.sign_in_at("third", &at("third", "next", ADDRESS)).await;
     assert_eq!(next.outcome(), "created");
-    assert_eq!(app.delete(&next.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    assert_eq!(app.delete(&next.access_token(), "/api/v1/me").await.status, 204);
     assert_eq!(found(&app, ADDRESS).await, [], "an address that is to be forgotten is");
     let detail = json!({ "reason": "asked by phone", "into": user(&into) });
     assert_eq!(events(&app, "users_merged", from).await, [(Some(STAFF.to_owned()), Some(detail))]);
@@ -100,81 +63,9 @@ async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
     assert!(record_look(pool, look, Actor::Staff(STAFF), origin).await.unwrap());
     let traces = "SELECT count(*) FROM events e WHERE strpos(e::text, 'from@') > 0";
     assert!(app.database.count(traces).await > 1);
-    assert_eq!(app.delete(&into.access_token(), "/api/v1/me").await.status.as_u16(), 204);
+    assert_eq!(app.delete(&into.access_token(), "/api/v1/me").await.status, 204);
     assert_eq!(app.database.count(traces).await, 0);
     assert_eq!(app.database.count("SELECT count(*) FROM addresses_to_forget").await, 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn whoever_stays_keeps_their_own_claims_and_gets_those_that_they_lack() {
-    let app = App::start().await;
-    let claims_of = async |user: Uuid| -> Option<Value> {
-        let claims = sqlx::query_scalar("SELECT claims FROM users WHERE id = $1").bind(user);
-        claims.fetch_one(&app.database.pool).await.unwrap()
-    };
-    let theirs = json!({ "roles": ["admin"], "restricted": true });
-    let own = json!({ "roles": ["reader"] });
-    let both = json!({ "roles": ["reader"], "restricted": true });
-    for (number, (own, expected)) in [(None, &theirs), (Some(own), &both)].into_iter().enumerate() {
-        let person =
-            |role: &str| claims(&format!("{role}-{number}"), &format!("{role}-{number}@example.com"));
-        let from = user(&app.sign_in(&person("from")).await);
-        let into = user(&app.sign_in(&person("into")).await);
-        let change = Change::Merge { from, into };
-        let before = preview(&app.database.pool, change).await.fingerprint();
-        for (user, claims) in [(from, Some(theirs.clone())), (into, own)] {
-            let set = sqlx::query("UPDATE users SET claims = $2 WHERE id = $1").bind(user).bind(claims);
-            set.execute(&app.database.pool).await.unwrap();
-        }
-        assert_eq!(
-            apply(&app.database.pool, change, &before).await,
-            Outcome::Changed,
-            "claims are looked at"
-        );
-        assert_eq!(merge(&app, from, into).await, Outcome::Done);
-        assert_eq!(claims_of(into).await.as_ref(), Some(expected));
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn whoever_stays_is_as_the_preview_said() {
-    let app = App::start().await;
-    let nothing = json!({ "email": null, "name": null, "picture": null });
-    let rows = [
-        (json!({}), json!({})),
-        (json!({ "name": "Grace", "picture": "https://pictures.example/grace" }), nothing.clone()),
-        (json!({ "email_verified": false }), nothing.clone()),
-        (nothing.clone(), json!({ "email_verified": false })),
-        (nothing.clone(), nothing),
-    ];
-    for (number, (from, into)) in rows.iter().enumerate() {
-        let person = |role: &str, changes: &Value| {
-            let subject = format!("{role}-{number}");
-            with(claims(&subject, &format!("{subject}@example.com")), changes)
-        };
-        let (from, into) = (person("from", from), person("into", into));
-        let (from_id, into_id) = (user(&app.sign_in(&from).await), user(&app.sign_in(&into).await));
-        let change = Change::Merge { from: from_id, into: into_id };
-        let Change::Merge { from: goes, into: stays } = preview(&app.database.pool, change).await.change
-        else {
-            panic!("a merge");
-        };
-        assert_eq!(merge(&app, from_id, into_id).await, Outcome::Done);
-
-        let merged = merging::merged(&goes, &stays);
-        // The provider says of the remaining identity what it said before, so the sign-in changes nothing.
-        let stays = app.sign_in(&into).await.json()["user"].clone();
-        let expected = json!([merged.email, merged.email_verified, merged.name, merged.picture]);
-        assert_eq!(
-            json!([stays["email"], stays["email_verified"], stays["name"], stays["picture"]]),
-            expected,
-            "{number}"
-        );
-        let kept = into["email"].as_str().or(from["email"].as_str());
-        assert_eq!(merged.email.as_deref(), kept, "{number}");
-        let proved = if into["email"].is_string() { &into } else { &from };
-        assert_eq!(merged.email_verified, kept.is_some() && proved["email_verified"] == "true", "{number}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -244,29 +135,6 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn staff_do_not_merge_themselves_away_and_nobody_with_themselves() {
-    let app = App::start().await;
-    let pool = &app.database.pool;
-    let me = user(&app.sign_in(&claims("me", STAFF)).await);
-    let other = user(&app.sign_in(&claims("other", "other@example.com")).await);
-    let nobody = Uuid::now_v7();
-    let before = app.database.everything(&[]).await;
-    let refused = Outcome::Refused(Refused::OwnAccount);
-    for (from, into, expected) in [
-        (me, other, refused),
-        (me, me, Outcome::NotFound),
-        (nobody, other, Outcome::NotFound),
-        (other, nobody, Outcome::NotFound),
-    ] {
-        let merge = Change::Merge { from, into };
-        let preview = changes::preview(pool, merge, STAFF).await.unwrap();
-        let seen = preview.map(|preview| preview.fingerprint()).unwrap_or_default();
-        assert_eq!(apply(pool, merge, &seen).await, expected);
-        assert_eq!(app.database.everything(&[]).await, before);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn whoever_remains_was_last_seen_when_either_was() {
     let app = App::start().await;
     for (number, (from_days, into_days)) in [(1, 5), (5, 1), (3, 3)].into_iter().enumerate() {
@@ -308,10 +176,7 @@ async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     let app = App::start().await;
     let pool = &app.database.pool;
     let from = app.sign_in(&claims("from", "from@example.com")).await;
-    assert_eq!(
-        app.link(&from.access_token(), "second", &at("second", "from-2", "")).await.status.as_u16(),
-        201
-    );
+    assert_eq!(app.link(&from.access_token(), "second", &at("second", "from-2", "")).await.status, 201);
     let into = app.sign_in(&claims("into", "into@example.com")).await;
     let mut pair = Vec::new();
     for user in [user(&from), user(&into)] {
@@ -322,4 +187,52 @@ async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     let before = app.database.everything(&[]).await;
     let _ = store::merge(pool, &from, &into, store::MergedBy::Staff(by())).await.unwrap();
     assert_eq!(app.database.everything(&[]).await, before);
+}
+
+/// What the events of a user still say of a person.
+async fn traces(app: &App, user: Uuid) -> i64 {
+    value!(
+        &app.database.pool,
+        "SELECT count(*) FROM events WHERE user_id = $1 AND kind <> 'user_deleted'
+         AND (email IS NOT NULL OR ip IS NOT NULL OR user_agent IS NOT NULL OR detail IS NOT NULL)",
+        user
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_merged_into_a_deleted_user_is_forgotten_with_them() {
+    let app = App::start().await;
+    let mut people = Vec::new();
+    for name in ["first", "second", "third", "other"] {
+        people.push(user(&app.sign_in(&claims(name, &format!("{name}@example.com"))).await));
+    }
+    assert_eq!(merge(&app, people[0], people[1]).await, Outcome::Done);
+    assert_eq!(merge(&app, people[1], people[2]).await, Outcome::Done);
+    // An attempt on the address of the first, which only an identity of the third still has.
+    let attempt = json!({ "iss": "https://other.example", "aud": "x", "email": "first@example.com", "exp": now() + 60 });
+    let attempt = encode(r#"{"alg":"RS256"}"#, &attempt.to_string());
+    assert_eq!(app.post("idp", &json!({ "id_token": attempt })).await.error(), "issuer_mismatch");
+    let claimed =
+        "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'first@example.com'";
+    eventually("the attempt is recorded", async || (app.database.count(claimed).await == 1).then_some(()))
+        .await;
+
+    // The user themselves, this time.
+    let session = app.sign_in(&claims("first", "first@example.com")).await;
+    assert_eq!(user(&session), people[2]);
+    assert_eq!(app.delete(&session.access_token(), "/api/v1/me").await.status, 204);
+    for (number, person) in people[..3].iter().enumerate() {
+        assert_eq!(traces(&app, *person).await, 0, "{number}");
+    }
+    let merges: Vec<(Uuid, Option<String>)> =
+        app.database.all("SELECT user_id, reason FROM events WHERE kind = 'users_merged' ORDER BY id").await;
+    let into_another = Some("to_another".to_owned());
+    let [first, second, third] = [people[0], people[1], people[2]];
+    let expected = [(second, None), (first, into_another.clone()), (third, None), (second, into_another)];
+    assert_eq!(merges, expected, "who was merged into whom still reads the right way round");
+    let counts = json!({ "identity_count": 3, "session_count": 2 });
+    assert_eq!(events(&app, "user_deleted", people[2]).await, [(None, Some(counts))]);
+    let held = "SELECT count(*) FROM events WHERE email = 'first@example.com'";
+    assert_eq!(app.database.count(held).await, 0);
+    assert!(traces(&app, people[3]).await > 0);
 }

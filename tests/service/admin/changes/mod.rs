@@ -1,6 +1,5 @@
 //! What staff do about people: what it leaves, and what requests at the same moment may not make of it.
 
-mod delete;
 mod identities;
 mod merge;
 mod merge_races;

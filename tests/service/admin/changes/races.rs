@@ -40,31 +40,6 @@ fn too_late(outcome: Outcome) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_merges_of_the_same_people_exactly_one_happens() {
-    let app = App::start().await;
-    for round in 0..rounds() {
-        let ((one, _), (other, _)) = (person(&app, "one").await, person(&app, "other").await);
-        let opposite = round % 2 == 0;
-        let change = Change::Merge { from: one, into: other };
-        let reverse = Change::Merge { from: other, into: one };
-        let second = prepared(&app, if opposite { reverse } else { change }).await;
-        let first = prepared(&app, change).await;
-        let (first, second) = at_once(first, second).await;
-
-        let done = [first, second].map(|outcome| outcome == Outcome::Done);
-        assert!(done[0] != done[1], "round {round}: {first:?} {second:?}");
-        assert!(too_late(if done[0] { second } else { first }), "round {round}: {first:?} {second:?}");
-        let stays = if opposite && done[1] { one } else { other };
-        assert_eq!(users(&app).await, [stays], "round {round}");
-        let expected = BTreeMap::from([("one".to_owned(), stays), ("other".to_owned(), stays)]);
-        assert_eq!(owners(&app).await, expected, "round {round}");
-        clear(&app).await;
-    }
-    let events = app.database.count("SELECT count(*) FROM events WHERE kind = 'users_merged'").await;
-    assert_eq!(events, 2 * i64::try_from(rounds()).unwrap(), "two each, and only of those that happened");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn of_two_who_move_one_identity_to_different_people_one_does() {
     let app = App::start().await;
     for round in 0..rounds() {

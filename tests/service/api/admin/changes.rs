@@ -316,7 +316,7 @@ async fn a_body_that_is_not_sound_changes_nothing() {
     ] {
         let request = reqwest::Client::new().post(format!("{}{path}", backend.app.url));
         let request = request.header("Authorization", &bearer).header("Content-Type", kind).body(body);
-        assert_eq!(App::answer(request.send().await.unwrap()).await.status.as_u16(), status, "{body}");
+        assert_eq!(App::answer(request.send().await.unwrap()).await.status, status, "{body}");
     }
     assert_problem(
         &backend.app.as_user(&backend.key, Method::GET, &path, None).await,

@@ -81,7 +81,7 @@ async fn every_route_admits_the_keys_that_its_row_names_and_nobody_else() {
                     _ if path.ends_with("/test") => 404,
                     _ => 400,
                 };
-                assert_eq!(answer.status.as_u16(), expected, "{role}: {method} {route}: {}", answer.text);
+                assert_eq!(answer.status, expected, "{role}: {method} {route}: {}", answer.text);
             }
         }
         let a_users = app.as_user(&ada.access_token(), method.clone(), &path, Some(&body)).await;

@@ -149,7 +149,7 @@ async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine(
         }
         // The user is who they were, and whether they may come back is the identity's matter.
         assert_eq!(
-            house.app.refresh(&opened.refresh_token()).await.status.as_u16(),
+            house.app.refresh(&opened.refresh_token()).await.status,
             if case.ends { 401 } else { 200 },
             "{what}"
         );
@@ -196,13 +196,13 @@ async fn a_late_message_ends_no_later_session_and_undoes_no_later_message() {
         claims
     };
     house.tell(&told("sessions-revoked", 3600)).await;
-    assert_eq!(house.app.refresh(&old.refresh_token()).await.status.as_u16(), 401);
+    assert_eq!(house.app.refresh(&old.refresh_token()).await.status, 401);
     let new = house.app.refresh(&new.refresh_token()).await;
-    assert_eq!(new.status.as_u16(), 200, "it was opened afterwards");
+    assert_eq!(new.status, 200, "it was opened afterwards");
 
     // The later word counts, in whatever order they arrive.
     house.tell(&told("account-enabled", 60)).await;
-    assert_eq!(house.app.refresh(&new.refresh_token()).await.status.as_u16(), 200, "nothing was suspended");
+    assert_eq!(house.app.refresh(&new.refresh_token()).await.status, 200, "nothing was suspended");
     house.tell(&told("account-disabled", 120)).await;
     assert!(!house.state("ada").await.suspended, "it is enabled again since");
     house.tell(&told("account-disabled", 30)).await;
@@ -238,9 +238,9 @@ async fn the_time_of_an_event_is_when_it_happened_and_not_when_it_was_told() {
         assert_eq!(house.state("ada").await.sessions, 1, "{claims}");
     }
     house.tell(&message(&revoked, "ada", &json!({ "event_timestamp": now() + 9_999 }))).await;
-    assert_eq!(house.app.refresh(&opened.refresh_token()).await.status.as_u16(), 401);
+    assert_eq!(house.app.refresh(&opened.refresh_token()).await.status, 401);
     let later = house.sign_in("ada").await;
-    assert_eq!(house.app.refresh(&later.refresh_token()).await.status.as_u16(), 200);
+    assert_eq!(house.app.refresh(&later.refresh_token()).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,7 +250,7 @@ async fn an_event_ends_the_sessions_of_its_identity_and_only_a_hijacked_one_thos
     let ada = house.sign_in("ada").await;
     let also = crate::support::token::claims("ada-1", "ada@example.com");
     let linked = app.link(&ada.access_token(), "idp", &also).await;
-    assert_eq!(linked.status.as_u16(), 201, "{}", linked.text);
+    assert_eq!(linked.status, 201, "{}", linked.text);
     let other = app.sign_in(&also).await;
     let stranger = house.sign_in("grace").await;
     let linked_long_ago =
@@ -258,14 +258,14 @@ async fn an_event_ends_the_sessions_of_its_identity_and_only_a_hijacked_one_thos
     app.database.run(linked_long_ago).await;
     app.database.run("UPDATE sessions SET created_at = created_at - interval '1 minute'").await;
     house.risc("sessions-revoked", "ada").await;
-    assert_eq!(app.refresh(&ada.refresh_token()).await.status.as_u16(), 401);
+    assert_eq!(app.refresh(&ada.refresh_token()).await.status, 401);
     for answer in [&other, &stranger] {
-        assert_eq!(app.refresh(&answer.refresh_token()).await.status.as_u16(), 200);
+        assert_eq!(app.refresh(&answer.refresh_token()).await.status, 200);
     }
     house.hijacked("ada").await;
     for (answer, status) in [(&other, 401), (&stranger, 200)] {
         let token = app.refresh(&answer.refresh_token()).await;
-        assert_eq!(token.status.as_u16(), status);
+        assert_eq!(token.status, status);
     }
     assert_eq!(app.sign_in(&also).await.user_id(), ada.user_id());
 }

@@ -152,7 +152,7 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
         let header = with(header(Signer::Ec), &json!({ "typ": typ }));
         let token = Signer::Ec.token_with(&header, &with(claims.clone(), &more));
         let answer = house.send(&token).await;
-        assert_eq!(answer.status.as_u16(), 400, "{header} {more}: {}", answer.text);
+        assert_eq!(answer.status, 400, "{header} {more}: {}", answer.text);
         assert_refused(&answer, "invalid_request");
     }
     assert_eq!((house.state("ada").await.sessions, house.known().await), (1, 0));
@@ -166,7 +166,7 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
         house.sign_in("ada").await;
         let header = with(header(signer), &json!({ "typ": typ }));
         let token = signer.token_with(&header, &message(&revoked(), "ada", &json!({})));
-        assert_eq!(house.send(&token).await.status.as_u16(), 202, "{header}");
+        assert_eq!(house.send(&token).await.status, 202, "{header}");
         assert_eq!(house.state("ada").await.sessions, 0, "{header}");
     }
 }
@@ -215,7 +215,7 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
     }
     assert_eq!(house.known().await, 0);
     let parameters = Some("Application/SecEvent+JWT; charset=utf-8");
-    assert_eq!(house.app.send(Method::POST, EVENTS, parameters, sound).await.status.as_u16(), 202);
+    assert_eq!(house.app.send(Method::POST, EVENTS, parameters, sound).await.status, 202);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -248,10 +248,10 @@ async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
         tokio::task::yield_now().await;
         answer = house.send(&token).await;
     }
-    assert_eq!(answer.status.as_u16(), 500, "{}", answer.text);
+    assert_eq!(answer.status, 500, "{}", answer.text);
     assert_eq!(house.state("ada").await.sessions, 1);
     sqlx::query("ALTER TABLE gone RENAME TO provider_events").execute(pool).await.unwrap();
-    assert_eq!(house.send(&token).await.status.as_u16(), 202);
+    assert_eq!(house.send(&token).await.status, 202);
     assert_eq!(house.state("ada").await.sessions, 0);
 }
 
@@ -262,7 +262,7 @@ async fn a_new_key_is_fetched_and_a_made_up_one_costs_few_calls() {
     house.keys.behave(Behaviour::Json(jwks(&[Signer::OtherEc.jwk()])));
     let rotated =
         Signer::OtherEc.token_with(&header(Signer::OtherEc), &message(&revoked(), "ada", &json!({})));
-    assert_eq!(house.send(&rotated).await.status.as_u16(), 202);
+    assert_eq!(house.send(&rotated).await.status, 202);
     let calls = house.keys.calls();
     for number in 0..20 {
         let header = json!({ "alg": "ES256", "typ": "secevent+jwt", "kid": format!("made-up-{number}") });
@@ -288,7 +288,7 @@ async fn without_a_document_about_events_the_keys_are_those_of_the_providers_tok
     });
     let path = "/api/v1/providers/house/events";
     let answer = app.send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims)).await;
-    assert_eq!(answer.status.as_u16(), 202, "{}", answer.text);
+    assert_eq!(answer.status, 202, "{}", answer.text);
     let asked: Vec<_> = metadata.requests().iter().map(|request| request.path.clone()).collect();
     let expected =
         ["/.well-known/ssf-configuration/realms/people", "/realms/people/.well-known/openid-configuration"];

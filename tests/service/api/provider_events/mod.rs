@@ -152,7 +152,7 @@ fn header(signer: Signer) -> Value {
 /// The message is refused with that error, in the form of RFC 8935.
 #[track_caller]
 fn assert_refused(answer: &Answer, err: &str) {
-    assert_eq!(answer.status.as_u16(), 400, "{err}: {}", answer.text);
+    assert_eq!(answer.status, 400, "{err}: {}", answer.text);
     assert_eq!(answer.header("Content-Type"), Some("application/json; charset=utf-8"), "{err}");
     assert_eq!(answer.header("Cache-Control"), Some("no-store"), "{err}");
     assert_eq!(answer.header("Content-Language"), Some("en"), "{err}");

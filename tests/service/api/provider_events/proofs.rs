@@ -272,12 +272,7 @@ async fn a_hijacker_who_merged_the_user_with_his_own_is_held_whichever_remains()
         }
         house.hijacked("ada").await;
         let back = app.sign_in_at("third", &eve).await;
-        assert_eq!(
-            back.status.as_u16(),
-            if later { 200 } else { 403 },
-            "{into_his_own} {later}: {}",
-            back.text
-        );
+        assert_eq!(back.status, if later { 200 } else { 403 }, "{into_his_own} {later}: {}", back.text);
         if !later {
             let refused = (403, "identity_suspended".to_owned());
             assert_eq!(error(&app.sign_in_at("fourth", &linked).await), refused, "{into_his_own}");
@@ -457,9 +452,9 @@ impl World {
             return assert_eq!(answer.error(), "identity_suspended");
         }
         match self.owner(account) {
-            Some(owner) if owner == id => return assert_eq!(answer.status.as_u16(), 200),
+            Some(owner) if owner == id => return assert_eq!(answer.status, 200),
             Some(_) => return assert_eq!(answer.error(), "identity_already_linked"),
-            None => assert_eq!(answer.status.as_u16(), 201, "{}", answer.text),
+            None => assert_eq!(answer.status, 201, "{}", answer.text),
         }
         let free = self.holder(word.mailbox).is_none_or(|holder| holder == id);
         let user = self.users.get_mut(&id).unwrap();
@@ -491,7 +486,7 @@ impl World {
             }
             _ if !others => assert_eq!(answer.error(), "last_identity", "{account:?}"),
             _ => {
-                assert_eq!(answer.status.as_u16(), 204, "{}", answer.text);
+                assert_eq!(answer.status, 204, "{}", answer.text);
                 self.users.get_mut(&who.user_id()).unwrap().identities.remove(&gone);
                 self.suspended.remove(&gone);
             }

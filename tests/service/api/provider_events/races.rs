@@ -48,11 +48,11 @@ async fn no_session_outlives_a_suspension_whoever_signs_in_meanwhile() {
         }
         house.tell(&message(&disabled, "ada", &json!({ "reason": "hijacking" }))).await;
         for answer in clients.join_all().await {
-            if answer.status.as_u16() == 200 {
+            if answer.status == 200 {
                 let refreshed = house.app.refresh(&answer.refresh_token()).await;
-                assert_eq!(refreshed.status.as_u16(), 401, "round {round}");
+                assert_eq!(refreshed.status, 401, "round {round}");
                 let me = house.app.get(&answer.access_token(), "/api/v1/me").await;
-                assert_eq!(me.status.as_u16(), 401, "round {round}");
+                assert_eq!(me.status, 401, "round {round}");
             } else {
                 assert_eq!(answer.error(), "identity_suspended", "round {round}");
             }
@@ -102,7 +102,7 @@ async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
         telling.await.unwrap();
         let opened = signing_in.await.unwrap();
         // It may have waited for too long.
-        if opened.status.as_u16() == 200 {
+        if opened.status == 200 {
             break opened;
         }
     };

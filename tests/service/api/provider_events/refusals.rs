@@ -47,7 +47,7 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
     let delete = json!({ "reauthentication": proof });
     let deleted = app.as_user(&token, Method::DELETE, "/api/v1/me", Some(&delete)).await;
     assert_problem(&deleted, 403, "identity_suspended");
-    assert_eq!(app.get(&token, "/api/v1/me").await.status.as_u16(), 200);
+    assert_eq!(app.get(&token, "/api/v1/me").await.status, 200);
 
     house.risc("account-enabled", "ada").await;
     assert_eq!(house.sign_in("ada").await.user_id(), mine.user_id());
@@ -189,7 +189,7 @@ async fn tell_desk(desk: &Desk, event: &str, named: &Value) {
     let claims = message(&format!("{RISC}/{event}"), "x", &json!({ "subject": named }));
     let path = "/api/v1/providers/idp/events";
     let answer = desk.app.send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims)).await;
-    assert_eq!(answer.status.as_u16(), 202, "{}", answer.text);
+    assert_eq!(answer.status, 202, "{}", answer.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,20 +203,20 @@ async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or
     let account = json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": subject });
     let refused = async || {
         let refused = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
-        assert_eq!(refused.status.as_u16(), 403);
+        assert_eq!(refused.status, 403);
         refused.text
     };
-    assert_eq!(ada.get("/admin/users").await.status.as_u16(), 200);
+    assert_eq!(ada.get("/admin/users").await.status, 200);
     tell_desk(&desk, "account-disabled", &account).await;
-    assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "her session has ended");
+    assert_eq!(ada.get("/admin/users").await.status, 303, "her session has ended");
     assert!(refused().await.contains("hijacked, disabled or deleted"));
-    assert_eq!(grace.get("/admin/users").await.status.as_u16(), 200);
+    assert_eq!(grace.get("/admin/users").await.status, 200);
     // As if she had signed in at that moment.
     let late = "INSERT INTO staff_sessions (hash, staff_id) SELECT '\\x01', id FROM staff WHERE email = 'ada@example.com'";
     sqlx::query(late).execute(pool).await.unwrap();
     tell_desk(&desk, "account-enabled", &account).await;
     assert_eq!(desk.app.database.count("SELECT count(*) FROM staff_sessions WHERE hash = '\\x01'").await, 0);
-    assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "it stays ended");
+    assert_eq!(ada.get("/admin/users").await.status, 303, "it stays ended");
     desk.signed_in("ada@example.com").await;
 
     // A reset lets another account in, and not this one.
@@ -226,7 +226,7 @@ async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or
     assert!(refused().await.contains("hijacked, disabled or deleted"));
     let other = [("email", "ada@example.com"), ("sub", "another"), ("verified", "true")];
     let landed = Browser::new(&desk.app.url).sign_in_with(&other).await;
-    assert_eq!(landed.status.as_u16(), 303, "{}", landed.text);
+    assert_eq!(landed.status, 303, "{}", landed.text);
     assert_eq!(reset(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
     assert!(refused().await.contains("hijacked, disabled or deleted"));
     tell_desk(&desk, "account-enabled", &account).await;
@@ -249,7 +249,7 @@ async fn staff_whom_a_provider_names_by_their_address_are_out_as_well() {
             sqlx::query(user).execute(pool).await.unwrap();
         }
         tell_desk(&desk, "account-disabled", &named).await;
-        assert_eq!(ada.get("/admin/users").await.status.as_u16(), 303, "{is_user}");
+        assert_eq!(ada.get("/admin/users").await.status, 303, "{is_user}");
         let refused = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
         assert!(refused.text.contains("hijacked, disabled or deleted"), "{is_user}: {}", refused.text);
         tell_desk(&desk, "account-enabled", &named).await;
