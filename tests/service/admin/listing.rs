@@ -183,19 +183,21 @@ fn times(days: Days) -> Times {
     Times { from: days.from.map(start), to: days.to.map(start) }
 }
 
+/// Any three values of the four filters are together in one of them.
 fn all_filters() -> Vec<Filters> {
     let days = |from: i64, to: i64| {
         [(None, None), (Some(from), None), (None, Some(to)), (Some(from), Some(to))]
             .map(|(from, to)| Days { from: from.map(day), to: to.map(day) })
     };
+    let providers = [None, Some("google"), Some("line"), Some("nobody")];
+    let statuses = [None, Some(Status::Active), Some(Status::Disabled), Some(Status::Unverified)];
     let mut all = Vec::new();
-    for provider in [None, Some("google"), Some("line"), Some("nobody")] {
-        for status in [None, Some(Status::Active), Some(Status::Disabled), Some(Status::Unverified)] {
-            for created in days(2, 6).map(times) {
-                for last_seen in days(6, 9) {
-                    let provider = provider.map(str::to_owned);
-                    all.push(Filters { provider, status, created, last_seen });
-                }
+    for (number, provider) in providers.into_iter().enumerate() {
+        for (second, status) in statuses.into_iter().enumerate() {
+            for (third, created) in days(2, 6).map(times).into_iter().enumerate() {
+                let provider = provider.map(str::to_owned);
+                let last_seen = days(6, 9)[number ^ second ^ third];
+                all.push(Filters { provider, status, created, last_seen });
             }
         }
     }

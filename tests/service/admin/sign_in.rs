@@ -11,7 +11,7 @@ use vestibule::domain::staff::Role;
 
 use crate::support::desk::{Browser, Desk};
 
-const SESSION: &str = "__Host-vestibule-staff";
+pub const SESSION: &str = "__Host-vestibule-staff";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_request_to_the_provider_carries_what_the_standards_ask_for_and_nothing_from_the_caller() {

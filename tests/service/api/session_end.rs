@@ -9,10 +9,11 @@ use vestibule::admin::changes::{Change, Outcome};
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
-use crate::support::token::{claims, with};
+use crate::support::token::{at, claims, with};
 
-async fn ada(app: &App) -> Answer {
-    app.sign_in(&claims("ada", "ada@example.com")).await
+/// Signs somebody in at the default provider.
+async fn sign_in(app: &App, subject: &str) -> Answer {
+    app.sign_in(&claims(subject, &format!("{subject}@example.com"))).await
 }
 
 async fn execute(app: &App, sql: &'static str) {
@@ -55,6 +56,7 @@ fn forged(of: &str, secrets: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_refresh_says_why_to_whoever_has_a_token_of_the_session_and_to_nobody_else() {
+    let app = App::start().await;
     for expected in [
         "user_disabled",
         "user_disabled by staff",
@@ -63,10 +65,10 @@ async fn a_refused_refresh_says_why_to_whoever_has_a_token_of_the_session_and_to
         "session_ended by staff",
         "refresh_token_reused",
     ] {
-        let app = App::start().await;
-        let opened = ada(&app).await;
+        let subject = expected.replace(' ', "-");
+        let opened = sign_in(&app, &subject).await;
         let second = app.refresh(&opened.refresh_token()).await;
-        let stranger = app.sign_in(&claims("grace", "grace@example.com")).await;
+        let stranger = sign_in(&app, &format!("not-{subject}")).await;
         let mut shown = second.refresh_token();
         match expected {
             "user_disabled" => execute(&app, "UPDATE users SET disabled_at = now()").await,
@@ -95,10 +97,10 @@ async fn a_refused_refresh_says_why_to_whoever_has_a_token_of_the_session_and_to
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_refresh_is_silent_once_no_row_is_left_that_could_prove_anything() {
+    let app = App::start().await;
     for change in ["deleted", "merged", "unlinked"] {
-        let app = App::start().await;
-        let opened = ada(&app).await;
-        let other = app.sign_in(&claims("grace", "grace@example.com")).await;
+        let opened = sign_in(&app, change).await;
+        let other = sign_in(&app, &format!("not-{change}")).await;
         app.database.run("UPDATE users SET email_vouched = email_verified").await;
         match change {
             "deleted" => by_staff(&app, Change::Delete { user: user(&opened) }).await,
@@ -123,13 +125,13 @@ fn assert_over(answer: &Answer, reason: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_whose_answer_was_lost_can_be_repeated() {
     let app = App::start().await;
-    let token = ada(&app).await.access_token();
+    let token = sign_in(&app, "ada").await.access_token();
     assert_eq!(app.delete(&token, "/api/v1/me").await.status, 204);
     for _ in 0..2 {
         assert_over(&app.delete(&token, "/api/v1/me").await, "user_deleted");
     }
     // Whoever comes with the same identity is somebody else.
-    assert_eq!(ada(&app).await.outcome(), "created");
+    assert_eq!(sign_in(&app, "ada").await.outcome(), "created");
     assert_over(&app.delete(&token, "/api/v1/me").await, "user_deleted");
     // What the event tells is forgotten with it.
     execute(&app, "DELETE FROM events").await;
@@ -140,7 +142,7 @@ async fn a_deletion_whose_answer_was_lost_can_be_repeated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
-    let second = with(claims("second", ""), &json!({ "iss": "https://second.example", "email": null }));
+    let app = App::start().await;
     for (change, reason) in [
         ("signed out", "session_ended"),
         ("unlinked", "session_ended"),
@@ -150,9 +152,10 @@ async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
         ("deleted by staff", "user_deleted"),
         ("deleted after a merge", "user_deleted"),
     ] {
-        let app = App::start().await;
-        let opened = ada(&app).await;
-        let other = app.sign_in(&claims("grace", "grace@example.com")).await;
+        let subject = change.replace(' ', "-");
+        let second = with(at("second", &subject, ""), &json!({ "email": null }));
+        let opened = sign_in(&app, &subject).await;
+        let other = sign_in(&app, &format!("not-{subject}")).await;
         let (me, grace, token) = (user(&opened), user(&other), opened.access_token());
         assert_eq!(app.link(&token, "second", &second).await.status, 201);
         match change {

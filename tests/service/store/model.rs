@@ -9,9 +9,9 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::support::app::App;
+use crate::support::race::rounds;
 use crate::support::token::{claims, with};
 
-const STEPS: usize = 1_500;
 const USERS: usize = 4;
 
 /// A session as it must be.
@@ -297,7 +297,7 @@ async fn whatever_happens_in_whatever_order_exactly_those_are_signed_in_who_must
         rotated: 0,
         generation: [0; USERS],
     };
-    for _ in 0..STEPS {
+    for _ in 0..500 + rounds() {
         world.step().await;
         world.compare().await;
     }

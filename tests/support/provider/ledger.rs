@@ -15,8 +15,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Counts {
     /// Connections accepted so far.
     pub connections: usize,
-    /// Connections open now.
-    pub open: usize,
     /// Complete requests so far.
     pub calls: usize,
     /// Requests whose answer is not out yet; one whose client left counts until that is noticed.
@@ -25,8 +23,6 @@ pub struct Counts {
     pub in_flight_max: usize,
     /// Requests dealt with to the end of their behaviour.
     pub answered: usize,
-    /// Requests whose client left first.
-    pub abandoned: usize,
 }
 
 /// The counters and the requests behind them.
@@ -37,16 +33,12 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Counts a connection, which stays open until the value is dropped.
-    pub(super) fn connected(&self) -> OnDrop<'_, Counts> {
-        self.counts.send_modify(|counts| {
-            counts.connections += 1;
-            counts.open += 1;
-        });
-        OnDrop(&self.counts, |counts| counts.open -= 1)
+    /// Counts a connection.
+    pub(super) fn connected(&self) {
+        self.counts.send_modify(|counts| counts.connections += 1);
     }
 
-    /// Keeps a request, which is in flight until it is answered, or abandoned when the value is dropped.
+    /// Keeps a request, which is in flight until it is answered or the value is dropped.
     pub(super) fn arrived(&self, request: Recorded) -> OnDrop<'_, Counts> {
         // Kept before it is counted: a test that sees the count finds the request.
         self.requests.lock().unwrap().push(request);
@@ -55,10 +47,7 @@ impl Ledger {
             counts.in_flight += 1;
             counts.in_flight_max = counts.in_flight_max.max(counts.in_flight);
         });
-        OnDrop(&self.counts, |counts| {
-            counts.in_flight -= 1;
-            counts.abandoned += 1;
-        })
+        OnDrop(&self.counts, |counts| counts.in_flight -= 1)
     }
 }
 

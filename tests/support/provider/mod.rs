@@ -174,7 +174,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let Ok((stream, _)) = listener.accept().await else { continue };
         let shared = Arc::clone(&shared);
         connections.spawn(async move {
-            let _open = shared.ledger.connected();
+            shared.ledger.connected();
             if matches!(shared.rules.lock().unwrap().always, Behaviour::ResetOnConnect) {
                 connection::reset(&stream);
             } else {

@@ -85,7 +85,7 @@ async fn the_feed_waits_for_a_commit_that_takes_longer_than_a_minute() {
     assert_eq!(tested().await, ["first", "second"]);
 }
 
-/// Ids are drawn before their events are committed, in any order. These are 50 seconds old when they are drawn, so that ten
+/// Ids are drawn before their events are committed, in any order. These are 57 seconds old when they are drawn, so that three
 /// seconds later the feed has passed them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backend_that_follows_eight_writers_misses_nothing_and_reads_nothing_twice() {
@@ -94,7 +94,7 @@ async fn a_backend_that_follows_eight_writers_misses_nothing_and_reads_nothing_t
     let write = format!(
         "WITH drawn AS MATERIALIZED (SELECT {} AS id, pg_sleep(random() * 0.05))
          INSERT INTO events (id, kind, request_id) SELECT id, 'tested', $1 FROM drawn",
-        id_of(50)
+        id_of(57)
     );
     let writers = (0..WRITERS).map(|writer| {
         let (url, write) = (app.database.url.clone(), write.clone());
