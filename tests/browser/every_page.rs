@@ -13,30 +13,9 @@ use crate::support::people::People;
 const PICTURES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/screenshots");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_a_light_telephone_nobody_is_kept_out() {
-    look(390, "light").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn on_a_dark_telephone_nobody_is_kept_out() {
-    look(390, "dark").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn on_a_light_desk_nobody_is_kept_out() {
-    look(1280, "light").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn on_a_dark_desk_nobody_is_kept_out() {
-    look(1280, "dark").await;
-}
-
-async fn look(width: u32, scheme: &str) {
+async fn on_telephone_and_desk_by_day_and_by_night_nobody_is_kept_out() {
     let Some(axe) = Axe::find() else { return };
     let Some(window) = Window::open(Scripts::On).await else { return };
-    window.resize(width).await;
-    window.prefer(scheme).await;
     let desk = Desk::open().await;
     let people = People::arrive(&desk).await;
     let pages = pages::all(&desk, &people).await;
@@ -48,13 +27,18 @@ async fn look(width: u32, scheme: &str) {
             window.arrive("Overview").await;
         }
         for page in pages.iter().filter(|page| page.content == Content::Page && page.viewer == viewer) {
-            let found = judge(&axe, &window, &desk.app.url, page, width).await;
-            wrong.extend(found.into_iter().map(|what| format!("{}: {what}", page.name)));
-            window.photograph(&Path::new(PICTURES).join(format!("{}-{width}-{scheme}.png", page.name))).await;
+            for (width, scheme) in [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")] {
+                window.resize(width).await;
+                window.prefer(scheme).await;
+                let look = format!("{}-{width}-{scheme}", page.name);
+                let found = judge(&axe, &window, &desk.app.url, page, width).await;
+                wrong.extend(found.into_iter().map(|what| format!("{look}: {what}")));
+                window.photograph(&Path::new(PICTURES).join(format!("{look}.png"))).await;
+            }
         }
     }
     window.close().await;
-    assert!(wrong.is_empty(), "{} px, {scheme}:\n{}", width, wrong.join("\n"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// What sticks out of its box; cells that a telephone tears apart; and texts of pictures that are cut

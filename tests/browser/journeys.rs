@@ -9,7 +9,6 @@ use crate::support::people::{ADMIN, People};
 use crate::support::process::eventually;
 
 const BOTH: [Scripts; 2] = [Scripts::On, Scripts::Off];
-const SEARCH: &str = "E-mail address, name, ID or subject";
 
 /// Signed in as an admin, where there is Chromium.
 async fn begin(scripts: Scripts) -> Option<(Window, Desk, People)> {
@@ -56,67 +55,6 @@ async fn staff_find_a_person_sign_her_out_and_leave() {
         window.arrive("Sign in").await;
         window.client.back().await.unwrap();
         window.arrive("Sign in").await;
-        window.close().await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn staff_merge_two_users_and_delete_a_third() {
-    for scripts in BOTH {
-        let Some((window, desk, people)) = begin(scripts).await else { return };
-        window.client.goto(&format!("{}/admin/users/{}", desk.app.url, people.disabled)).await.unwrap();
-        window.unfold("More").await;
-        window.follow("Merge with another user …").await;
-        window.arrive("Merge two users").await;
-        window.fill(SEARCH, "ada.lovelace@").await;
-        window.press("Search").await;
-        window.follow("Keep ada.lovelace@example.com …").await;
-        window
-            .see("mallory@example.com is disabled, so ada.lovelace@example.com will be disabled, too.")
-            .await;
-        window.act("Reason", "One person", "Merge, and delete mallory@example.com").await;
-        window.see("The two users are merged.").await;
-        assert_eq!(window.path().await, format!("/admin/users/{}", people.ada));
-
-        window.unfold("More").await;
-        window.follow("Delete …").await;
-        window.arrive("Delete ada.lovelace@example.com").await;
-        window.act("Reason", "Asked for it", "Delete permanently").await;
-        window.see("Receipt of a deletion").await;
-        window.see("Asked for it").await;
-        window.client.goto(&format!("{}/admin/users/{}", desk.app.url, people.ada)).await.unwrap();
-        window.arrive("A deleted user").await;
-        window.follow("The receipt").await;
-        window.see("Asked for it").await;
-        window.close().await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_admin_lets_a_colleague_in_and_out_again() {
-    for scripts in BOTH {
-        let Some((window, desk, _people)) = begin(scripts).await else { return };
-        window.follow("Staff").await;
-        window.arrive("Staff").await;
-        window.fill("E-mail address", "grace@example.com").await;
-        window.mark("support: see everything, sign users out").await;
-        window.press("Look at it, then give access").await;
-        window.arrive("Give access to grace@example.com").await;
-        window.see("The access ends at the end of").await;
-        window.act("Reason", "New colleague", "Give access").await;
-        window.see("It begins with the next sign-in.").await;
-
-        let colleague = Window::open(scripts).await.unwrap();
-        colleague.sign_in(&format!("{}/admin/audit", desk.app.url), "grace@example.com").await;
-        colleague.arrive("Audit log").await;
-
-        window.follow("Revoke … the access of grace@example.com").await;
-        window.arrive("Revoke the access of grace@example.com").await;
-        window.act("Reason", "Left us", "Revoke access").await;
-        window.see("the member is signed out.").await;
-        colleague.client.refresh().await.unwrap();
-        colleague.arrive("Sign in").await;
-        colleague.close().await;
         window.close().await;
     }
 }

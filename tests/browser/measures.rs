@@ -88,15 +88,22 @@ fn texts(value: &Value) -> impl Iterator<Item = &str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_word_is_torn_and_no_edge_is_faint() {
+async fn no_word_is_torn_no_edge_is_faint_and_no_page_too_wide_whatever_its_time_zone_is_called() {
     let Some((window, desk, pages)) = at_work().await else { return };
-    let mut wrong = Vec::new();
+    window.devtools("Emulation.setTimezoneOverride", json!({ "timezoneId": "Asia/Kolkata" })).await;
+    let (mut wrong, mut zoned) = (Vec::new(), 0);
     for page in &pages {
         window.client.goto(&format!("{}{}", desk.app.url, page.path)).await.unwrap();
-        for width in [320, 390, 768, 1280] {
+        let has_zone = window.evaluate("return document.body.innerText.includes('GMT+5:30')").await;
+        zoned += u32::from(has_zone == json!(true));
+        for width in [320, 360, 390, 768, 1280] {
             window.resize(width).await;
             let broken = window.evaluate(BROKEN).await;
             wrong.extend(texts(&broken).map(|text| format!("{}, {width} px: torn: {text}", page.name)));
+            let needed = window.evaluate("return document.scrollingElement.scrollWidth").await;
+            if needed.as_u64().unwrap() > u64::from(width) {
+                wrong.push(format!("{} needs {needed} px of {width}", page.name));
+            }
         }
         for scheme in ["light", "dark"] {
             window.prefer(scheme).await;
@@ -106,6 +113,7 @@ async fn no_word_is_torn_and_no_edge_is_faint() {
     }
     window.close().await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(zoned > 10, "{zoned} pages have times in that zone");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,29 +130,6 @@ async fn on_a_telephone_the_header_is_two_rows_and_fifty_people_are_a_short_list
         assert!(height <= list, "{width} px: the list of fifty is {height} px long");
     }
     window.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn no_page_is_wider_than_a_small_telephone_whatever_its_time_zone_is_called() {
-    let Some((window, desk, pages)) = at_work().await else { return };
-    window.devtools("Emulation.setTimezoneOverride", json!({ "timezoneId": "Asia/Kolkata" })).await;
-    let (mut wide, mut zoned) = (Vec::new(), 0);
-    for page in &pages {
-        window.client.goto(&format!("{}{}", desk.app.url, page.path)).await.unwrap();
-        let has_zone = window.evaluate("return document.body.innerText.includes('GMT+5:30')").await;
-        zoned += u32::from(has_zone == json!(true));
-        for width in [320, 360] {
-            window.resize(width).await;
-            let needed =
-                window.evaluate("return document.scrollingElement.scrollWidth").await.as_u64().unwrap();
-            if needed > u64::from(width) {
-                wide.push(format!("{} needs {needed} px of {width}", page.name));
-            }
-        }
-    }
-    window.close().await;
-    assert!(wide.is_empty(), "{}", wide.join("\n"));
-    assert!(zoned > 10, "{zoned} pages have times in that zone");
 }
 
 /// What paper has no use for, and tables that are none.

@@ -81,6 +81,22 @@ async fn the_pages_and_the_api_are_for_the_networks_that_the_proxies_name_and_th
     }
 }
 
+/// Asks through HAProxy and then through nginx, where they are, with a client and by that URL.
+async fn through_each_proxy(name: &str, ask: impl AsyncFn(&Client, &str)) {
+    let _alone = alone().await;
+    let (folder, database) = (folder(name), Database::create().await);
+    let provider = Provider::start().await;
+    let instances = Vestibule::two(&folder, &database.url, &provider).await;
+    let both = [&instances[0], &instances[1]];
+    if let Some(proxy) = HaProxy::start(&folder, &both) {
+        proxy.sees(2).await;
+        ask(&proxy.client().build().unwrap(), &proxy.url()).await;
+    }
+    if let Some(proxy) = Nginx::start(&folder, &both).await {
+        ask(&proxy.certificate.client(proxy.address).build().unwrap(), &proxy.url()).await;
+    }
+}
+
 /// Posts as many bytes as a route takes, and one more.
 async fn bodies_are_as_long_as_the_service_reads(client: &Client, proxy: &str) {
     for (path, most) in [("/api/v1/auth/refresh", 64 << 10), ("/api/v1/providers/idp/events", 256 << 10)] {
@@ -102,19 +118,7 @@ async fn bodies_are_as_long_as_the_service_reads(client: &Client, proxy: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_proxies_refuse_what_is_too_large_for_the_service_and_nothing_else() {
-    let _alone = alone().await;
-    let (folder, database) = (folder("large"), Database::create().await);
-    let provider = Provider::start().await;
-    let instances = Vestibule::two(&folder, &database.url, &provider).await;
-    let both = [&instances[0], &instances[1]];
-    if let Some(proxy) = HaProxy::start(&folder, &both) {
-        proxy.sees(2).await;
-        bodies_are_as_long_as_the_service_reads(&proxy.client().build().unwrap(), &proxy.url()).await;
-    }
-    if let Some(proxy) = Nginx::start(&folder, &both).await {
-        let client = proxy.certificate.client(proxy.address).build().unwrap();
-        bodies_are_as_long_as_the_service_reads(&client, &proxy.url()).await;
-    }
+    through_each_proxy("large", bodies_are_as_long_as_the_service_reads).await;
 }
 
 /// Asks for what may be compressed, with and without a secret in it.
@@ -138,19 +142,7 @@ async fn only_what_has_no_secret_is_compressed(client: &Client, proxy: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_proxies_compress_styles_scripts_and_icons_and_no_page() {
-    let _alone = alone().await;
-    let (folder, database) = (folder("compressed"), Database::create().await);
-    let provider = Provider::start().await;
-    let instances = Vestibule::two(&folder, &database.url, &provider).await;
-    let both = [&instances[0], &instances[1]];
-    if let Some(proxy) = HaProxy::start(&folder, &both) {
-        proxy.sees(2).await;
-        only_what_has_no_secret_is_compressed(&proxy.client().build().unwrap(), &proxy.url()).await;
-    }
-    if let Some(proxy) = Nginx::start(&folder, &both).await {
-        let client = proxy.certificate.client(proxy.address).build().unwrap();
-        only_what_has_no_secret_is_compressed(&client, &proxy.url()).await;
-    }
+    through_each_proxy("compressed", only_what_has_no_secret_is_compressed).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

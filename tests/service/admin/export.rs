@@ -106,9 +106,9 @@ async fn at_rest(desk: &Desk) {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_read_from_the_database_before_the_reader_takes_it() {
     // Much more than what the connection itself holds.
-    const USERS: usize = 100_000;
+    const USERS: usize = 25_000;
     let (desk, mut browser) = desk_with(EXPORTS).await;
-    fill(&desk, i32::try_from(USERS).unwrap(), &"early ".repeat(40)).await;
+    fill(&desk, i32::try_from(USERS).unwrap(), &"early ".repeat(160)).await;
     let mut response = open(&mut browser, "/admin/users.csv").await;
     let mut file = response.chunk().await.unwrap().unwrap().to_vec();
     at_rest(&desk).await;
@@ -129,9 +129,9 @@ async fn nothing_is_read_from_the_database_before_the_reader_takes_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_breaks_off_does_not_look_whole() {
-    const USERS: usize = 50_000;
+    const USERS: usize = 12_500;
     let (desk, mut browser) = desk_with(EXPORTS).await;
-    fill(&desk, i32::try_from(USERS).unwrap(), &"name ".repeat(60)).await;
+    fill(&desk, i32::try_from(USERS).unwrap(), &"name ".repeat(240)).await;
     let mut response = open(&mut browser, "/admin/users.csv").await;
     let mut file = response.chunk().await.unwrap().unwrap().to_vec();
     at_rest(&desk).await;
@@ -153,9 +153,9 @@ async fn a_file_that_breaks_off_does_not_look_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_breaks_off_when_its_reader_may_no_longer_export() {
-    const USERS: usize = 50_000;
+    const USERS: usize = 12_500;
     let (desk, mut browser) = desk_with(EXPORTS).await;
-    fill(&desk, i32::try_from(USERS).unwrap(), &"name ".repeat(60)).await;
+    fill(&desk, i32::try_from(USERS).unwrap(), &"name ".repeat(240)).await;
     for change in [
         "UPDATE staff SET may_export = false WHERE email = 'staff@example.com'",
         "UPDATE staff SET may_export = true, ends_at = now() WHERE email = 'staff@example.com'",

@@ -306,27 +306,20 @@ async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_does_not_want_us_is_not_waited_for() {
+async fn a_database_that_does_not_want_us_is_not_waited_for_and_the_last_line_is_as_the_log_is() {
     let database = Database::bare().await;
     let mut nobody = Url::parse(&database.url).unwrap();
     nobody.set_username("nobody-of-that-name").unwrap();
     let mut nowhere = Url::parse(&database.url).unwrap();
     nowhere.set_path("no-database-of-that-name");
-    for url in [nobody.as_str(), nowhere.as_str()] {
-        let mut service = Process::start(free_port(), url, "http://127.0.0.1:1", &[]);
-        assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
-        assert!(service.log().contains("the connection to the database failed"), "{}", service.log());
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_last_line_of_a_start_that_fails_is_as_the_log_is() {
-    let database = Database::bare().await;
-    let mut nowhere = Url::parse(&database.url).unwrap();
-    nowhere.set_path("no-database-of-that-name");
-    for (format, level) in [("json", "info"), ("json", "error"), ("json", "off"), ("text", "info")] {
+    for (format, level, url) in [
+        ("json", "info", &nobody),
+        ("json", "error", &nowhere),
+        ("json", "off", &nowhere),
+        ("text", "info", &nowhere),
+    ] {
         let settings = [("ROCKET_LOG_FORMAT", format), ("ROCKET_LOG_LEVEL", level)];
-        let mut service = Process::start(free_port(), nowhere.as_str(), "http://127.0.0.1:1", &settings);
+        let mut service = Process::start(free_port(), url.as_str(), "http://127.0.0.1:1", &settings);
         assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
         let log = service.log();
         let last = log.lines().last().unwrap();

@@ -51,20 +51,18 @@ async fn counted(app: &App, outcome: &str, number: usize) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_code_that_apple_refuses_or_that_is_another_users_is_dropped() {
     let app = with_apple().await;
-    let of = |code: String| -> Value {
-        json!({ "id_token": id_token("ada", "ada@example.com", APP), "authorization_code": code })
-    };
     let provider = &app.provider;
-    for code in [
-        "made-up".to_owned(),
-        provider.apple_code("ada", "com.example.other", None),
-        provider.apple_code("ada", APP, Some("https://example.com/back")),
-        provider.apple_code("grace", APP, None),
+    for (subject, code) in [
+        ("ada", "made-up".to_owned()),
+        ("bob", provider.apple_code("bob", "com.example.other", None)),
+        ("carol", provider.apple_code("carol", APP, Some("https://example.com/back"))),
+        ("dave", provider.apple_code("grace", APP, None)),
     ] {
-        let answer = app.post("apple", &of(code.clone())).await;
+        let token = id_token(subject, &format!("{subject}@example.com"), APP);
+        let answer = app.post("apple", &json!({ "id_token": token, "authorization_code": code })).await;
         assert!(answer.status.is_success(), "{}", answer.text);
-        until(&app.database.pool, &[]).await;
     }
+    until(&app.database.pool, &[]).await;
     assert_eq!(provider.apple_errors(), ["invalid_grant"; 3]);
     assert_eq!(revoked(provider).0, [] as [&str; 0], "another user's authorization is theirs");
     assert!(counted(&app, "stored", 0).await);

@@ -1,23 +1,17 @@
 //! Who asks too often is told so, alone, and for as long as is said.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use governor::clock::FakeRelativeClock;
-use rocket::local::asynchronous::Client;
-use rocket::{Request, get, routes};
 use serde_json::json;
 use strum::VariantArray;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use uuid::Uuid;
 use vestibule::config::RateLimit;
-use vestibule::web::guard::rate_limited::{RateLimited, Refresh, admit_session};
-use vestibule::web::http::catcher;
 use vestibule::web::http::rate_limit::{Key, Policy, RateLimits};
-use vestibule::web::http::rate_limit_fields::RateLimitFields;
-use vestibule::web::problem::Problem;
 
 use super::{post_with, sign_in_with};
 use crate::support::app::{Answer, App};
@@ -117,28 +111,6 @@ async fn a_refused_body_is_not_waited_for() {
     let read = tokio::time::timeout(Duration::from_secs(5), stream.read_exact(&mut answer)).await;
     read.expect("it is answered at once").unwrap();
     assert_eq!(&answer, b"HTTP/1.1 429");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn who_waits_as_told_is_served() {
-    let app = limited(60).await;
-    let knock = async || post_with(&app, &json!({}), &[("X-Forwarded-For", "192.0.2.1")]).await;
-    let mut answer = knock().await;
-    for _ in 0..1000 {
-        if answer.status == 429 {
-            break;
-        }
-        answer = knock().await;
-    }
-    let told = Duration::from_secs(assert_limited(&answer));
-    let refused = Instant::now();
-    // Knocking meanwhile does not lengthen the wait.
-    while answer.status == 429 {
-        assert!(refused.elapsed() < told + Duration::from_secs(1), "{:?}", answer.headers);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        answer = knock().await;
-    }
-    assert_eq!(answer.status, 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,56 +218,6 @@ fn what_is_over_is_forgotten_and_what_is_not_is_kept() {
     clock.advance(Duration::from_secs(62));
     limits.sweep();
     assert_eq!(limits.keys(), 0);
-}
-
-/// A route that takes the guard and asks for a session, too, as a bearer's guard would.
-#[get("/<_>")]
-fn route(_limit: RateLimited<Refresh>, _session: Session) -> &'static str {
-    "in"
-}
-
-struct Session;
-
-#[rocket::async_trait]
-impl<'r> rocket::request::FromRequest<'r> for Session {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> rocket::request::Outcome<Self, ()> {
-        let number = request.uri().path().segments().last().unwrap().parse().unwrap();
-        match admit_session(request, Uuid::from_u128(number)) {
-            Ok(()) => rocket::request::Outcome::Success(Self),
-            Err(problem) => rocket::request::Outcome::Error((Problem::keep(problem, request).status(), ())),
-        }
-    }
-}
-
-#[tokio::test]
-async fn any_route_can_take_the_guards() {
-    let settings = RateLimit { session_per_minute: 2.try_into().unwrap(), ..settings(5) };
-    let rocket = rocket::custom(vestibule::config::defaults())
-        .manage(RateLimits::open(&settings))
-        .attach(RateLimitFields)
-        .mount("/", routes![route])
-        .register("/", catcher::catchers());
-    let client = Client::untracked(rocket).await.unwrap();
-    let get = async |session: u128, address: &str| {
-        let remote: SocketAddr = format!("{address}:4711").parse().unwrap();
-        let answer = client.get(format!("/{session}")).remote(remote).dispatch().await;
-        let fields: Vec<String> = answer.headers().get("RateLimit").map(str::to_owned).collect();
-        (answer.status().code, fields.join(", "), answer.into_string().await.unwrap())
-    };
-    let (status, fields, _) = get(1, "192.0.2.1").await;
-    assert_eq!((status, fields.as_str()), (200, "\"refresh\";r=4;t=12, \"session\";r=1;t=30"));
-    assert_eq!(get(1, "192.0.2.1").await.0, 200);
-    let (status, fields, body) = get(1, "192.0.2.1").await;
-    assert_eq!((status, fields.as_str()), (429, "\"refresh\";r=2;t=12, \"session\";r=0;t=30"));
-    assert!(body.contains("too many requests with this session from this IP address"), "{body}");
-    for session in 2..4 {
-        assert_eq!(get(session, "192.0.2.1").await.0, 200);
-    }
-    let (status, fields, body) = get(5, "192.0.2.1").await;
-    assert_eq!((status, fields.as_str()), (429, "\"refresh\";r=0;t=12"));
-    assert!(body.contains("too many refreshes from this IP address"), "{body}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

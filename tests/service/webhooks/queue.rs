@@ -8,12 +8,12 @@ use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 use vestibule::domain::message_type::MessageType;
 
-use super::{SESSION, WAITING, change, event, settings, with_receivers};
+use super::{SESSION, WAITING, change, event, settings};
 use crate::service::contract::openapi::document::Document;
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::Receiver;
 use crate::support::token::claims;
 
 /// Lets a receiver want all messages. Nothing sends to it.
@@ -393,24 +393,6 @@ async fn a_later_message_about_a_user_has_a_later_timestamp() {
     assert_eq!((&first["type"], &second["type"]), (&json!("user.enabled"), &json!("user.disabled")));
     let time = |message: &Value| message["timestamp"].as_str().unwrap().to_owned();
     assert!(time(&first) < time(&second), "{first} {second}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_waits_behind_a_pruned_message_is_due_once_its_receiver_is_back() {
-    let receiver = Receiver::start().await;
-    let mut app = with_receivers(&[("shop", &receiver)]).await;
-    app.stop().await;
-    let pool = &app.database.pool;
-    let ada = user(pool).await;
-    for kind in ["user_disabled", "user_enabled", "user_disabled"] {
-        change(pool, kind, ada).await;
-    }
-    sqlx::query("UPDATE webhooks SET events = '{}'").execute(pool).await.unwrap();
-    run!(pool, "DELETE FROM webhook_messages WHERE id = (SELECT min(id) FROM webhook_messages)");
-    let settings = settings(&receiver);
-    let _app = App::start_on(app.release(), |figment| figment.merge(("webhooks.shop", settings))).await;
-    let kinds: Vec<_> = receiver.received_all(2).await.iter().map(Received::kind).collect();
-    assert_eq!(kinds, ["user.enabled", "user.disabled"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
