@@ -198,24 +198,6 @@ fn a_fresh_root_gets_a_server_that_answers_until_it_is_dropped() {
 }
 
 #[test]
-fn a_killed_server_is_started_again_with_every_committed_row() {
-    for durable in [true, false] {
-        let scratch = Scratch::new();
-        let again = || Postgres::start(&options(&scratch.root(), durable).0).unwrap();
-        let mut postgres = again();
-        let url = postgres.url("postgres");
-        ask(&url, "CREATE TABLE t (i int)").unwrap();
-        for round in 1..=5 {
-            ask(&url, &format!("INSERT INTO t VALUES ({round})")).unwrap();
-            kill(postgres.pid().unwrap());
-            drop(postgres);
-            postgres = again();
-            assert_eq!(ask(&url, "SELECT count(*) FROM t").unwrap(), round.to_string());
-        }
-    }
-}
-
-#[test]
 fn a_server_killed_in_the_middle_of_an_endless_query_can_be_started_again() {
     let scratch = Scratch::new();
     let postgres = start(&scratch.root());
@@ -268,7 +250,7 @@ fn a_program_killed_while_it_writes_can_be_started_again_at_once_and_loses_nothi
     let scratch = Scratch::new();
     let mut expected: Vec<u32> = Vec::new();
     let mut next = 0;
-    for round in 0..12 {
+    for round in 0..6 {
         let (program, url) = owner(&scratch.root());
         ask(&url, "CREATE TABLE IF NOT EXISTS t (i int)").unwrap();
         let rows = ask(&url, "SELECT coalesce(string_agg(i::text, ','), '') FROM t").unwrap();
@@ -308,7 +290,7 @@ fn a_program_killed_while_it_writes_can_be_started_again_at_once_and_loses_nothi
         end(program);
         next = writer.join().unwrap();
     }
-    assert!(expected.len() >= 36);
+    assert!(expected.len() >= 18);
 }
 
 #[test]

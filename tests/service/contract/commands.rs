@@ -118,21 +118,6 @@ async fn an_api_key_is_printed_once_stored_as_a_hash_and_gone_when_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_development_instance_keeps_its_things_where_it_is_told_to() {
-    let (directory, users) = (fresh("development"), fresh("users").with_extension("csv"));
-    std::fs::write(&users, "email\nada@example.com\n").unwrap();
-    // With a provider in the settings, none is generated, and its keys take a while.
-    let settings = [("ROCKET_DEV_DIR", directory.to_str().unwrap()), ("IDP_CLIENT_ID", "client.example")];
-    let output = run(&settings, &["import", users.to_str().unwrap()]).await;
-    assert!(output.status.success(), "{}", said(&output));
-    assert!(directory.join("secret_key").is_file(), "{}", said(&output));
-    std::fs::remove_dir_all(&directory).unwrap();
-    for file in [users.with_extension("csv.refused.csv"), users] {
-        let _ = std::fs::remove_file(file);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
     let directory = fresh("staff");
     let settings =
@@ -163,6 +148,7 @@ async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
     let listed = String::from_utf8_lossy(&output.stdout);
     assert!(listed.starts_with("ada@example.com\tadmin"), "{listed} {}", said(&output));
     assert!(checked.status.success(), "{} {}", String::from_utf8_lossy(&checked.stdout), said(&checked));
+    assert!(directory.join("secret_key").is_file(), "its things are where it is told to keep them");
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
