@@ -1,31 +1,43 @@
 //! Users and their identities, as they are stored and returned.
 
+use serde::Serialize;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct User {
-    /// The id, never reused. Other services should store only this.
+    /// The user's id, which is the `sub` of access tokens and is never reused. Other services should store only this
+    /// id.
     pub id: Uuid,
-    /// The e-mail address, ASCII case-folded; unique among users.
+    /// The e-mail address in lower case, unique among users; `null` if there is none.
+    #[schema(required = true)]
     pub email: Option<String>,
-    /// True if a provider has verified that the e-mail address belongs to this user.
+    /// True if a provider has verified the e-mail address.
     pub email_verified: bool,
+    /// The name to be shown: the user's own word, or the name at the provider.
+    #[schema(required = true)]
     pub name: Option<String>,
-    /// URL of a picture.
+    /// The URL of a picture.
+    #[schema(required = true)]
     pub picture: Option<String>,
+    /// The time of the first sign-in.
+    #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
 }
 
-/// An identity that a user signs in with: a subject at a provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The identity that signed in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = SignedInIdentity)]
 pub struct Identity {
+    /// The identity's id.
     pub id: Uuid,
-    /// Name of the provider, as configured.
+    /// The provider's name, as in the path.
     pub provider: String,
-    /// `sub` at that provider; case-sensitive.
+    /// The token's `sub`.
     pub subject: String,
-    /// The provider's latest e-mail address for it, as the provider wrote it.
+    /// The token's e-mail address, as the provider spells it.
+    #[schema(required = true)]
     pub email: Option<String>,
 }

@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Error;
@@ -58,12 +60,15 @@ impl SignIn {
     }
 }
 
-/// The kinds of successful sign-ins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+/// The outcome of the sign-in: `created` made a new user, `linked` added the identity to the user with its verified
+/// e-mail address, `signed_in` found a known identity.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     Created,
-    /// The identity was linked to the user who has its e-mail address.
     Linked,
     SignedIn,
 }

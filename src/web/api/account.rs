@@ -33,7 +33,7 @@ struct Me {
 impl Me {
     fn new(SignedIn { user, claims, identities, identity, .. }: SignedIn) -> Json<Self> {
         let identities = identities.into_iter().map(|row| Identity::new(row, identity)).collect();
-        Json(Status::Ok, Self { user: UserWithClaims { user: user.into(), claims }, identities })
+        Json(Status::Ok, Self { user: UserWithClaims { user, claims }, identities })
     }
 }
 

@@ -6,10 +6,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::view::{Json, User};
+use super::view::Json;
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::merging::LinkedIdentity;
 use crate::domain::refusal::Reason;
+use crate::domain::user::User;
 use crate::service::account::{self, MergeRequest, Merging, NotMerged};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
@@ -73,7 +74,7 @@ impl MergeResult {
         let (user, claims) = merging.remaining();
         Self {
             applied,
-            user: user.into(),
+            user,
             claims,
             ended_sessions: merging.from.sessions(),
             merged: GoneUser { user_id: merging.from.id, claims: merging.from.claims },

@@ -6,15 +6,14 @@ use rocket::response::{self, Responder};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::view::{Bytes, UserWithClaims};
 use crate::config;
-use crate::domain::user;
+use crate::domain::user::Identity;
 use crate::secret::Secret;
 use crate::service::refresh::Refreshed;
 use crate::service::sign_in::Opened;
-use crate::store::users::{self, SignedIn};
+use crate::store::users::{Outcome, SignedIn};
 use crate::web::guard::Page;
 
 /// An access token and a refresh token.
@@ -72,44 +71,12 @@ pub(super) struct SignInBody<'a> {
     identity: Identity,
 }
 
-/// The outcome of the sign-in: `created` made a new user, `linked` added the identity to the user with its verified
-/// e-mail address, `signed_in` found a known identity.
-#[derive(Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum Outcome {
-    Created,
-    Linked,
-    SignedIn,
-}
-
-/// The identity that signed in.
-#[derive(Serialize, ToSchema)]
-#[schema(as = SignedInIdentity)]
-struct Identity {
-    /// The identity's id.
-    id: Uuid,
-    /// The provider's name, as in the path.
-    provider: String,
-    /// The token's `sub`.
-    subject: String,
-    /// The token's e-mail address, as the provider spells it.
-    #[schema(required = true)]
-    email: Option<String>,
-}
-
-impl From<user::Identity> for Identity {
-    fn from(identity: user::Identity) -> Self {
-        let user::Identity { id, provider, subject, email } = identity;
-        Self { id, provider, subject, email }
-    }
-}
-
 /// A response with a credential: 201 if a user was created, else 200.
 pub(super) struct TokenResponse {
     status: Status,
     body: Result<Vec<u8>, serde_json::Error>,
     /// The outcome of a sign-in, for the metrics.
-    outcome: Option<users::Outcome>,
+    outcome: Option<Outcome>,
 }
 
 impl TokenResponse {
@@ -122,11 +89,7 @@ impl TokenResponse {
     ) -> Self {
         let Opened { signed_in, access_token, refresh_token, bound } = opened;
         let SignedIn { outcome, user, identity, claims } = signed_in;
-        let (status, told) = match outcome {
-            users::Outcome::Created => (Status::Created, Outcome::Created),
-            users::Outcome::Linked => (Status::Ok, Outcome::Linked),
-            users::Outcome::SignedIn => (Status::Ok, Outcome::SignedIn),
-        };
+        let status = if outcome == Outcome::Created { Status::Created } else { Status::Ok };
         let body = serde_json::to_vec(&SignInBody {
             // No token outlives a new session (`config::session`).
             credential: Credential {
@@ -137,9 +100,9 @@ impl TokenResponse {
                 refresh_token: in_body(&refresh_token, lifetimes.refresh_token_ttl, page),
                 refresh_expires_in: lifetimes.refresh_token_ttl,
             },
-            outcome: told,
-            user: UserWithClaims { user: user.into(), claims },
-            identity: identity.into(),
+            outcome,
+            user: UserWithClaims { user, claims },
+            identity,
         });
         Self { status, body, outcome: Some(outcome) }
     }

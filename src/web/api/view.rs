@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::custom_claims::CustomClaims;
-use crate::domain::user;
+use crate::domain::user::User;
 use crate::store::identities::IdentityRow;
 
 /// A JSON answer that must not be cached.
@@ -63,28 +63,6 @@ impl Identity {
     }
 }
 
-/// A user.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct User {
-    /// The user's id, which is the `sub` of access tokens and is never reused. Other services should store only this
-    /// id.
-    id: Uuid,
-    /// The e-mail address in lower case, unique among users; `null` if there is none.
-    #[schema(required = true)]
-    email: Option<String>,
-    /// True if a provider has verified the e-mail address.
-    email_verified: bool,
-    /// The name to be shown: the user's own word, or the name at the provider.
-    #[schema(required = true)]
-    name: Option<String>,
-    /// The URL of a picture.
-    #[schema(required = true)]
-    picture: Option<String>,
-    /// The time of the first sign-in.
-    #[serde(with = "time::serde::rfc3339")]
-    created_at: OffsetDateTime,
-}
-
 /// A user with the claims that the product's backend has set.
 #[derive(Serialize, ToSchema)]
 pub(super) struct UserWithClaims {
@@ -93,11 +71,4 @@ pub(super) struct UserWithClaims {
     /// The claims in the user's access tokens from the next refresh on; `{}` if there are none.
     #[schema(value_type = Object)]
     pub claims: CustomClaims,
-}
-
-impl From<user::User> for User {
-    fn from(user: user::User) -> Self {
-        let user::User { id, email, email_verified, name, picture, created_at } = user;
-        Self { id, email, email_verified, name, picture, created_at }
-    }
 }
