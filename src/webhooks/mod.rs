@@ -19,7 +19,9 @@ use std::mem;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use prometheus_client::registry::Registry;
+use serde::Serialize;
 use tokio::sync::Mutex;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use self::delivery::Delivery;
@@ -151,13 +153,14 @@ impl Webhooks {
     }
 }
 
-/// The result of a replay.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The messages that are sent again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = WebhookReplay)]
 pub struct Replayed {
-    /// The messages that are due now.
+    /// The messages that are due now: those that were parked or waited for a retry.
     pub due: u64,
-    /// The messages that were not accepted or not sent yet, parked or waiting, each up to [`Summary::COUNTED`]. Those that are
-    /// not due wait behind another one of their user, are on their way, or are due within a minute.
+    /// The messages that were not accepted yet, up to 200,000. Those that are not due wait behind another one of their user,
+    /// are on their way, or are due within a minute.
     pub of: u64,
 }
 

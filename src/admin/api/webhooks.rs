@@ -40,16 +40,6 @@ struct ReplayRequest {
     reason: String,
 }
 
-/// The messages that are sent again.
-#[derive(Serialize, ToSchema)]
-struct WebhookReplay {
-    /// The messages that are due now: those that were parked or waited for a retry.
-    due: u64,
-    /// The messages that were not accepted yet, up to 200,000. Those that are not due wait behind another one of their user,
-    /// are on their way, or are due within a minute.
-    of: u64,
-}
-
 /// The receiver's answer to a test.
 #[derive(Serialize, ToSchema)]
 struct WebhookTest {
@@ -68,7 +58,7 @@ struct WebhookTest {
     params(("name" = String, Path, description = "The webhook's name in the settings.")),
     request_body(content = ReplayRequest),
     responses(
-        (status = 200, description = "The messages that are due now.", body = WebhookReplay),
+        (status = 200, description = "The messages that are due now.", body = Replayed),
         Problems<(Administrator, JsonBody, NotFoundOnly)>,
     ),
 )]
@@ -79,7 +69,7 @@ async fn replay_webhook(
     db: &Db,
     origin: ClientOrigin,
     body: JsonBody,
-) -> Result<Json<WebhookReplay>, Problem> {
+) -> Result<Json<Replayed>, Problem> {
     let JsonBody(body) = body;
     only(&body, &["reason"], "the body")?;
     let reason = reason(&body)?;
@@ -87,8 +77,7 @@ async fn replay_webhook(
         return Err(unknown());
     }
     let by = key.0.by(Some(&reason), &origin.0);
-    let Replayed { due, of } = replay(db.pool(), name, None, by).await?.unwrap_or_default();
-    Ok(Json(Status::Ok, WebhookReplay { due, of }))
+    Ok(Json(Status::Ok, replay(db.pool(), name, None, by).await?.unwrap_or_default()))
 }
 
 /// Try a webhook
