@@ -48,11 +48,6 @@ struct RequestLabels {
     status: u16,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RouteLabels {
-    route: String,
-}
-
 /// The result of a sign-in: the labels of its series, and fields of its line in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct SignIn {
@@ -62,15 +57,8 @@ pub struct SignIn {
     pub outcome: &'static str,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ErrorLabels {
-    error: &'static str,
-}
+/// The name and the value of a series' only label.
+type Label = [(&'static str, &'static str); 1];
 
 /// A request without an answer yet, kept with that request.
 #[derive(Debug)]
@@ -87,12 +75,12 @@ pub struct Metrics {
     registry: Registry,
     in_flight: Gauge,
     requests: Family<RequestLabels, Counter>,
-    problems: Family<ErrorLabels, Counter>,
-    durations: Family<RouteLabels, Histogram>,
+    problems: Family<Label, Counter>,
+    durations: Family<[(&'static str, String); 1], Histogram>,
     sign_ins: Family<SignIn, Counter>,
-    refreshes: Family<OutcomeLabels, Counter>,
-    proofs: Family<OutcomeLabels, Counter>,
-    limited: Family<RouteLabels, Counter>,
+    refreshes: Family<Label, Counter>,
+    proofs: Family<Label, Counter>,
+    limited: Family<[(&'static str, String); 1], Counter>,
 }
 
 impl Metrics {
@@ -186,13 +174,13 @@ impl Metrics {
     /// without any success as a rate of zero instead of as missing data.
     fn begin(&self, providers: &[String]) {
         for error in ErrorCode::all().map(|kind| kind.entry().error) {
-            drop(self.problems.get_or_create(&ErrorLabels { error }));
+            drop(self.problems.get_or_create(&[("error", error)]));
         }
         for outcome in NotRefreshed::VARIANTS.iter().map(Into::into).chain([ROTATED]) {
-            drop(self.refreshes.get_or_create(&OutcomeLabels { outcome }));
+            drop(self.refreshes.get_or_create(&[("outcome", outcome)]));
         }
         for outcome in Refused::VARIANTS.iter().map(Into::into).chain([ACCEPTED]) {
-            drop(self.proofs.get_or_create(&OutcomeLabels { outcome }));
+            drop(self.proofs.get_or_create(&[("outcome", outcome)]));
         }
         for provider in providers {
             let errors = sign_in_errors().map(|kind| kind.entry().error);
@@ -213,7 +201,7 @@ impl Metrics {
     /// Counts a request's proof by the verdict on it.
     pub fn prove(&self, verdict: Result<Thumbprint, Refused>) {
         let outcome = verdict.map_or_else(Into::into, |_| ACCEPTED);
-        self.proofs.get_or_create(&OutcomeLabels { outcome }).inc();
+        self.proofs.get_or_create(&[("outcome", outcome)]).inc();
     }
 
     /// Counts an answered request.
@@ -227,11 +215,11 @@ impl Metrics {
         if let Some(sign_in) = sign_in {
             self.sign_ins.get_or_create(sign_in).inc();
         }
-        let labels = RouteLabels { route: route.to_owned() };
+        let labels = [("route", route.to_owned())];
         match route {
             "/api/v1/auth/refresh" | "/api/v1/auth/token" => {
                 let outcome = refresh(problem);
-                self.refreshes.get_or_create(&OutcomeLabels { outcome }).inc()
+                self.refreshes.get_or_create(&[("outcome", outcome)]).inc()
             }
             _ => 0,
         };
@@ -239,14 +227,14 @@ impl Metrics {
         if let Some(problem) = problem
             && route != "/readyz"
         {
-            self.problems.get_or_create(&ErrorLabels { error: problem.kind.entry().error }).inc();
+            self.problems.get_or_create(&[("error", problem.kind.entry().error)]).inc();
         }
         if problem.is_some_and(|problem| problem.kind == ErrorCode::RateLimited) {
             self.limited.get_or_create(&labels).inc();
         }
         self.durations.get_or_create(&labels).observe(took.as_secs_f64());
         // Rocket's methods are a fixed set, so clients cannot add labels.
-        self.requests.get_or_create(&RequestLabels { method, route: labels.route, status }).inc();
+        self.requests.get_or_create(&RequestLabels { method, route: route.to_owned(), status }).inc();
     }
 
     /// Returns all metrics in the `OpenMetrics` text format.
