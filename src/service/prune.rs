@@ -152,32 +152,19 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
         }
         match prune(&pool, limits).await {
             Ok(pruned) if pruned == Pruned::default() => {}
-            Ok(Pruned {
-                sessions,
-                surplus_sessions,
-                staff_sessions,
-                staff_sign_ins,
-                events,
-                forgotten,
-                webhook_messages,
-                provider_events,
-                deleted_identities,
-                provider_tokens,
-            }) => {
-                tracing::info!(
-                    sessions,
-                    surplus_sessions,
-                    staff_sessions,
-                    staff_sign_ins,
-                    events,
-                    forgotten,
-                    webhook_messages,
-                    provider_events,
-                    deleted_identities,
-                    provider_tokens,
-                    "pruned"
-                );
-            }
+            Ok(pruned) => tracing::info!(
+                sessions = pruned.sessions,
+                surplus_sessions = pruned.surplus_sessions,
+                staff_sessions = pruned.staff_sessions,
+                staff_sign_ins = pruned.staff_sign_ins,
+                events = pruned.events,
+                forgotten = pruned.forgotten,
+                webhook_messages = pruned.webhook_messages,
+                provider_events = pruned.provider_events,
+                deleted_identities = pruned.deleted_identities,
+                provider_tokens = pruned.provider_tokens,
+                "pruned"
+            ),
             Err(error) => tracing::warn!(%error, "pruning failed and will be retried"),
         }
     }
