@@ -175,15 +175,6 @@ impl ErrorResponses for Renaming {
 }
 
 #[rocket::async_trait]
-impl<'r> FromRequest<'r> for Bearer {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        outcome(Self::of(request).await, request)
-    }
-}
-
-#[rocket::async_trait]
 impl<'r> FromRequest<'r> for SignedIn {
     type Error = ();
 
