@@ -48,13 +48,11 @@ pub(super) const REASONS: [Reason; 6] = [
 ///
 /// - **Succeeds** when the body is well-formed and the provider in the path vouches for the token.
 /// - **Fails** otherwise; the [`Problem`] is kept with the request for the catcher.
-/// - **Forwards** never.
 pub struct VerifiedIdentity<'r> {
     /// The provider in the path.
     pub provider: &'r config::Provider,
     /// The claims that it vouches for.
     pub claims: VerifiedClaims,
-    /// True if an unknown identity may sign in.
     pub create: bool,
     /// The page that asks for its refresh token in a cookie.
     pub page: Option<Page<'r>>,
@@ -110,21 +108,30 @@ pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r Provi
     named(providers, name.unwrap_or_default())
 }
 
-/// Returns the provider with that name in a path.
 pub(crate) fn named<'p>(providers: &'p Providers, name: &str) -> Result<&'p Provider, Problem> {
     let missing = || Problem::new(ErrorCode::ProviderNotFound, "no provider with this name is configured");
     providers.get(name).ok_or_else(missing)
 }
 
-/// Verifies the identity in a request's body.
 pub(super) async fn verify<'r>(
     request: &'r Request<'_>,
     provider: &'r Provider,
     body: &Object,
 ) -> Result<VerifiedIdentity<'r>, Problem> {
     let settings = &provider.settings;
-    let Body { id_token, nonce, create, code, device_name, device_platform, name } =
-        Body::parse(body, settings)?;
+    let id_token = json_body::required(body, "id_token")?;
+    let create = json_body::flag(body, "create")?.unwrap_or(true);
+    let device = match body.get("device") {
+        None => Object::default(),
+        Some(Value::Object(device)) => device.clone().into(),
+        Some(_) => return Err(Problem::new(ErrorCode::InvalidRequest, "`device` must be an object")),
+    };
+    let id_token = IdToken::parse(id_token, settings.token_format)?;
+    let nonce = nonce(body)?;
+    let code = posted_code(body)?;
+    let device_name = device_text(&device, "name")?;
+    let device_platform = device_text(&device, "platform")?;
+    let name = name(body)?.and_then(display_name);
     let tokens = state(request)?;
     let now = clock::now();
     let claims = vouch(request, provider, &id_token, nonce.as_deref(), now).await?;
@@ -181,63 +188,30 @@ pub(super) async fn vouch(
 /// The verification of a request's token by a provider.
 #[derive(Debug)]
 pub struct ProviderCall {
-    /// The provider's name.
     pub provider: String,
-    /// The time at which it began.
     pub from: Instant,
-    /// The time that it took.
     pub took: Duration,
 }
 
 impl ProviderCall {
-    /// Returns the verification of a request's token, if there was one.
     pub fn of<'r>(request: &'r Request<'_>) -> Option<&'r Self> {
         request.local_cache(|| None::<Self>).as_ref()
     }
 }
 
-struct Body {
-    id_token: IdToken,
-    nonce: Option<String>,
-    create: bool,
-    code: Option<PostedCode>,
-    device_name: Option<String>,
-    device_platform: Option<String>,
-    name: Option<String>,
-}
-
-impl Body {
-    fn parse(body: &Object, provider: &config::Provider) -> Result<Self, Problem> {
-        let malformed = |detail: &'static str| Problem::new(ErrorCode::InvalidRequest, detail);
-        let id_token = json_body::required(body, "id_token")?;
-        let create = json_body::flag(body, "create")?.unwrap_or(true);
-        let device = match body.get("device") {
-            None => Object::default(),
-            Some(Value::Object(device)) => device.clone().into(),
-            Some(_) => return Err(malformed("`device` must be an object")),
-        };
-        let device_text = |name| match device.get(name) {
-            None => Ok(None),
-            Some(Value::String(text)) if text.chars().count() <= MAX_DEVICE_TEXT => {
-                Ok(Some(printable(text, MAX_DEVICE_TEXT)))
-            }
-            Some(_) => Err(malformed(
-                "`device.name` and `device.platform` must be strings of at most 100 characters",
-            )),
-        };
-        Ok(Self {
-            id_token: IdToken::parse(id_token, provider.token_format)?,
-            nonce: nonce(body)?,
-            create,
-            code: posted_code(body)?,
-            device_name: device_text("name")?,
-            device_platform: device_text("platform")?,
-            name: name(body)?.and_then(display_name),
-        })
+fn device_text(device: &Object, name: &str) -> Result<Option<String>, Problem> {
+    match device.get(name) {
+        None => Ok(None),
+        Some(Value::String(text)) if text.chars().count() <= MAX_DEVICE_TEXT => {
+            Ok(Some(printable(text, MAX_DEVICE_TEXT)))
+        }
+        Some(_) => Err(Problem::new(
+            ErrorCode::InvalidRequest,
+            "`device.name` and `device.platform` must be strings of at most 100 characters",
+        )),
     }
 }
 
-/// Returns the `name` of a person in a body.
 pub(crate) fn name(body: &Object) -> Result<Option<&str>, Problem> {
     match body.get("name") {
         None => Ok(None),
