@@ -23,7 +23,6 @@ const DEVELOPER: &str = "the app’s developers";
 const OPERATOR: &str = "the operator";
 const ADMIN: &str = "an admin";
 
-/// The fields of an [`Advice`] in order.
 type Texts = (&'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
 
 const OTHERS: [&str; 3] = ["provider_unavailable", "identity_already_linked", "another_client"];
@@ -34,7 +33,6 @@ impl Advice {
         Reason::VARIANTS.iter().map(|reason| (*reason).into()).chain(OTHERS)
     }
 
-    /// Returns the advice about a reason, by its name in events.
     pub fn about(reason: &str) -> Option<Self> {
         if let Some(cause) = reason.strip_prefix("proof_").and_then(|cause| cause.parse().ok()) {
             return Some(Self::unproven(cause));

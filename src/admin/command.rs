@@ -108,9 +108,6 @@ fn read_reason(text: &str) -> std::result::Result<String, String> {
 
 impl Command {
     /// Runs the command.
-    ///
-    /// # Errors
-    /// The database fails, there is no such user, or a rule forbids the change.
     pub async fn run(self, pool: &PgPool) -> Result {
         match self {
             Self::Find { text, limit } => find(pool, &text, limit).await,
@@ -125,9 +122,6 @@ impl Command {
 
 impl Audit {
     /// Prints the events.
-    ///
-    /// # Errors
-    /// The database fails, or the e-mail address is none.
     pub async fn run(self, pool: &PgPool) -> Result {
         let Self { user, email, actor, reason, request, limit } = self;
         let email = email.map(|text| Email::parse(&text).ok_or(format!("{text} is not an e-mail address")));

@@ -1,4 +1,4 @@
-//! Guards of the admin pages: the member of staff, and the forms of the pages.
+//! Guards of the admin pages: the member of staff, and the forms of the pages. None forwards.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,6 @@ pub fn cookie(name: &'static str, value: String) -> Cookie<'static> {
 /// - **Succeeds** when the cookie belongs to a live staff session.
 /// - **Fails** with 401 otherwise, and the catcher redirects to the sign-in. Fails with 429 when its IP address sent
 ///   too many cookies, so that forged ones cannot keep the database busy.
-/// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct Staff {
     pub member: StaffRow,
@@ -44,7 +43,6 @@ pub struct Staff {
 ///
 /// - **Succeeds** when [`Staff`] does, and their role is [`Role::Admin`].
 /// - **Fails** as [`Staff`] does, and with 403 for any other role.
-/// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct AdminStaff(pub Staff);
 
@@ -52,26 +50,12 @@ pub struct AdminStaff(pub Staff);
 ///
 /// - **Succeeds** when [`Staff`] does, and they have the right.
 /// - **Fails** as [`Staff`] does, and with 403 without the right.
-/// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct ExportingStaff(pub Staff);
 
 impl Staff {
-    /// Returns them as the author of a change.
     pub fn by<'a>(&'a self, reason: &'a str, origin: &'a Origin) -> By<'a> {
         By { actor: Actor::Staff(&self.member.email), reason: Some(reason), origin }
-    }
-}
-
-impl AsRef<Self> for Staff {
-    fn as_ref(&self) -> &Self {
-        self
-    }
-}
-
-impl AsRef<Staff> for AdminStaff {
-    fn as_ref(&self) -> &Staff {
-        &self.0
     }
 }
 
@@ -79,7 +63,6 @@ impl AsRef<Staff> for AdminStaff {
 ///
 /// - **Succeeds** when the CSRF token is the session's and the browser names no other site as the sender.
 /// - **Fails** with 403 otherwise, and with 400 when the form cannot be read.
-/// - **Forwards** never.
 #[derive(Debug)]
 pub struct StaffForm(Vec<(String, String)>);
 
@@ -100,10 +83,7 @@ impl StaffForm {
         value.filter(|value| !value.is_empty())
     }
 
-    /// Returns the reason that every action needs, on one line.
-    ///
-    /// # Errors
-    /// 400 if there is none, or it is too long.
+    /// Returns the reason that every action needs, on one line. The status is 400 if there is none, or it is too long.
     pub fn reason(&self) -> Result<String, Status> {
         self.get("reason").and_then(reason::read).ok_or(Status::BadRequest)
     }
@@ -114,7 +94,6 @@ impl StaffForm {
 ///
 /// - **Succeeds** when [`Staff`] and [`StaffForm`] do.
 /// - **Fails** as they do.
-/// - **Forwards** never.
 #[derive(Debug)]
 pub struct Signed {
     pub staff: Staff,
@@ -122,10 +101,7 @@ pub struct Signed {
 }
 
 impl Signed {
-    /// Returns the form of an admin.
-    ///
-    /// # Errors
-    /// 403 if the sender is none.
+    /// Returns the form of an admin. The status is 403 if the sender is none.
     pub fn of_admin(self) -> Result<Self, Status> {
         if self.staff.member.access.role == Role::Admin { Ok(self) } else { Err(Status::Forbidden) }
     }
@@ -139,7 +115,6 @@ struct Typed(Vec<(String, String)>);
 #[derive(Default)]
 struct OutOfDate(bool);
 
-/// Returns true if the request failed because its form is out of date.
 pub fn is_out_of_date(request: &Request<'_>) -> bool {
     request.local_cache(OutOfDate::default).0
 }

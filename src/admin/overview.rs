@@ -135,7 +135,6 @@ fn is_unrevoked(tokens: &Summary) -> bool {
     tokens.parked > 0 || tokens.oldest_at.is_some_and(|at| clock::now() - at.unix_timestamp() > 86_400)
 }
 
-/// Returns the index of the event's outcome in [`OUTCOMES`].
 fn outcome(row: &CountRow) -> Option<usize> {
     match row.kind.as_str() {
         "signed_in" => Some(0),
@@ -268,7 +267,6 @@ impl Overview {
     }
 }
 
-/// Returns the refusals for each reason, the most frequent first.
 fn refusals(reasons: BTreeMap<&str, i64>) -> Vec<Refusals> {
     let all: i64 = reasons.values().sum();
     let mut refusals: Vec<_> = reasons

@@ -70,7 +70,6 @@ struct Identity {
     token: bool,
 }
 
-/// Returns why an identity is suspended, in words.
 fn why_suspended(row: &IdentityRow) -> Option<String> {
     row.suspended_at?;
     Some(match row.suspended_reason.as_deref() {

@@ -25,7 +25,6 @@ pub(super) struct Question {
     pub action: String,
     pub fields: Vec<(&'static str, String)>,
     pub reason: String,
-    /// What is wrong with it.
     pub error: Option<&'static str>,
     pub hint: &'static str,
     pub button: String,

@@ -59,7 +59,6 @@ pub(super) struct Users {
     kept: Vec<(&'static str, String)>,
     columns: Vec<Column>,
     people: Vec<ListedUser>,
-    /// The number of users, in words.
     count: String,
     /// True if the page ends before it is full, and the next one goes on.
     ends_early: bool,
@@ -288,7 +287,6 @@ async fn file(
     Ok(Csv::begin(rows, &member, db.pool()).await?)
 }
 
-/// Returns the names of all configured and former providers.
 pub(super) async fn known(configured: &Managed<Providers>, db: &Db) -> Result<Vec<String>, Error> {
     let mut names = configured.names();
     names.extend(retrying!(store::providers(db.pool()))?);

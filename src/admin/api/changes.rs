@@ -43,7 +43,6 @@ failures!(
 );
 
 failures!(
-    /// The errors of unlinking an identity.
     UnlinkFailures: ErrorCode::NoSuchUser, ErrorCode::UserChanged, ErrorCode::NotFound, ErrorCode::LastIdentity
 );
 

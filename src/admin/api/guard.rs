@@ -1,4 +1,4 @@
-//! Guards of the admin API: an API key and its role.
+//! Guards of the admin API: an API key and its role. None forwards.
 //!
 //! A key is looked up for each request, so that it is refused at once when it is revoked. Requests with keys that this
 //! instance has seen to be valid are counted by key. All others are counted by IP address before the query, so that
@@ -39,7 +39,6 @@ impl KnownKeys {
     }
 }
 
-/// An API key that is valid.
 #[derive(Debug, Clone)]
 pub struct ApiKey {
     /// The key's name among the actors of events.
@@ -47,12 +46,10 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// Returns the key as the author of a change.
     pub fn actor(&self) -> Actor<'_> {
         Actor::ApiKey(&self.actor)
     }
 
-    /// Returns the key as the author of a change for this reason.
     pub fn by<'a>(&'a self, reason: Option<&'a str>, origin: &'a Origin) -> By<'a> {
         By { actor: self.actor(), reason, origin }
     }
@@ -63,7 +60,8 @@ impl ApiKey {
 /// - **Succeeds** when the one `Authorization` header carries an API key that is neither revoked nor expired.
 /// - **Fails** with 401 when it does not, with 400 when there are several headers, and with 429 beyond the limit of the
 ///   key, or of the IP address if the key is unknown.
-/// - **Forwards** never. A key in the query or the body is ignored.
+///
+/// A key in the query or the body is ignored.
 #[derive(Debug, Clone)]
 pub struct Reader(pub ApiKey);
 
@@ -71,7 +69,6 @@ pub struct Reader(pub ApiKey);
 ///
 /// - **Succeeds** when [`Reader`] does, and the key's role is [`KeyRole::Support`] or [`KeyRole::Admin`].
 /// - **Fails** as [`Reader`] does, and with 403 for any other role.
-/// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct Supporter(pub ApiKey);
 
@@ -79,7 +76,6 @@ pub struct Supporter(pub ApiKey);
 ///
 /// - **Succeeds** when [`Reader`] does, and the key's role is [`KeyRole::Admin`].
 /// - **Fails** as [`Reader`] does, and with 403 for any other role.
-/// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct Administrator(pub ApiKey);
 
@@ -126,7 +122,6 @@ async fn key(request: &Request<'_>, least: KeyRole) -> Result<ApiKey, Problem> {
     Ok(ApiKey { actor: format!("{}{}", KeyName::ACTOR_PREFIX, found.name) })
 }
 
-/// Implements a guard that asks for a role.
 macro_rules! guard {
     ($guard:ident, $least:expr, $kinds:expr) => {
         impl ErrorResponses for $guard {

@@ -27,7 +27,6 @@ use crate::web::resource::{Resource, operations};
 const RESOURCES: [Resource; 5] =
     [changes::RESOURCE, claims::RESOURCE, events::RESOURCE, users::RESOURCE, webhooks::RESOURCE];
 
-/// Returns the routes, to be mounted at `/api/v1/admin`.
 pub fn routes() -> Vec<Route> {
     RESOURCES.into_iter().flat_map(Resource::routes).collect()
 }
@@ -51,7 +50,6 @@ pub fn description() -> OpenApi {
     whole
 }
 
-/// Returns the user's id in a path.
 fn user(id: &str) -> Result<Uuid, Problem> {
     Uuid::parse_str(id).map_err(|_| unknown_user())
 }

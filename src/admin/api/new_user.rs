@@ -11,14 +11,12 @@ use crate::domain::json::Object;
 use crate::web::guard::json_body::{flag, only, optional, required};
 use crate::web::problem::Problem;
 
-/// The most identities of one new user.
 const MAX_IDENTITIES: usize = 20;
 /// The longest name, in characters.
 const MAX_NAME_CHARS: usize = 200;
 
 const STRING: &str = "must be a string";
 
-/// Reads a user with identities at these providers.
 pub(super) fn parse(body: &Object, providers: &[String]) -> Result<NewUser, Problem> {
     only(body, &["email", "email_verified", "name", "picture", "claims", "identities"], "the body")?;
     let email = email(body, "")?;

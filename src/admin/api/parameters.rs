@@ -33,7 +33,6 @@ impl Parameters {
         parse(&value).map(Some).ok_or_else(|| wrong(format!("`{name}` {rule}")))
     }
 
-    /// Takes a parameter that is one of a few names.
     pub fn choice<T>(&mut self, name: &str) -> Result<Option<T>, Problem>
     where
         T: FromStr + VariantArray + Copy + Into<&'static str>,
@@ -49,7 +48,6 @@ impl Parameters {
         Ok(limit.unwrap_or(usual))
     }
 
-    /// Returns true if all parameters have been taken.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -61,7 +59,6 @@ impl Parameters {
     }
 }
 
-/// Returns the problem of a wrong parameter or member.
 pub(super) fn wrong(detail: String) -> Problem {
     Problem::new(ErrorCode::InvalidRequest, detail)
 }

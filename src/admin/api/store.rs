@@ -20,7 +20,6 @@ pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Erro
     Ok(id.fetch_optional(pool).await?)
 }
 
-/// Returns true if there is such a user.
 pub async fn exists(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!""#, id);
     Ok(found.fetch_one(pool).await?)
@@ -72,14 +71,11 @@ pub struct NewIdentity {
     pub email_verified: bool,
 }
 
-/// The result of a creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
-    /// The user has this id.
     Done(Uuid),
     /// Another user has the e-mail address.
     EmailTaken,
-    /// Another user has one of the identities.
     IdentityTaken,
 }
 
@@ -195,7 +191,6 @@ pub struct EventRow {
     pub detail: Option<Value>,
 }
 
-/// The columns of an [`EventRow`].
 const EVENT: &str =
     "SELECT id, created_at, kind, reason, user_id, session_id, provider, email, actor, host(ip) AS ip,
     user_agent, request_id, detail FROM events";

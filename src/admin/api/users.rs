@@ -42,12 +42,10 @@ const MAX_TEXT: usize = Email::MAX_LENGTH;
 resource!("Administration": find_users, create_user, get_user, list_user_sessions);
 
 failures!(
-    /// The errors of parameters.
     pub(super) Wrong: ErrorCode::InvalidRequest
 );
 
 failures!(
-    /// The error that there is no such user.
     pub(super) NoSuchUser: ErrorCode::NoSuchUser
 );
 

@@ -208,7 +208,6 @@ impl Filter {
         }
     }
 
-    /// Returns the query for the events before the event `before`.
     pub fn statement(&self, before: Option<Uuid>, limit: i64) -> QueryBuilder<Postgres> {
         self.statement_of(self.sources(), before, limit)
     }

@@ -6,7 +6,6 @@ use crate::domain::merging::{UserState, merged};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// The change would delete or disable the actor's own account.
     OwnAccount,
     /// No sign-in could reach the account any more.
     LastIdentity,

@@ -26,23 +26,45 @@ use crate::store::users::{self, DeletedBy, Deletion};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Change<User = Uuid, Identity = Uuid> {
     /// Deletes the user with all of their data, as `DELETE /api/v1/me` does.
-    Delete { user: User },
+    Delete {
+        user: User,
+    },
     /// Links all identities of `from` to `into`, and deletes `from`. Sessions of `from` end.
-    Merge { from: User, into: User },
+    Merge {
+        from: User,
+        into: User,
+    },
     /// Links an identity of `from` to `to` instead. Its sessions end; the users' e-mail addresses stay as they are.
-    Move { identity: Identity, from: User, to: User },
+    Move {
+        identity: Identity,
+        from: User,
+        to: User,
+    },
     /// Unlinks an identity, and ends its sessions. It then counts as unknown at its next sign-in.
-    Unlink { identity: Identity, user: User },
+    Unlink {
+        identity: Identity,
+        user: User,
+    },
     /// Permits sign-ins with an identity that a hijacker may have linked.
-    Release { identity: Identity, user: User },
+    Release {
+        identity: Identity,
+        user: User,
+    },
     /// Refuses sign-ins, and ends all sessions.
-    Disable { user: User },
+    Disable {
+        user: User,
+    },
     /// Permits sign-ins again.
-    Enable { user: User },
-    /// Ends all sessions.
-    EndSessions { user: User },
-    /// Ends one session.
-    EndSession { session: Uuid, user: User },
+    Enable {
+        user: User,
+    },
+    EndSessions {
+        user: User,
+    },
+    EndSession {
+        session: Uuid,
+        user: User,
+    },
 }
 
 /// A change with its users and its identity as of one moment.
@@ -156,7 +178,6 @@ impl Preview {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The change was made and recorded.
     Done,
     /// Not made: there is no such user or identity.
     NotFound,
@@ -175,19 +196,13 @@ pub async fn preview(pool: &PgPool, change: Change, actor: &str) -> Result<Optio
 }
 
 /// Makes a change, and records it with author and reason. If `seen` is given, it must be the fingerprint of the preview
-/// as it is now.
-///
-/// # Errors
-/// See [`Error`]. Nothing was written, unless a connection broke: then everything may have been.
+/// as it is now. After an error nothing was written, unless a connection broke: then everything may have been.
 pub async fn apply(pool: &PgPool, change: Change, seen: Option<&str>, by: By<'_>) -> Result<Outcome, Error> {
     let Some(preview) = preview(pool, change, by.actor.name()).await? else { return Ok(Outcome::NotFound) };
     make(pool, &preview, seen, by).await
 }
 
 /// Makes the change of a preview, as [`apply`] does, to the users that it shows.
-///
-/// # Errors
-/// As those of [`apply`].
 pub async fn make(
     pool: &PgPool,
     preview: &Preview,

@@ -128,7 +128,6 @@ pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>,
     Ok(row.fetch_optional(pool).await?)
 }
 
-/// Returns the id of the event that records the deletion of that user.
 pub async fn deletion_of(pool: &PgPool, user: Uuid) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!("SELECT id FROM events WHERE user_id = $1 AND kind = 'user_deleted'", user);
     Ok(id.fetch_optional(pool).await?)

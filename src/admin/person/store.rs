@@ -21,7 +21,6 @@ pub struct PersonRow {
     pub own_name: bool,
 }
 
-/// Returns one user, active or disabled.
 pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
     let mut query = QueryBuilder::new("SELECT ");
     query

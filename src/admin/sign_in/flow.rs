@@ -18,7 +18,6 @@ pub struct Admin {
     provider: String,
     public_url: String,
     client_id: String,
-    /// The form in which the provider's tokens hold a nonce.
     nonce_form: NonceForm,
     complete: bool,
     /// The settings that make it complete: the client secret, and the endpoints of a provider without discovery.
@@ -30,7 +29,6 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Creates the settings for staff who sign in with this provider and return to this URL.
     pub fn new(provider: &config::Provider, public_url: &str) -> Self {
         let endpoints = provider.authorization_url.is_some() && provider.token_url.is_some();
         Self {
@@ -98,7 +96,6 @@ impl Admin {
         format!("{}/admin/sign-in/callback", self.public_url)
     }
 
-    /// Returns the URL of the provider's sign-in page for a sign-in that has begun.
     pub(super) fn authorize(&self, begun: &Begun) -> Option<String> {
         let mut url = self.authorization_url.get().filter(|_| self.complete)?.clone();
         url.query_pairs_mut()

@@ -75,7 +75,6 @@ pub async fn sign_in(
     })
 }
 
-/// Returns the member of staff of a session, or `None` if it is not alive.
 pub async fn authenticate(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
     match OpaqueToken::parse(session) {
         Some(hash) => retrying!(store::by_session(pool, &hash)),

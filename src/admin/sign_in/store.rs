@@ -73,7 +73,6 @@ pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
     rows.fetch_all(pool).await?.into_iter().map(StaffRow::try_from).collect()
 }
 
-/// Returns `true` if a member with that id exists and may export.
 pub async fn may_export(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM current_staff WHERE id = $1 AND (may_export OR role = 'admin')) AS "found!""#,
@@ -253,7 +252,6 @@ pub async fn end_sessions(pool: &PgPool, hash: &[u8; 32], everywhere: bool) -> R
     Ok(())
 }
 
-/// Sets the time zone for the times that a member sees.
 pub async fn set_time_zone(pool: &PgPool, member: Uuid, time_zone: Option<&str>) -> Result<(), Error> {
     sqlx::query!("UPDATE staff SET time_zone = $2 WHERE id = $1", member, time_zone).execute(pool).await?;
     Ok(())

@@ -50,7 +50,6 @@ struct Key {
 }
 
 impl Key {
-    /// Describes a key to a reader in that time zone.
     fn new(row: KeyRow, zone: Option<&str>) -> Self {
         Self {
             name: row.name,
@@ -68,7 +67,6 @@ impl Key {
 #[derive(Serialize)]
 struct KeysPage<'r> {
     keys: Vec<Key>,
-    /// The fields of the form as they were sent.
     sent: BTreeMap<&'r str, &'r str>,
     mistake: Option<Mistake>,
 }

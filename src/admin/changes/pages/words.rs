@@ -74,7 +74,6 @@ fn lag(ttl: u32) -> String {
     format!("For {time}, other services may accept access tokens that were already issued.")
 }
 
-/// The effects of a change, in sentences.
 #[derive(Default)]
 pub(super) struct Effects {
     pub changes: Vec<String>,

@@ -8,7 +8,6 @@ use super::filter::Filters;
 use crate::store::Error;
 use crate::store::unprepared::unprepared;
 
-/// Returns the estimated number of users that pass the filters.
 pub async fn estimate(pool: &PgPool, filters: &Filters) -> Result<u64, Error> {
     let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u WHERE true");
     filters.push(&mut sql);
