@@ -70,7 +70,6 @@ impl Drop for InFlight {
     }
 }
 
-/// The service's metrics.
 pub struct Metrics {
     registry: Registry,
     in_flight: Gauge,
@@ -198,13 +197,11 @@ impl Metrics {
         });
     }
 
-    /// Counts a request's proof by the verdict on it.
     pub fn prove(&self, verdict: Result<Thumbprint, Refused>) {
         let outcome = verdict.map_or_else(Into::into, |_| ACCEPTED);
         self.proofs.get_or_create(&[("outcome", outcome)]).inc();
     }
 
-    /// Counts an answered request.
     pub fn observe(
         &self,
         (method, route, status): (&'static str, &str, u16),
@@ -238,9 +235,6 @@ impl Metrics {
     }
 
     /// Returns all metrics in the `OpenMetrics` text format.
-    ///
-    /// # Errors
-    /// The metrics cannot be encoded.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;

@@ -44,7 +44,6 @@ pub struct Document {
 }
 
 impl Document {
-    /// Creates the document of that description.
     pub const fn new(describe: fn() -> OpenApi) -> Self {
         Self { describe, json: OnceLock::new() }
     }
@@ -144,7 +143,6 @@ fn illustrate(content: &mut RefOr<Content>, schemas: &Value) {
     }
 }
 
-/// The document as a response.
 struct Json<'a>(&'a str);
 
 impl<'r> Responder<'r, 'r> for Json<'r> {

@@ -121,7 +121,6 @@ struct Answer {
 }
 
 impl Probe {
-    /// Returns a probe that asks with that pool.
     pub fn new(pool: PgPool) -> Self {
         Self { pool, last: Mutex::default() }
     }
@@ -170,7 +169,6 @@ impl Probe {
 ///
 /// - **Succeeds** when the client's IP address is in `metrics.networks`.
 /// - **Fails** with 404 otherwise.
-/// - **Forwards** never.
 struct Observer;
 
 #[rocket::async_trait]

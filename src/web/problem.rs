@@ -54,7 +54,6 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Creates a problem of this kind.
     pub fn new(kind: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
@@ -94,7 +93,6 @@ impl Problem {
         Self { kind: self.kind.beside_a_bearer(), ..self }
     }
 
-    /// Returns the HTTP status.
     pub const fn status(&self) -> Status {
         Status { code: self.kind.entry().status }
     }
@@ -279,7 +277,6 @@ impl Problem {
         Self::new(ErrorCode::Refused(Reason::TokenExpired), detail)
     }
 
-    /// Returns an internal error.
     pub fn internal() -> Self {
         Self::new(ErrorCode::InternalError, "internal error; the request itself may be valid")
     }

@@ -30,12 +30,10 @@ macro_rules! resource {
 pub(crate) use resource;
 
 impl Resource {
-    /// Returns the routes, to be mounted.
     pub fn routes(self) -> Vec<Route> {
         (self.routes)()
     }
 
-    /// Returns the description of the routes.
     pub fn description(self) -> OpenApi {
         let mut described = (self.paths)();
         for (path, item) in &mut described.paths.paths {
@@ -57,7 +55,6 @@ impl Resource {
     }
 }
 
-/// Returns the operations of a path.
 pub fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     let PathItem { get, put, post, delete, options, head, patch, trace, .. } = item;
     [get, put, post, delete, options, head, patch, trace].into_iter().flatten()

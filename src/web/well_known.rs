@@ -71,7 +71,6 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Returns the metadata of the issuer at this URL.
     pub fn new(public_url: &str) -> Self {
         Self {
             issuer: public_url.to_owned(),

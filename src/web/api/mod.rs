@@ -38,7 +38,6 @@ const RESOURCES: [Resource; 13] = [
     sign_out::RESOURCE,
 ];
 
-/// Returns the routes of the API.
 pub fn routes() -> Vec<Route> {
     RESOURCES.into_iter().flat_map(Resource::routes).collect()
 }

@@ -29,7 +29,6 @@ resource!("Providers": receive_provider_events);
 ///
 /// - **Succeeds** when the body has at most `MOST` bytes.
 /// - **Fails** otherwise, with a [`Problem`].
-/// - **Forwards** never.
 #[derive(Debug)]
 pub(super) struct Message<const MOST: usize> {
     pub media_type: String,

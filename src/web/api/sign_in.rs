@@ -30,7 +30,6 @@ failures!(
     ErrorCode::Refused(Reason::EmailMissing),
 );
 
-/// All that can fail a sign-in.
 type Failures<'r> = ((RateLimited<SignIn>, ProofErrors), (VerifiedIdentity<'r>, SignInErrors, Db), Page<'r>);
 
 /// Returns the errors of a sign-in with a provider that exists.

@@ -147,7 +147,6 @@ fn in_body<'a>(token: &'a Secret<String>, seconds: u32, page: Option<&Page<'_>>)
     None
 }
 
-/// Returns the time of so many seconds after `now`.
 fn after(now: i64, seconds: u32) -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp(now + i64::from(seconds)).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }

@@ -20,7 +20,6 @@ use crate::web::database::Db;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
 
-/// The reason why a request is challenged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Challenge {
     Missing,
@@ -29,7 +28,6 @@ pub(crate) enum Challenge {
 }
 
 impl Challenge {
-    /// Returns the value of the `WWW-Authenticate` header.
     pub(crate) const fn header(self) -> &'static str {
         match self {
             // A request without credentials is told no error (RFC 6750 §3.1).
@@ -48,7 +46,6 @@ pub(crate) fn credentials<'r>(request: &'r Request<'_>) -> Result<&'r str, Chall
     }
 }
 
-/// Returns the scheme and the token of the one `Authorization` header.
 pub(super) fn authorization<'r>(request: &'r Request<'_>) -> Result<(&'r str, &'r str), Challenge> {
     let mut headers = request.headers().get("Authorization");
     let header = headers.next().ok_or(Challenge::Missing)?;
@@ -82,15 +79,14 @@ impl From<Challenge> for Problem {
 /// - **Succeeds** when the one `Authorization` header carries a valid access token, and the request proves its key if it is
 ///   bound to one.
 /// - **Fails** with 401 when it does not, and with 400 when there are several headers.
-/// - **Forwards** never. A token in the query or the body is ignored.
+///
+/// A token in the query or the body is ignored.
 #[derive(Debug, Clone, Copy)]
 pub struct Bearer(pub AccessToken);
 
 /// A request of a user with a live session.
 ///
 /// - **Succeeds** when [`Bearer`] does, the session has not ended and the user is not disabled.
-/// - **Fails** otherwise.
-/// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct SignedIn {
     pub token: AccessToken,
@@ -106,8 +102,6 @@ pub struct SignedIn {
 /// A request of a user with a live session who changes the name to be shown.
 ///
 /// - **Succeeds** when [`SignedIn`] does, within the limit of such changes.
-/// - **Fails** otherwise.
-/// - **Forwards** never.
 #[derive(Debug, Clone)]
 pub struct Renaming(pub SignedIn);
 

@@ -14,12 +14,10 @@ use crate::web::problem::{ErrorCode, Problem};
 ///
 /// - **Succeeds** when the body is such a form, up to Rocket's `limits.form` (32 KiB by default).
 /// - **Fails** otherwise; the handler answers with the error in its own format.
-/// - **Forwards** never.
 #[derive(Debug)]
 pub struct FormBody(BTreeMap<String, String>);
 
 impl FormBody {
-    /// Returns the value of a field.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }

@@ -51,10 +51,6 @@ impl Budget {
 }
 
 /// Reads a JSON body, up to Rocket's `limits.json` (here 64 KiB by default).
-///
-/// # Errors
-/// The body has another media type or an encoding, is too large or too slow, or is not one JSON object. Or the [`Budget`] is
-/// used up.
 pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Problem> {
     parse(&bytes(request, data).await?)
 }
@@ -73,9 +69,6 @@ pub async fn read_if_any(request: &Request<'_>, data: Data<'_>) -> Result<Option
 }
 
 /// Returns the string that the last name in the path stands for in an object.
-///
-/// # Errors
-/// The member is missing, perhaps because it is misspelt, or is not a string.
 pub fn required<'b>(object: &'b Object, path: &str) -> Result<&'b str, Problem> {
     let name = path.rsplit('.').next().unwrap_or(path);
     let plain = |name: &str| name.replace(['_', '-'], "").to_ascii_lowercase();
@@ -91,9 +84,6 @@ pub fn required<'b>(object: &'b Object, path: &str) -> Result<&'b str, Problem> 
 }
 
 /// Returns what the last name in the path stands for in an object, or `None` if it is absent or `null`.
-///
-/// # Errors
-/// The member has another type, which breaks the rule.
 pub fn optional<'b, T: Deserialize<'b>>(
     object: &'b Object,
     path: &str,
@@ -106,18 +96,12 @@ pub fn optional<'b, T: Deserialize<'b>>(
 }
 
 /// Returns an optional member that is true or false.
-///
-/// # Errors
-/// The member is something else.
 pub fn flag(object: &Object, path: &str) -> Result<Option<bool>, Problem> {
     optional(object, path, "must be true or false")
 }
 
 /// Refuses other members than these in a body that changes or ends something: what a misspelt one asked for would be
-/// lost.
-///
-/// # Errors
-/// There is another member. It is named if it is as short as a name: nothing else that was sent may be repeated.
+/// lost. Another member is named if it is as short as a name: nothing else that was sent may be repeated.
 pub fn only(object: &Object, known: &[&str], whose: &str) -> Result<(), Problem> {
     let Some((name, _)) = object.members().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
     let (name, known) = (named(name), known.join("`, `"));
@@ -151,9 +135,6 @@ async fn bytes(request: &Request<'_>, data: Data<'_>) -> Result<Vec<u8>, Problem
 }
 
 /// Reads a body of any media type up to a limit.
-///
-/// # Errors
-/// The body has an encoding, is too large, or is too slow. Or the [`Budget`] is used up.
 pub async fn whole(request: &Request<'_>, data: Data<'_>, limit: ByteUnit) -> Result<Vec<u8>, Problem> {
     if request.headers().contains("Content-Encoding") {
         return Err(Problem::new(ErrorCode::UnsupportedMediaType, "the body must not be compressed"));
@@ -207,7 +188,6 @@ async fn arriving(
 ///
 /// - **Succeeds** when the body is one JSON object.
 /// - **Fails** otherwise; see [`read`].
-/// - **Forwards** never.
 #[derive(Debug)]
 pub struct JsonBody(pub Object);
 

@@ -21,7 +21,6 @@ const MAX_USER_AGENT: usize = 256;
 pub struct ClientOrigin(pub Origin);
 
 impl ClientOrigin {
-    /// Reads the origin of a request.
     pub fn of(request: &Request<'_>) -> Self {
         let user_agent = request.headers().get_one("User-Agent");
         Self(Origin {

@@ -22,7 +22,6 @@ use crate::web::problem::{ErrorCode, Problem};
 ///
 /// - **Succeeds** with the `refresh_token` in the body, or else with the cookie of a listed page.
 /// - **Fails** when there is neither, when the body is malformed, or when the cookie is refused.
-/// - **Forwards** never.
 pub struct PresentedToken<'r> {
     pub text: String,
     /// The page from whose cookie it comes.
@@ -53,9 +52,6 @@ impl<'r> Page<'r> {
 
     /// Reads the page. Its cookie counts beside JSON from a page of the list, and not beside an access token of another
     /// session. Nothing is looked up.
-    ///
-    /// # Errors
-    /// The cookie is refused.
     pub(super) fn of(request: &'r Request<'_>) -> Result<Self, Problem> {
         let page = Self::read(request)?;
         let Some(token) = page.token else { return Ok(page) };
@@ -75,9 +71,6 @@ impl<'r> Page<'r> {
     }
 
     /// Returns the page if its sign-in asks for the refresh token in the cookie.
-    ///
-    /// # Errors
-    /// `session` is something else, no page is listed, or this one is not.
     pub(super) fn asking(self, body: &Object) -> Result<Option<Self>, Problem> {
         let malformed = |detail| Err(Problem::new(ErrorCode::InvalidRequest, detail));
         match body.get("session").map(|session| session.as_str()) {

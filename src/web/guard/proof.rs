@@ -28,12 +28,10 @@ failures!(
 ///
 /// - **Succeeds** always: only the session tells whether it needs the proof. But a proof that only lacks a fresh nonce
 ///   **fails** at once, without a query.
-/// - **Forwards** never.
 #[derive(Debug)]
 pub struct Proof<'r> {
     proven: Result<Thumbprint, Refused>,
     refusals: &'r Refusals,
-    /// The origin of the request.
     pub origin: Origin,
 }
 
@@ -41,7 +39,6 @@ pub struct Proof<'r> {
 ///
 /// - **Succeeds** without a proof, and with a valid one.
 /// - **Fails** otherwise, before the provider is asked. With `session.binding = "off"`, the header is ignored.
-/// - **Forwards** never.
 #[derive(Debug)]
 pub struct NewKey<'r>(pub Proof<'r>);
 
@@ -66,7 +63,6 @@ impl<'r> Proof<'r> {
         Ok(Self { proven, refusals, origin: ClientOrigin::of(request).0 })
     }
 
-    /// Returns the key that the request proves, if any.
     pub fn key(&self) -> Option<Thumbprint> {
         self.proven.ok()
     }
@@ -122,7 +118,6 @@ pub(super) fn check(
 }
 
 impl NewKey<'_> {
-    /// Returns the key to bind the session to.
     pub fn bind(&self, binding: Binding, provider: &str) -> Result<Option<Thumbprint>, Problem> {
         match (self.0.proven, binding) {
             (_, Binding::Off) | (Err(Refused::Missing), Binding::Optional) => Ok(None),

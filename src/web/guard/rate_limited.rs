@@ -47,7 +47,6 @@ by_address! {
 ///
 /// - **Succeeds** within the limit, and always when limits are switched off.
 /// - **Fails** beyond it with `rate_limited`; the [`Problem`] is kept with the request.
-/// - **Forwards** never.
 #[derive(Debug)]
 pub struct RateLimited<P>(PhantomData<P>);
 
@@ -67,34 +66,22 @@ impl<'r, P: ByAddress> FromRequest<'r> for RateLimited<P> {
 }
 
 /// Counts a request against the limit of its IP address, but only once.
-///
-/// # Errors
-/// The IP address is over its limit.
 pub fn admit_address<P: ByAddress>(request: &Request<'_>) -> Result<(), Problem> {
     admit(request, P::POLICY, Key::address(client_address::of(request)))
 }
 
 /// Counts a request of a session from the client's IP address, after the access token has been verified and before the
 /// database is queried.
-///
-/// # Errors
-/// The session is over its limit at this address.
 pub fn admit_session(request: &Request<'_>, session: Uuid) -> Result<(), Problem> {
     admit(request, Policy::Session, Key::session(session, client_address::of(request)))
 }
 
 /// Counts a change of name by a session from the client's IP address.
-///
-/// # Errors
-/// The session is over its limit at this address.
 pub fn admit_name(request: &Request<'_>, session: Uuid) -> Result<(), Problem> {
     admit(request, Policy::Name, Key::session(session, client_address::of(request)))
 }
 
 /// Counts a request with an API key, after the key has been found.
-///
-/// # Errors
-/// The key is over its limit.
 pub fn admit_api_key(request: &Request<'_>, key: Uuid) -> Result<(), Problem> {
     admit(request, Policy::ApiKey, Key::api_key(key))
 }

@@ -29,7 +29,6 @@ use crate::{clock, config};
 /// - **Succeeds** when [`SignedIn`] does, and the session was opened within `session.reauthentication_window`, or the
 ///   body holds an `id_token` of one of the user's identities that is not older than that.
 /// - **Fails** otherwise, most often with `reauthentication_required`.
-/// - **Forwards** never.
 #[derive(Debug)]
 pub struct Reauthenticated(pub SignedIn);
 
@@ -37,10 +36,8 @@ pub struct Reauthenticated(pub SignedIn);
 ///
 /// - **Succeeds** when [`Reauthenticated`] does, and then [`VerifiedIdentity`].
 /// - **Fails** otherwise. A refused `id_token` answers 422 here, since 401 is about the access token.
-/// - **Forwards** never.
 pub struct NewIdentity<'r> {
     pub signed_in: SignedIn,
-    /// The identity to link.
     pub identity: VerifiedIdentity<'r>,
 }
 
@@ -49,12 +46,10 @@ pub struct NewIdentity<'r> {
 /// - **Succeeds** when [`Reauthenticated`] does, and then the provider that the body names vouches for its `id_token`,
 ///   which is not older than `session.reauthentication_window`.
 /// - **Fails** otherwise. A refused `id_token` answers 422 here, since 401 is about the access token.
-/// - **Forwards** never.
 #[derive(Debug)]
 pub struct OtherAccount<'r> {
     pub signed_in: SignedIn,
     pub provider: &'r config::Provider,
-    /// The claims that it vouches for.
     pub claims: VerifiedClaims,
     /// True if the merge is only to be shown.
     pub dry_run: bool,

@@ -18,7 +18,6 @@ use crate::web::problem::{ErrorCode, Problem};
 /// - **Succeeds** with the session of a valid access token, even if it has ended, or else with the refresh token in
 ///   the body or the page's cookie.
 /// - **Fails** when there is neither, or when the body is malformed.
-/// - **Forwards** never.
 #[derive(Debug)]
 pub enum SignOutProof {
     /// The session of the access token.

@@ -6,7 +6,6 @@ use rocket::{Catcher, Request, Route, catch, catchers};
 use super::cors::Preflight;
 use crate::web::problem::{ErrorCode, Problem};
 
-/// Returns the default catcher.
 pub fn catchers() -> Vec<Catcher> {
     catchers![default]
 }
@@ -46,7 +45,6 @@ fn unrouted(request: &Request<'_>) -> Problem {
     }
 }
 
-/// Returns the methods of the routes at the request's path.
 fn allowed<'r>(request: &'r Request<'_>) -> Vec<&'r str> {
     let at_path = |route: &&Route| covers(route.uri.path(), request.uri().path().as_str());
     let mut allowed: Vec<&str> =

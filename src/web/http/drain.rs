@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The state of the drain. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Drain {
     begun: Arc<AtomicBool>,
@@ -22,12 +21,10 @@ impl Drain {
         self.seconds
     }
 
-    /// Begins the drain.
     pub fn begin(&self) {
         self.begun.store(true, Ordering::Relaxed);
     }
 
-    /// Returns `true` once the drain has begun.
     pub fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Relaxed)
     }

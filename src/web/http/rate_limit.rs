@@ -87,7 +87,6 @@ impl Key {
         Self { id: id.as_u128(), ..Self::address(address) }
     }
 
-    /// Returns the key of an API key.
     pub const fn api_key(id: Uuid) -> Self {
         Self { id: id.as_u128(), network: 0 }
     }
@@ -96,7 +95,6 @@ impl Key {
 /// The state of a key under a policy after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// True if the request is within the limit.
     pub admitted: bool,
     /// The number of requests that may follow at once.
     pub remaining: u32,
@@ -201,7 +199,6 @@ impl<C: Clock + Clone> RateLimits<C> {
         }
     }
 
-    /// Returns the number of keys in memory.
     pub fn keys(&self) -> usize {
         let limiters = self.now();
         let limiters = limiters.iter().flat_map(|limiters| &limiters.by_policy);

@@ -18,7 +18,6 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// Returns the id of the request.
     pub fn of<'r>(request: &'r Request<'_>) -> &'r Self {
         request.local_cache(|| {
             let id = given(request).map_or_else(fresh, str::to_owned);
@@ -26,7 +25,6 @@ impl RequestId {
         })
     }
 
-    /// Returns the time at which the request arrived.
     pub const fn started(&self) -> Instant {
         self.started
     }

@@ -66,7 +66,6 @@ impl Caused {
         *number <= LINES
     }
 
-    /// Ends the round.
     fn tell(&self) {
         let numbers = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for (kind, number) in numbers.into_iter().filter(|(_, number)| *number > LINES) {

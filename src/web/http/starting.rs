@@ -19,7 +19,6 @@ struct Reached {
 }
 
 impl Stage {
-    /// Marks the database as reachable.
     pub fn reach_database(&self) {
         self.0.database.store(true, Ordering::Relaxed);
     }
@@ -30,12 +29,10 @@ impl Stage {
         self.0.end.store(true, Ordering::Relaxed);
     }
 
-    /// Returns `true` once the database is reachable.
     pub fn has_database(&self) -> bool {
         self.0.database.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` once requests are served.
     pub fn is_over(&self) -> bool {
         self.0.end.load(Ordering::Relaxed)
     }

@@ -45,7 +45,6 @@ const TEMPLATES: &[(&str, &str)] = &[
 /// A page rendered from a template.
 pub type Html = (ContentType, Template);
 
-/// Returns the page of this template with this context.
 pub fn html(name: &'static str, context: impl Serialize) -> Html {
     (ContentType::HTML, Template::render(name, context))
 }
@@ -56,7 +55,6 @@ pub fn dir() -> PathBuf {
     env::current_exe().unwrap_or_else(|_| "/dev/null".into())
 }
 
-/// Returns the fairing that loads the templates.
 pub fn fairing() -> impl Fairing {
     Template::try_custom(|engines| Ok(prepare(&mut engines.tera)?))
 }

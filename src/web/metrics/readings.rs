@@ -42,12 +42,10 @@ impl Collector for Pools {
     }
 }
 
-/// Writes a gauge without labels.
 fn gauge(encoder: &mut DescriptorEncoder, name: &str, help: &str, value: i64) -> fmt::Result {
     encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
 }
 
-/// Writes a gauge for each value of one label.
 fn gauges(
     encoder: &mut DescriptorEncoder,
     name: &str,
@@ -94,15 +92,11 @@ impl Collector for Process {
     }
 }
 
-/// Returns the number of open files.
-///
-/// # Errors
-/// There is no `/proc`, or the limit is reached, so that it cannot be opened.
+/// Returns the number of open files. It cannot be told without `/proc`, nor once the limit is reached.
 pub fn open_files() -> io::Result<i64> {
     Ok(i64::try_from(fs::read_dir("/proc/self/fd")?.count()).unwrap_or(i64::MAX))
 }
 
-/// The keys that sign access tokens.
 #[derive(Debug)]
 pub(super) struct Keys(pub KeyRing);
 
@@ -135,7 +129,6 @@ impl Collector for Unrecorded {
     }
 }
 
-/// Calls to the providers' endpoints.
 #[derive(Debug)]
 pub(super) struct Calls(pub Providers);
 

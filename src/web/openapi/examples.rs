@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-/// A request id.
 pub const REQUEST_ID: &str = "0199a6c2f0c47d51b3c59c8d2f6a7e10";
 const USER: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e11";
 const OTHER_USER: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e15";
@@ -114,7 +113,6 @@ pub fn id_token() -> Value {
     json!({ "id_token": ID_TOKEN })
 }
 
-/// Like [`id_token`], with a nonce.
 pub fn id_token_and_nonce() -> Value {
     json!({ "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj" })
 }
@@ -130,7 +128,6 @@ pub fn whole_link() -> Value {
     body
 }
 
-/// Returns a sign-in with all members.
 pub fn whole_sign_in() -> Value {
     json!({
         "authorization_code": "c4f30d6a8e2.0.rrsvq.7tF1xwkQ",
@@ -144,7 +141,6 @@ pub fn merge_me(dry_run: bool) -> Value {
     json!({ "provider": "google", "id_token": ID_TOKEN, "nonce": "n-0S6_WzA2Mj", "dry_run": dry_run })
 }
 
-/// Returns the merge of another account.
 pub fn merge_result(applied: bool) -> Value {
     json!({
         "applied": applied, "user": user(), "claims": { "roles": ["editor"], "tenant": 7 },
@@ -157,7 +153,6 @@ pub fn merge_result(applied: bool) -> Value {
 pub const SECURITY_EVENT: &str =
     "eyJ0eXAiOiJzZWNldmVudCtqd3QiLCJhbGciOiJSUzI1NiJ9.eyJldmVudHMiOnt9fQ.c2lnbmF0dXJl";
 
-/// Returns the answer to a sign-in with this outcome.
 pub fn signed_in(outcome: &str) -> Value {
     let mut body = credential();
     body["outcome"] = outcome.into();

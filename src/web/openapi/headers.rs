@@ -8,7 +8,6 @@ use utoipa::openapi::{Ref, RefOr};
 use super::examples::REQUEST_ID;
 use crate::web::problem::{Entry, ErrorCode};
 
-/// The header of every answer.
 pub const REQUEST_ID_HEADER: &str = "X-Request-Id";
 const RETRY_AFTER: &str = "Retry-After";
 const CHALLENGE: &str = "WWW-Authenticate";
@@ -27,12 +26,10 @@ pub fn of_problem(entries: &[Entry]) -> impl Iterator<Item = &'static str> {
         .flatten()
 }
 
-/// Returns a reference to the header's description.
 pub fn reference(name: &str) -> RefOr<Header> {
     RefOr::Ref(Ref::new(format!("#/components/headers/{name}")))
 }
 
-/// Returns the descriptions of the headers.
 pub fn all() -> [(&'static str, Header); 4] {
     [
         (

@@ -123,7 +123,6 @@ fn response(status: u16, entries: &[Entry], may_be_merged: bool) -> Response {
     response
 }
 
-/// Returns the schema of `reason`: one of these names.
 fn reason(names: Vec<&str>) -> Object {
     let description = "The reason why the session is over. It is there only if the token proves that the session was \
                        the caller's, and something is known.";
@@ -134,7 +133,6 @@ fn reason(names: Vec<&str>) -> Object {
         .build()
 }
 
-/// Returns the schema of `merged_into`.
 fn merged_into() -> Object {
     let description = "The id of the user who remains, if the one in the path, or the one whose session it was, was merged \
                        into another.";
@@ -145,7 +143,6 @@ fn merged_into() -> Object {
         .build()
 }
 
-/// Returns one example for each error, by its name.
 pub fn examples() -> impl Iterator<Item = (&'static str, Example)> {
     ErrorCode::all().map(ErrorCode::entry).map(|entry| (entry.error, described(&entry)))
 }

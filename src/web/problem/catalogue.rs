@@ -41,14 +41,11 @@ pub enum ErrorCode {
     InternalError,
 }
 
-/// The catalogue's entry for an error.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Entry {
-    /// The HTTP status.
     pub status: u16,
     /// The name on the wire.
     pub error: &'static str,
-    /// A short summary.
     pub title: &'static str,
     pub cause: &'static str,
     pub remedy: &'static str,
@@ -110,7 +107,6 @@ impl ErrorCode {
         ])
     }
 
-    /// Returns the catalogue's entry.
     #[expect(clippy::too_many_lines, reason = "it is a table")]
     pub const fn entry(self) -> Entry {
         let (status, error, title, cause, remedy) = match self {
