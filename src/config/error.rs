@@ -80,7 +80,6 @@ fn subject(key: &str, metadata: Option<&Metadata>) -> String {
     }
 }
 
-/// Describes the place where a key was set.
 fn place(key: &str, metadata: &Metadata) -> String {
     match (&metadata.source, key.strip_prefix("idp.")) {
         // Its own text is relative to the working directory: in `/`, a path would lose its slash.

@@ -4,7 +4,6 @@ use serde::{Deserialize, Deserializer};
 
 use super::text;
 
-/// Settings of events.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Events {

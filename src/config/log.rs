@@ -7,7 +7,6 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// Nothing.
     Off,
     /// Failures of the service.
     Error,
@@ -26,13 +25,11 @@ impl LogLevel {
     }
 }
 
-/// A format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// One JSON object per line, for machines.
     Json,
-    /// Text, for people.
     Text,
 }
 

@@ -8,7 +8,6 @@ use super::webhook::{self, Raw as RawWebhook};
 use super::{Error, Events, Keys, Session, Webhook, root, session};
 use crate::secret::SecretKeys;
 
-/// The settings of a maintenance command.
 #[derive(Debug)]
 pub struct Maintenance {
     pub figment: Figment,
@@ -38,7 +37,6 @@ impl Maintenance {
         })
     }
 
-    /// Returns the key that encrypts the stored signing keys.
     pub fn secret_key(&self) -> Result<SecretKeys, Error> {
         root::secret_key(&self.figment, self.secret_key.clone())
     }

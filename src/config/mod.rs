@@ -60,7 +60,6 @@ pub struct Config {
     pub rate_limit: RateLimit,
     pub observers: Observers,
     pub keys: Keys,
-    /// The provider that staff sign in with.
     pub admin_provider: Provider,
     /// Identity providers by their name in the sign-in path.
     pub providers: BTreeMap<String, Provider>,
@@ -76,10 +75,7 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    /// Reads and checks the settings of the selected profile.
-    ///
-    /// # Errors
-    /// Returns the first mistake found, in one line.
+    /// Reads and checks the settings of the selected profile. The error is the first mistake found, in one line.
     pub fn read(figment: Figment) -> Result<Self, Error> {
         let root = root::Root::read(&figment)?;
         tls::check(&figment)?;

@@ -21,7 +21,6 @@ pub struct Observers {
 }
 
 impl Observers {
-    /// Returns true if one of the networks contains this IP address.
     pub fn include(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(&address))
     }

@@ -15,7 +15,6 @@ pub enum Preset {
     Google,
     /// LINE Login v2.1.
     Line,
-    /// Sign in with Apple.
     Apple,
     /// Microsoft Entra ID and personal Microsoft accounts.
     Microsoft,
@@ -28,7 +27,6 @@ pub enum Preset {
     Oidc,
 }
 
-/// The defaults of a provider.
 #[derive(Debug)]
 pub(super) struct Defaults {
     /// The means by which tokens are verified.
@@ -60,7 +58,6 @@ pub(super) struct Defaults {
 pub(super) enum Origin {
     /// A fixed list; empty for providers that the operator has to describe.
     Listed(&'static [&'static str]),
-    /// Microsoft's tenants.
     Tenants,
     /// The setting `issuer`; its discovery document names the endpoints that are not set.
     Discovered,

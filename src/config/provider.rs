@@ -38,9 +38,7 @@ pub enum Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verify {
-    /// The provider's token-information endpoint.
     Tokeninfo,
-    /// The provider's published keys.
     Jwks,
     /// The keys and then the endpoint; both must agree.
     Both,
@@ -61,12 +59,10 @@ pub enum Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuthentication {
-    /// HTTP Basic.
     #[default]
     ClientSecretBasic,
     /// Client id and secret as form fields.
     ClientSecretPost,
-    /// No authentication.
     None,
 }
 
@@ -133,7 +129,6 @@ pub(super) const DEFAULT: &str = "idp";
 
 /// Google's `iss`, also if Google is configured without its preset.
 const GOOGLE: &str = "https://accounts.google.com";
-/// The hosts of its endpoints.
 const GOOGLE_HOSTS: [&str; 2] = ["accounts.google.com", "oauth2.googleapis.com"];
 
 impl Provider {

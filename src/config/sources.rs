@@ -13,7 +13,6 @@ use figment::{Error, Figment, Metadata, Profile, Provider, util};
 
 use super::file::{self, Mistake, unreadable};
 
-/// Environment variables by name.
 pub type Environment = BTreeMap<OsString, OsString>;
 
 /// Returns the default settings. They rank below the file's: a bare `(key, value)` would be above its profiles.
@@ -28,7 +27,6 @@ pub fn defaults() -> Figment {
         .merge(Serialized::default("log_level", "off"))
 }
 
-/// Returns the settings of this process's environment.
 pub fn figment() -> Figment {
     figment_of(&env::vars_os().collect())
 }
@@ -99,7 +97,6 @@ fn in_file(environment: &Environment, variable: &str) -> Result<Option<String>, 
     file::secret(Path::new(path)).map(Some).map_err(told)
 }
 
-/// Formats a mistake for figment.
 fn told((problem, remedy): Mistake) -> String {
     format!("{problem}; {remedy}")
 }

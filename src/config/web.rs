@@ -12,7 +12,6 @@ const REMEDY: &str = "list the origins of the pages, such as https://app.example
 pub struct Web {
     #[serde(deserialize_with = "origins")]
     origins: Vec<String>,
-    /// The service's own origin.
     #[serde(skip)]
     own: String,
 }
@@ -23,12 +22,10 @@ impl Web {
         Self { own: public_url.to_owned(), ..self }
     }
 
-    /// Returns true if no page may call the API.
     pub const fn is_off(&self) -> bool {
         self.origins.is_empty()
     }
 
-    /// Returns true if the pages of this origin may call the API.
     pub fn admits(&self, origin: &str) -> bool {
         self.origins.iter().any(|listed| listed == origin)
     }

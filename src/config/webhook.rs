@@ -25,7 +25,6 @@ type Secrets = Vec<Secret<Vec<u8>>>;
 const URL: &str = "set it to the receiver's URL, such as https://shop.example.com/hooks";
 const SECRET: &str = "set it to `whsec_` and the output of `openssl rand -base64 32`";
 
-/// A receiver's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
     /// The section's name.

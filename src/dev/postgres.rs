@@ -161,7 +161,6 @@ impl Drop for Postgres {
     }
 }
 
-/// See [`Postgres::url`].
 fn url(socket_dir: &Path, database: &str) -> String {
     // libpq takes a plus sign for itself.
     let encoded = |bytes| byte_serialize(bytes).collect::<String>().replace('+', "%20");

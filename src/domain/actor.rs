@@ -5,9 +5,7 @@ use super::staff::Role;
 /// The origin of a request, as sessions and events store it.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
-    /// The client's IP address.
     pub ip: Option<std::net::IpAddr>,
-    /// The `User-Agent` header.
     pub user_agent: Option<String>,
     pub request_id: String,
 }
@@ -17,13 +15,10 @@ pub struct Origin {
 pub struct By<'a> {
     /// The member of staff, API key or operator.
     pub actor: Actor<'a>,
-    /// The reason that they gave.
     pub reason: Option<&'a str>,
-    /// Origin of the request.
     pub origin: &'a Origin,
 }
 
-/// The author of a change.
 #[derive(Debug, Clone, Copy)]
 pub enum Actor<'a> {
     /// A member of staff, by e-mail address.
@@ -47,7 +42,6 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// Returns true for the name of a provider among actors.
     pub fn is_provider(name: &str) -> bool {
         name.starts_with("provider:")
     }

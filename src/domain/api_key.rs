@@ -30,7 +30,6 @@ impl KeyName {
     /// The prefix of the names of keys among the actors of events.
     pub const ACTOR_PREFIX: &'static str = "key:";
 
-    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -41,7 +40,6 @@ impl KeyName {
     }
 }
 
-/// The error that a text is not a [`KeyName`].
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the name of an API key has up to 40 lower-case letters, digits and hyphens, and begins and ends with none"

@@ -27,7 +27,6 @@ pub struct ClientKey {
 #[error("the key is no P-256 key in PKCS#8")]
 pub struct NoKey;
 
-/// The client secret could not be signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the system's random number generator failed")]
 pub struct NotSigned;

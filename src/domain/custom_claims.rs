@@ -85,16 +85,12 @@ impl CustomClaims {
     }
 
     /// Reads stored claims, and drops those that are reserved by now or were not checked. `None` are no claims.
-    ///
-    /// # Errors
-    /// The text is not a JSON object.
     pub fn stored(text: Option<&str>) -> Result<Self, serde_json::Error> {
         let mut claims: Map<_, _> = text.map(serde_json::from_str).transpose()?.unwrap_or_default();
         claims.retain(|name, _| !is_reserved(name));
         Ok(Self(claims))
     }
 
-    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -112,12 +108,10 @@ impl CustomClaims {
         Self(both)
     }
 
-    /// Returns true if they are too long to be set.
     pub fn is_too_long(&self) -> bool {
         self.json().len() > MAX_BYTES
     }
 
-    /// Returns the claims as compact JSON.
     pub fn json(&self) -> String {
         serde_json::to_string(&self.0).unwrap_or_default()
     }

@@ -7,9 +7,7 @@ const WANTED: &str = "target_session_attrs";
 
 /// Splits a URL whose authority lists several servers, `a:5432,b:5432`, into one for each. The parameter
 /// `target_session_attrs` is left out of them: the service always needs the server that accepts writes.
-///
-/// # Errors
-/// `target_session_attrs` asks for another server. The error is its value.
+/// The error is the value of one that asks for another server.
 pub fn of_each_server(url: &str) -> Result<Vec<String>, String> {
     let (rest, query) = url.split_once('?').map_or((url, None), |(rest, query)| (rest, Some(query)));
     let (wanted, others): (Vec<_>, Vec<_>) = query

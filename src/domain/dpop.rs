@@ -110,7 +110,6 @@ pub struct Shown<'a> {
     pub method: &'a str,
     /// The URL that clients use, without the query.
     pub url: &'a str,
-    /// The access token that the request shows, if any.
     pub access_token: Option<&'a str>,
 }
 

@@ -13,7 +13,6 @@ use super::kind;
 use super::refusal::{Reason, Refusal};
 use crate::secret::Secret;
 
-/// The format of a provider's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
@@ -30,7 +29,6 @@ pub struct IdToken {
     unverified: Option<Unverified>,
 }
 
-/// The unverified content of a token.
 #[derive(Debug, Clone)]
 pub struct Unverified {
     header: Object,
@@ -55,7 +53,6 @@ impl IdToken {
     /// The longest accepted token, in bytes.
     pub const MAX_LENGTH: usize = 8192;
 
-    /// Parses a token.
     pub fn parse(text: &str, format: Format) -> Result<Self, Malformed> {
         let sound =
             (1..=Self::MAX_LENGTH).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
@@ -85,7 +82,6 @@ impl IdToken {
         self.text.expose()
     }
 
-    /// Returns the unverified content, if it could be read.
     pub fn unverified(&self) -> Option<&Unverified> {
         self.unverified.as_ref()
     }
@@ -97,9 +93,6 @@ impl IdToken {
     }
 
     /// Refuses, before any call, a token that the provider could not accept either.
-    ///
-    /// # Errors
-    /// The token's own claims already fail a check that the provider's answer would fail as well.
     pub fn refuse_early(&self, format: Format, expected: &Expected<'_>) -> Result<(), Refusal> {
         match (&self.unverified, format) {
             (Some(unverified), _) => unverified.refuse_early(expected),

@@ -37,9 +37,7 @@ pub fn active(answer: &Object) -> Option<bool> {
 }
 
 /// Returns the claims of a JWT that is active: what the answer says of it, and the token's own where it says nothing.
-///
-/// # Errors
-/// The answer contradicts the token in whose it is, for whom it is or in the e-mail address.
+/// An answer must not contradict the token in whose it is, for whom it is or in the e-mail address.
 pub fn confirmed(own: &Object, answer: &Object, dialect: Dialect) -> Result<Object, Refusal> {
     let refuse = |reason, detail| Err(Refusal::new(reason, detail));
     let differ = |name, same: fn(&Value, &Value) -> bool| {

@@ -26,7 +26,6 @@ pub enum Tenants {
 }
 
 impl Issuers {
-    /// Returns true if these claims were issued by this provider.
     pub fn issued(&self, claims: &Object) -> bool {
         claims.str("iss").is_some_and(|iss| match self {
             Self::Listed(_) => self.include(iss),
@@ -35,7 +34,6 @@ impl Issuers {
         })
     }
 
-    /// Returns true if this is one of the provider's issuers.
     pub fn include(&self, iss: &str) -> bool {
         match self {
             Self::Listed(names) => names.iter().any(|name| name == iss),
@@ -69,7 +67,6 @@ impl Tenants {
     }
 }
 
-/// Returns the tenant in a Microsoft issuer.
 fn tenant(iss: &str) -> Option<&str> {
     let id = iss.strip_prefix("https://login.microsoftonline.com/")?.strip_suffix("/v2.0")?;
     is_tenant_id(id).then_some(id)

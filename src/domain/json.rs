@@ -19,7 +19,6 @@ pub enum Error {
     /// The text is not JSON, or is deeper than 128 levels.
     #[error(transparent)]
     Syntax(serde_json::Error),
-    /// The text is JSON, but not an object.
     #[error("not an object")]
     NotAnObject,
     /// An object has a member twice.
@@ -57,17 +56,14 @@ impl Object {
         self.0.contains_key(name)
     }
 
-    /// Removes a member.
     pub fn remove(&mut self, name: &str) {
         self.0.remove(name);
     }
 
-    /// Returns the members, by name.
     pub fn members(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Returns the member's value if it is a string.
     pub fn str(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(Value::as_str)
     }

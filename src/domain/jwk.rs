@@ -76,7 +76,6 @@ impl KeySet {
         if usable.is_empty() { Err(NoKeys) } else { Ok(Self { usable, left_out }) }
     }
 
-    /// Returns the keys.
     pub fn keys(&self) -> &[Key] {
         &self.usable
     }
@@ -137,7 +136,6 @@ impl Key {
         self.public.iter().any(|(own, _)| *own == algorithm)
     }
 
-    /// Returns true if this key made the signature with that algorithm.
     pub fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         let mut public = self.public.iter().filter(|(own, _)| *own == algorithm);
         public.any(|(_, public)| public.verify_sig(message, signature).is_ok())

@@ -10,7 +10,6 @@ use super::refusal::Reason;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Link {
-    /// The provider has verified the address.
     #[default]
     Verified,
     /// The provider also runs the mailbox: `@gmail.com`, or verified with `hd`.
@@ -26,11 +25,9 @@ pub enum Doubt {
     /// The general rules apply.
     #[default]
     Allow,
-    /// The sign-in is refused.
     Refuse,
 }
 
-/// A provider's linking settings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Policy {
     pub link: Link,
@@ -42,7 +39,6 @@ pub struct Policy {
     pub recycled_email: Doubt,
 }
 
-/// The decision about an unknown identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     /// Link or refuse, if another user has the e-mail address.

@@ -94,7 +94,6 @@ pub struct LinkedIdentity {
 }
 
 impl UserState {
-    /// Returns the user's identity with that id.
     pub fn identity(&self, id: Uuid) -> Option<&LinkedIdentity> {
         self.identities.iter().find(|identity| identity.id == id)
     }
@@ -107,7 +106,6 @@ impl UserState {
         self.email_vouched || self.email_verified && self.identities.iter().any(proves)
     }
 
-    /// Returns true if the identity has the user's address.
     pub fn has_address_of(&self, identity: &LinkedIdentity) -> bool {
         let own = self.email.as_deref();
         identity.email.as_deref().zip(own).is_some_and(|(address, own)| address.eq_ignore_ascii_case(own))

@@ -65,9 +65,6 @@ pub fn transmitter_address(issuer: &Url) -> Url {
 
 impl Transmitter {
     /// Reads the document. It has to be that of `issuer`, if one is expected.
-    ///
-    /// # Errors
-    /// The document names another issuer or none, or keys at a URL that is not secure.
     pub fn read(document: &Object, issuer: Option<&str>) -> Result<Self, Unfit> {
         let named = document.str("issuer");
         let named_well = named.filter(|name| issuer.is_none_or(|issuer| issuer == *name));
@@ -79,9 +76,6 @@ impl Transmitter {
 
 impl Metadata {
     /// Reads the discovery document of that issuer.
-    ///
-    /// # Errors
-    /// The document names another issuer, or an endpoint that no token may be sent to.
     pub fn read(document: &Object, issuer: &str) -> Result<Self, Unfit> {
         if document.str("issuer") != Some(issuer) {
             return Err(Unfit::Issuer(document.str("issuer").map(visible)));

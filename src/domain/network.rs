@@ -13,7 +13,6 @@ pub fn around(address: IpAddr) -> Option<IpNet> {
 /// The IP addresses that a webhook may be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Addresses of the internet.
     Internet,
     /// Also private networks and this machine.
     PrivateNetworks,

@@ -53,12 +53,10 @@ pub(super) fn visible(text: &str) -> String {
 }
 
 impl Refusal {
-    /// Creates a refusal.
     pub const fn new(reason: Reason, detail: &'static str) -> Self {
         Self { reason, detail, log: None, vouched: false }
     }
 
-    /// Adds a text for the log.
     pub fn logged(self, log: String) -> Self {
         Self { log: Some(log), ..self }
     }

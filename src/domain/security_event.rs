@@ -41,7 +41,6 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Creates a refusal.
     pub const fn new(fault: Fault, detail: &'static str) -> Self {
         Self { fault, detail, log: None }
     }
@@ -78,9 +77,7 @@ fn kind(header: &Object) -> Option<String> {
 
 /// Checks that a message is none of the other tokens that its sender signs with the same keys, some of which have claims
 /// that their users choose, such as `events`. `expires` is true for a sender whose messages have an `exp`.
-///
-/// # Errors
-/// Its header names another kind, or names none and its claims belong to another kind.
+/// A message is one of them if its header names another kind, or names none and its claims belong to another kind.
 pub fn check_kind(token: &IdToken, expires: bool) -> Result<(), Refused> {
     let Some((header, claims)) = token.unverified().map(Unverified::parts) else { return Ok(()) };
     check_header(header).map_err(Refused::malformed)?;
@@ -91,7 +88,6 @@ pub fn check_kind(token: &IdToken, expires: bool) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Checks that a message is for one of these clients.
 pub fn check_audience(claims: &Object, client_ids: &[String]) -> Result<(), Refused> {
     let ours = |value: &Value| value.as_str().is_some_and(|id| client_ids.iter().any(|ours| ours == id));
     let meant = match claims.get("aud") {
@@ -107,7 +103,6 @@ pub fn check_audience(claims: &Object, client_ids: &[String]) -> Result<(), Refu
     Err(Refused { log, ..Refused::new(Fault::InvalidAudience, detail) })
 }
 
-/// Checks that a message comes from one of these issuers.
 pub fn check_issuer(claims: &Object, issuers: &Issuers) -> Result<(), Refused> {
     if issuers.issued(claims) {
         return Ok(());
@@ -134,9 +129,6 @@ pub fn check_time(iat: i64, now: i64) -> Result<i64, Refused> {
 }
 
 /// Returns `jti`, the message's id.
-///
-/// # Errors
-/// It is missing, too long, or has invisible characters.
 pub fn message_id(claims: &Object) -> Result<&str, Refused> {
     let sound = |id: &&str| (1..=MAX_ID).contains(&id.len()) && !id.chars().any(char::is_control);
     claims.str("jti").filter(sound).ok_or(Refused::malformed("`jti` must be a string of 1 to 255 bytes"))

@@ -12,7 +12,6 @@ use serde::Serialize;
 pub enum EndReason {
     UserDisabled,
     UserDeleted,
-    /// The user was merged into another one.
     UserMerged,
     /// The session was not used for too long, or is too old.
     SessionExpired,
@@ -23,7 +22,6 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Returns the reason as a sentence.
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::UserDisabled => "the user is disabled",

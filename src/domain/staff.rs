@@ -15,7 +15,6 @@ pub enum Role {
     Admin,
 }
 
-/// The access of a member of staff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
     pub role: Role,
@@ -26,7 +25,6 @@ pub struct Access {
 }
 
 impl Access {
-    /// Returns `true` if the member may export.
     pub fn exports(&self) -> bool {
         self.may_export || self.role == Role::Admin
     }

@@ -55,7 +55,6 @@ impl Key {
         signature
     }
 
-    /// Returns true if this key made the signature.
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let public_key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, self.pair.public_key());
         public_key.verify(message, signature).is_ok()
