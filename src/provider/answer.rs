@@ -96,7 +96,6 @@ impl Unavailable {
         self.class.into()
     }
 
-    /// Reports a provider that returned an `id_token` which is not a token.
     pub const fn malformed_token() -> Self {
         Self::new(Class::MalformedToken)
     }
@@ -179,7 +178,6 @@ fn has_media_type(response: &Response, expected: &str) -> bool {
     essence.trim_ascii().eq_ignore_ascii_case(expected.as_bytes())
 }
 
-/// Reads the whole body.
 pub(super) async fn body(mut response: Response) -> Result<Vec<u8>, Unavailable> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|_| Unavailable::new(Class::Body))? {

@@ -32,7 +32,6 @@ impl<T: Clone> AnswerCache<T> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the cached answer for a token, if it has not expired.
     pub fn get(&self, key: &Key, now: i64) -> Option<T> {
         if self.lifetime == 0 {
             return None;
@@ -41,7 +40,6 @@ impl<T: Clone> AnswerCache<T> {
         entries.answers.get(key).filter(|(until, _)| now < *until).map(|(_, answer)| answer.clone())
     }
 
-    /// Caches an answer about a token that expires at `expires_at`.
     pub fn insert(&self, key: Key, answer: T, expires_at: i64, now: i64) {
         let until = expires_at.min(now.saturating_add(self.lifetime));
         if until <= now {

@@ -49,7 +49,6 @@ where
     outcome.map_err(Error::from)
 }
 
-/// Sends a request and waits for the head of the response.
 pub(super) async fn send(request: RequestBuilder) -> Result<Response, Failure> {
     request.send().await.map_err(|error| Failure::Transient(unreached(error)))
 }

@@ -24,9 +24,6 @@ pub(super) struct Grant<'a> {
 
 impl Provider {
     /// Returns the authorization endpoint, for the authorization-code flow.
-    ///
-    /// # Errors
-    /// The endpoint is neither set nor discovered within five seconds.
     pub async fn authorization_url(&self, now: i64) -> Result<Url, Error> {
         let configured = self.settings.authorization_url.as_ref();
         let url = self.locate(configured, now, |metadata| &metadata.authorization_url);
@@ -34,9 +31,6 @@ impl Provider {
     }
 
     /// Exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3 with RFC 7636).
-    ///
-    /// # Errors
-    /// The provider refuses the code, or gives no usable answer within five seconds.
     pub async fn exchange(
         &self,
         code: &str,
@@ -64,7 +58,6 @@ impl Provider {
         exchanged.await.map_err(|error: Error| error.named(&self.settings))
     }
 
-    /// Builds the request that exchanges a code.
     pub(super) fn code_request(
         &self,
         url: &Url,
@@ -149,7 +142,6 @@ pub(super) fn client_rejected(settings: &[&'static str], error: &str) -> Unavail
     Unavailable { why, ..Unavailable::client_authentication(settings) }
 }
 
-/// Blames a code that the provider rejects.
 pub(super) fn refused(why: &str) -> Error {
     let refusal = Refusal::new(Reason::InvalidToken, "the provider rejected the code");
     Refusal { log: Some(format!("the provider rejected the code: {why}")), ..refusal }.into()

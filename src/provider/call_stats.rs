@@ -28,7 +28,6 @@ pub struct CallStats {
 }
 
 impl CallCounters {
-    /// Counts a call that was made.
     pub fn record_call(&self, outcome: &'static str, took: Duration) {
         let milliseconds = took.as_millis();
         let bucket =
@@ -39,7 +38,6 @@ impl CallCounters {
         self.count(outcome);
     }
 
-    /// Counts a request that made no call.
     pub fn count(&self, outcome: &'static str) {
         *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
     }

@@ -35,7 +35,6 @@ pub(super) type Read<T> = Box<dyn Fn(&Object) -> Result<T, Unavailable> + Send +
 pub(super) struct Document<T> {
     client: Client,
     provider: String,
-    /// The setting that names its URL.
     pub setting: &'static str,
     read: Read<T>,
     state: Mutex<State<T>>,
@@ -99,9 +98,7 @@ impl<T: Send + Sync + 'static> Document<T> {
 
     /// Fetches the document again because something is missing in `old`. Returns true with it if that fetch
     /// began after this call: only then is it known that the missing item does not exist.
-    ///
-    /// # Errors
-    /// The fetch failed, or it is too early for one: the missing item may have been published meanwhile.
+    /// It fails as well if it is too early for a fetch: the missing item may have been published meanwhile.
     pub async fn renew(
         self: &Arc<Self>,
         url: &Url,
@@ -197,7 +194,6 @@ impl<T: Send + Sync + 'static> Document<T> {
         Ok(Held { value, url: url.clone(), refresh_at: expires_at.saturating_sub(lifetime / 5), expires_at })
     }
 
-    /// Reads the document in a response.
     pub async fn value(&self, response: Response) -> Result<T, Failure> {
         if response.status() != StatusCode::OK {
             return Err(attempt::unusable(&response, self.setting));

@@ -23,7 +23,6 @@ use crate::secret::{Replaceable, Secret};
 /// The reason why a message was not verified. It must not be acknowledged.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EventError {
-    /// The message is at fault.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// The provider's keys, or the secret that it signs with, are not to be had; the message may be genuine.
@@ -74,9 +73,6 @@ impl Provider {
     }
 
     /// Verifies a signed message: its audience, its issuer and its signature. Returns its claims.
-    ///
-    /// # Errors
-    /// The message is refused, or the provider's keys are not to be had within five seconds.
     pub async fn verify_event(&self, token: &IdToken, now: i64) -> Result<Object, EventError> {
         let verified = timeout(DEADLINE, self.judge(token, now)).await;
         let verified = verified.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()));
@@ -90,9 +86,6 @@ impl Provider {
     }
 
     /// Returns the secret that the provider signs its requests to us with.
-    ///
-    /// # Errors
-    /// It is not set.
     pub fn app_secret(&self) -> Result<Secret<String>, Unavailable> {
         self.settings.client_secret.as_ref().map(Replaceable::now).ok_or_else(|| Unavailable {
             check: vec![self.settings.setting("client_secret").into()],

@@ -61,9 +61,6 @@ pub enum Error {
 
 impl Providers {
     /// Builds the HTTP client. It makes no call yet.
-    ///
-    /// # Errors
-    /// The system's TLS root certificates cannot be used.
     pub fn new(by_name: BTreeMap<String, config::Provider>) -> Result<Self, ClientError> {
         let client = client::build()?;
         let with_upstream = |settings| {
@@ -120,10 +117,6 @@ impl Provider {
     }
 
     /// Verifies a token at its provider (OpenID Connect Core §3.1.3.7).
-    ///
-    /// # Errors
-    /// The token is refused, here or by the provider, or the provider gives no usable answer within five
-    /// seconds.
     pub async fn verify(
         &self,
         token: &IdToken,

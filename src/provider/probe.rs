@@ -21,14 +21,11 @@ use crate::domain::issuer::Issuers;
 use crate::domain::jwk::KeySet;
 use crate::domain::metadata::Metadata;
 
-/// The result of one request to a provider.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// The endpoint that was called.
     pub endpoint: &'static str,
     /// The host of its URL; the rest of the URL is not shown.
     pub host: String,
-    /// The duration of the request, if one was sent.
     pub took: Option<Duration>,
     /// Seconds by which the provider's clock is ahead of ours, if it sends a date.
     pub ahead: Option<i64>,

@@ -21,11 +21,9 @@ pub struct Code<'a> {
     /// The redirect URI of the request that it was issued for, if that had one.
     pub redirect_uri: Option<&'a str>,
     pub client_id: &'a str,
-    /// The user's `sub`.
     pub subject: &'a str,
 }
 
-/// A token that can be revoked.
 #[derive(Debug, Clone)]
 pub struct Revocable {
     pub token: Secret<String>,
@@ -39,9 +37,6 @@ const fn kind(access: bool) -> &'static str {
 
 impl Provider {
     /// Exchanges an app's authorization code for a token that can be revoked.
-    ///
-    /// # Errors
-    /// The provider refuses the code, it is another user's, or there is no usable answer within five seconds.
     pub async fn redeem(&self, code: Code<'_>, now: i64) -> Result<Revocable, Error> {
         let exchanged = async {
             // A code is of no use if its token cannot be revoked.
@@ -65,9 +60,6 @@ impl Provider {
     }
 
     /// Revokes a token. A token that the provider no longer knows is revoked.
-    ///
-    /// # Errors
-    /// The provider does not revoke it, or gives no usable answer within five seconds.
     pub async fn revoke(&self, token: &Revocable, client_id: &str, now: i64) -> Result<(), Error> {
         let revoked = async {
             let url = self.revocation_url(now).await?;
@@ -109,7 +101,6 @@ impl Provider {
         self.locate(configured, now, |metadata| &metadata.revocation_url).await
     }
 
-    /// Builds the request that exchanges a code.
     pub(super) fn request_for_code(
         &self,
         url: &Url,

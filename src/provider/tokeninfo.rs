@@ -84,7 +84,6 @@ pub(super) const fn endpoint_setting(provider: &Provider) -> &'static str {
     if provider.tokeninfo_url.is_some() { "tokeninfo_url" } else { "issuer" }
 }
 
-/// Builds the request that sends the token to the provider.
 pub(super) fn request(client: &Client, provider: &Provider, url: &Url, token: &IdToken) -> RequestBuilder {
     let id_token = ("id_token", token.expose());
     match provider.protocol {

@@ -178,7 +178,6 @@ impl Provider {
         Ok(Cow::Owned(published(&metadata.value).clone().ok_or_else(missing)?))
     }
 
-    /// Returns the token endpoint, and our authentication there.
     pub(super) async fn token_endpoint(
         &self,
         now: i64,

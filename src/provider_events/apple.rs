@@ -26,7 +26,6 @@ pub(super) async fn read(provider: &Provider, body: &[u8], now: i64) -> Result<R
     Ok(report(&claims, now)?)
 }
 
-/// Returns the signed notification in a body.
 fn payload(body: &[u8]) -> Result<IdToken, Refused> {
     let body = Object::parse(body).ok();
     let token = body.and_then(|body| IdToken::message(body.str("payload")?));
@@ -108,7 +107,6 @@ mod tests {
         Object::parse(value.to_string().as_bytes()).unwrap()
     }
 
-    /// The claims of a notification with these events.
     fn claims(events: &Value) -> Value {
         json!({
             "iss": "https://appleid.apple.com", "aud": "com.example.app", "exp": NOW + 86_400, "iat": NOW,

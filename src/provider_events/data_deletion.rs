@@ -23,7 +23,6 @@ use crate::store::users::{self, DeletedBy, Deletion};
 /// The reason in the events of a request.
 const REASON: &str = "The user asked the provider to have the data deleted.";
 
-/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -38,9 +37,7 @@ pub enum Outcome {
 }
 
 /// Carries out a request, unless that has been done before. Returns its code.
-///
-/// # Errors
-/// See [`Error`]. The request is not to be acknowledged; the same one, sent again, goes on where this one ended.
+/// After an error it is not to be acknowledged; the same one, sent again, goes on where this one ended.
 pub async fn carry_out(
     pool: &PgPool,
     provider: &str,

@@ -19,7 +19,6 @@ use crate::domain::security_event::{Fault, Refused, check_time};
 use crate::provider::Provider;
 use crate::secret::Secret;
 
-/// A genuine signed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedRequest {
     pub id: String,
@@ -30,9 +29,6 @@ pub struct SignedRequest {
 }
 
 /// Verifies the signed request in a form.
-///
-/// # Errors
-/// The request is not genuine, or the app secret is not known.
 pub fn read(provider: &Provider, media_type: &str, body: &[u8], now: i64) -> Result<SignedRequest, Error> {
     if media_type != "application/x-www-form-urlencoded" {
         return Err(Refused::malformed("`Content-Type` must be `application/x-www-form-urlencoded`").into());

@@ -33,7 +33,6 @@ pub enum Sender {
 }
 
 impl Sender {
-    /// Returns the rules of a provider.
     pub const fn of(kind: Preset) -> Self {
         match kind {
             Preset::Apple => Self::Apple,
@@ -45,9 +44,6 @@ impl Sender {
 
 /// Judges a message of a provider, and returns what it says. `media_type` is that of the request, in lower case and
 /// without parameters.
-///
-/// # Errors
-/// The message is not genuine, or its provider's keys are not to be had.
 pub async fn read(provider: &Provider, media_type: &str, body: &[u8], now: i64) -> Result<Report, Error> {
     match Sender::of(provider.settings.kind) {
         Sender::SecurityEvents => security_event::read(provider, media_type, body, now).await,
@@ -56,10 +52,7 @@ pub async fn read(provider: &Provider, media_type: &str, body: &[u8], now: i64) 
     }
 }
 
-/// Applies a report, if it has not been applied before.
-///
-/// # Errors
-/// Nothing was written; see [`crate::store::Error`].
+/// Applies a report, if it has not been applied before. After an error, nothing was written.
 pub async fn apply(
     pool: &PgPool,
     provider: &str,

@@ -36,7 +36,6 @@ pub(super) async fn read(
     Ok(report(&claims, &provider.settings.issuers, now)?)
 }
 
-/// Reads the claims of a genuine token.
 fn report(claims: &Object, issuers: &Issuers, now: i64) -> Result<Report, Refused> {
     let issued_at = security_event::issued_at(claims, now)?;
     let id = security_event::message_id(claims)?.to_owned();

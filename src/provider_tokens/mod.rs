@@ -50,7 +50,6 @@ struct Shared {
     tasks: Tasks,
 }
 
-/// An authorization code that an app has posted.
 #[derive(Debug, Clone)]
 pub struct PostedCode {
     pub code: Secret<String>,

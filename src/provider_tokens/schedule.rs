@@ -10,12 +10,10 @@ const EXCHANGE: [u32; 6] = [1, 2, 5, 10, 20, 40];
 /// Seconds from each failed revocation to the next.
 const REVOCATION: [u32; 8] = [10, 60, 5 * 60, 15 * 60, 30 * 60, 60 * 60, 2 * 60 * 60, 4 * 60 * 60];
 
-/// Returns the pause after that many attempts to exchange a code.
 pub fn after_exchange(attempts: i16) -> u32 {
     nth(&EXCHANGE, attempts)
 }
 
-/// Returns the pause after that many attempts to revoke a token.
 pub fn after_revocation(attempts: i16) -> u32 {
     nth(&REVOCATION, attempts)
 }

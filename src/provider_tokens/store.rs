@@ -13,11 +13,9 @@ use uuid::Uuid;
 pub use crate::queue::Summary;
 use crate::store::Error;
 
-/// The owner of a code or token.
 #[derive(Debug, Clone)]
 pub struct Owner {
     pub provider: String,
-    /// The user's `sub` there.
     pub subject: String,
     /// The client that it was issued to.
     pub client_id: String,
@@ -300,7 +298,6 @@ pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<Uuid>, Error> {
     Ok(identities.fetch_all(pool).await?)
 }
 
-/// A stored code or token.
 #[derive(Debug, Clone)]
 pub struct Stored {
     pub id: Uuid,

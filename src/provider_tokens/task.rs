@@ -23,36 +23,28 @@ const LEASE: u32 = 60;
 /// Attempts to store a token, with a pause between them: the provider issues it only once.
 const STORED: u32 = 60;
 
-/// The outcome of an attempt to exchange a code.
 #[derive(Debug, Clone, Copy, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum Exchange {
-    /// Its token is stored.
     Stored,
-    /// Its token could not be stored.
     Lost,
-    /// The provider refuses the code.
     Refused,
-    /// The attempt failed and is repeated.
     Failed,
     /// The attempt failed, and the code is too old for another one.
     Expired,
 }
 
-/// The outcome of an attempt to revoke a token.
 #[derive(Debug, Clone, Copy, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum Revocation {
     Revoked,
     /// Its identity was linked again.
     Kept,
-    /// The attempt failed and is repeated.
     Failed,
     /// The attempt failed, and it was the last one for now.
     Parked,
 }
 
-/// The work for one provider.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub pool: PgPool,

@@ -12,9 +12,7 @@ use crate::store::Error;
 pub(super) struct Registered {
     /// The code under which its owner sees what became of it.
     pub code: Uuid,
-    /// The outcome, if there is one already.
     pub outcome: Option<Outcome>,
-    /// The account, if it is known.
     pub account: Option<Account>,
 }
 
@@ -25,7 +23,6 @@ pub(super) struct Account {
     pub user: Uuid,
     pub updated_at: OffsetDateTime,
     pub disabled: bool,
-    /// True if the user has other identities.
     pub others: bool,
 }
 
@@ -117,16 +114,13 @@ pub(super) async fn settle_kept(
     Ok(())
 }
 
-/// What became of a request.
 #[derive(Debug, Clone)]
 pub struct Status {
-    /// The time of the request.
     pub received_at: OffsetDateTime,
     /// `None` if it was not carried out yet.
     pub outcome: Option<Outcome>,
 }
 
-/// Returns what became of a provider's request with this code.
 pub async fn status(pool: &PgPool, provider: &str, code: Uuid) -> Result<Option<Status>, Error> {
     let row = sqlx::query!(
         "SELECT received_at, outcome FROM deletion_requests WHERE code = $1 AND provider = $2",
