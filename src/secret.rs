@@ -12,7 +12,6 @@ use serde::Deserialize;
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
-    /// Wraps a value.
     pub const fn new(value: T) -> Self {
         Self(value)
     }

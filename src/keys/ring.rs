@@ -69,7 +69,6 @@ impl KeyRing {
         Some(self.current()?.signing(now))
     }
 
-    /// Returns the published key of that id.
     pub fn find(&self, kid: &str, now: i64) -> Option<Arc<SigningKey>> {
         self.current()?.find(kid, now)
     }
@@ -130,9 +129,7 @@ impl KeyRing {
     }
 
     /// Makes the changes that are due in the database, and loads the keys.
-    ///
-    /// # Errors
-    /// The keys in memory stay as they were.
+    /// After an error, the keys in memory stay as they were.
     pub async fn reload(&self) -> Result<(), Error> {
         let result = self.load().await;
         match &result {

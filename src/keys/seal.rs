@@ -18,7 +18,6 @@ pub struct Seal {
 pub enum SealedBy {
     /// The first one in the settings.
     Current,
-    /// The one before it.
     Previous,
     /// One that is not in the settings.
     Another,
@@ -31,9 +30,7 @@ pub struct Unopened;
 
 impl Seal {
     /// Derives the keys for one purpose; keys for different purposes are independent.
-    ///
-    /// # Errors
-    /// Never in practice; only the backend's type allows for it.
+    /// In practice it never fails; only the backend's type allows for it.
     pub fn new(secret_key: &SecretKeys, purpose: &str) -> Result<Self, Unopened> {
         let previous = secret_key.previous.as_ref().map(|key| derive(key, purpose)).transpose()?;
         Ok(Self { current: derive(&secret_key.current, purpose)?, previous })
@@ -44,7 +41,6 @@ impl Seal {
         self.previous.is_some()
     }
 
-    /// Seals bytes under a name.
     pub fn seal(&self, name: &str, mut bytes: Vec<u8>) -> Result<Vec<u8>, Unopened> {
         let nonce = self.current.seal_in_place_append_tag(Aad::from(name.as_bytes()), &mut bytes);
         let mut sealed = nonce.map_err(|_| Unopened)?.as_ref().to_vec();
@@ -52,12 +48,10 @@ impl Seal {
         Ok(sealed)
     }
 
-    /// Opens a value that was sealed under that name.
     pub fn open(&self, name: &str, sealed: &[u8]) -> Result<Vec<u8>, Unopened> {
         self.unseal(name, sealed).map(|(bytes, _)| bytes)
     }
 
-    /// Returns the `secret_key` that opens a value.
     pub fn sealed_by(&self, name: &str, sealed: &[u8]) -> SealedBy {
         self.unseal(name, sealed).map_or(SealedBy::Another, |(_, by)| by)
     }

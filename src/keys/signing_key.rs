@@ -84,7 +84,6 @@ impl SigningKey {
         self.pair.sign(&SystemRandom::new(), message).map_err(|_| Error::Backend)
     }
 
-    /// Verifies a signature of [`SigningKey::sign`].
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), Error> {
         self.public.verify_sig(message, signature).map_err(|_| Error::Backend)
     }

@@ -104,9 +104,7 @@ pub async fn insert_next(pool: &PgPool, key: &NewKey, announce: u32, age: u32) -
 }
 
 /// Stores a key that signs at once, and retires all others. Does nothing if an attempt before has stored this key.
-///
-/// # Errors
-/// [`Error::Raced`] if another key was created at the same time. Then none was retired.
+/// Returns [`Error::Raced`] if another key was created at the same time. Then none was retired.
 pub async fn replace_all(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
     // The insertion decides: if it did nothing, no key is retired.
     let stored = sqlx::query_scalar!(

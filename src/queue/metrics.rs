@@ -13,7 +13,6 @@ use prometheus_client::registry::Unit;
 use super::{Readings, Summary};
 use crate::clock;
 
-/// Attempts by queue and outcome.
 #[derive(Debug, Clone)]
 pub struct Attempts {
     /// The label that has the queue's name.
@@ -42,7 +41,6 @@ impl Attempts {
     }
 }
 
-/// The gauges of the queues of one kind.
 #[derive(Debug)]
 pub struct Gauges {
     pub readings: Arc<Readings>,

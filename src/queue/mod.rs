@@ -19,7 +19,6 @@ pub use self::worker::{Worker, keep_working};
 /// True once the shutdown has begun.
 pub type Stop = watch::Receiver<bool>;
 
-/// The tasks of the queues of one kind.
 #[derive(Debug, Default)]
 pub struct Tasks {
     stop: watch::Sender<bool>,

@@ -23,12 +23,9 @@ const WHOLE: u32 = 40;
 pub struct Summary {
     /// The webhook's name, or the provider's.
     pub name: String,
-    /// The number of rows that wait.
     pub waiting: i64,
-    /// The time since which the oldest of them waits.
     #[serde(with = "time::serde::rfc3339::option")]
     pub oldest_at: Option<OffsetDateTime>,
-    /// The number of parked rows.
     pub parked: i64,
     /// A failure of one of them.
     pub failure: Option<String>,
@@ -43,7 +40,6 @@ impl Summary {
     /// The highest number of rows that is counted. A longer queue would make each reading slow.
     pub const COUNTED: i64 = 100_000;
 
-    /// Returns an empty queue.
     pub fn empty(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
@@ -58,7 +54,6 @@ impl Readings {
         self.lock().clone()
     }
 
-    /// Remembers what was read.
     pub fn set(&self, queues: Vec<Summary>) {
         *self.lock() = queues;
     }

@@ -17,7 +17,6 @@ const OUTAGE: Duration = Duration::from_mins(1);
 /// loses little by it.
 const MOMENT: Duration = Duration::from_millis(10);
 
-/// The work on one queue.
 pub trait Worker: Clone + Send + Sync + 'static {
     /// A row that this instance has a lease of.
     type Row: Send + 'static;
@@ -36,7 +35,6 @@ pub trait Worker: Clone + Send + Sync + 'static {
     /// Takes up to `room` due rows, at least one. Logs an error, and then takes none.
     fn claim(&mut self, room: usize) -> impl Future<Output = Vec<Self::Row>> + Send;
 
-    /// Works on a row.
     fn attempt(self, row: Self::Row) -> impl Future<Output = Self::Ended> + Send;
 
     /// Returns true if the attempt failed in a way that others may fail, too.

@@ -24,7 +24,6 @@ const LEEWAY: i64 = 5;
 /// The number of verified tokens that are remembered at least, once there were so many; at most it is twice as high.
 const REMEMBERED: usize = 8192;
 
-/// The claims that a verified access token makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccessToken {
     /// `sub`: the user.
@@ -40,7 +39,6 @@ pub struct AccessToken {
 #[error("the access token is not valid")]
 pub struct InvalidAccessToken;
 
-/// Issues access tokens, and verifies them.
 #[derive(Debug)]
 pub struct Issuer {
     keys: KeyRing,
@@ -118,9 +116,6 @@ impl Issuer {
 
     /// Issues a token for a user's session at `now` (seconds since the epoch), with the user's custom claims, and bound to
     /// the session's key if it has one.
-    ///
-    /// # Errors
-    /// No key is loaded, or the crypto backend failed.
     pub fn issue(
         &self,
         user: Uuid,

@@ -52,7 +52,6 @@ pub struct MergeRequest<'a> {
     pub session: Uuid,
     /// The provider of an identity of the other user.
     pub provider: &'a str,
-    /// `sub` at that provider.
     pub subject: &'a str,
     /// `iat` of the token that names it.
     pub issued_at: OffsetDateTime,
@@ -70,12 +69,9 @@ pub struct Merging {
     pub into: UserState,
 }
 
-/// The reason why users are not merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotMerged {
-    /// No user has the identity.
     Unknown,
-    /// The identity is the user's own.
     Own,
     Disabled,
     /// The provider has reported the identity's account hijacked, disabled or deleted.
@@ -179,7 +175,6 @@ pub async fn unlink(
 /// The result of a user's own deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
-    /// The user is gone.
     Done,
     /// The session is over: it may have ended, or the user been disabled, deleted or merged, since the request was
     /// authenticated.

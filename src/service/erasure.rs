@@ -31,9 +31,7 @@ async fn while_patient(pool: &PgPool, traces: &Traces) -> Result<(), Error> {
 }
 
 /// Erases all pending users and e-mail addresses, and returns the number of events.
-///
-/// # Errors
-/// See [`Error`]; earlier batches stay erased.
+/// After an error, earlier batches stay erased.
 pub(super) async fn finish(pool: &PgPool) -> Result<usize, Error> {
     let mut forgotten = 0;
     while let Some(batch) = in_time(store::users(pool, None)).await? {

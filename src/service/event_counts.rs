@@ -13,10 +13,7 @@ const STEP: i64 = 20_000;
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(1);
 
-/// Counts all events that are old enough.
-///
-/// # Errors
-/// See [`Error`]; earlier counts stay.
+/// Counts all events that are old enough. After an error, earlier counts stay.
 pub async fn catch_up(pool: &PgPool) -> Result<(), Error> {
     while in_time(count(pool, STEP)).await? {}
     Ok(())

@@ -7,7 +7,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::secret::Secret;
 
-/// A new token.
 #[derive(Debug)]
 pub struct OpaqueToken {
     /// Text for the client.

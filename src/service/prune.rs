@@ -20,7 +20,6 @@ const PAUSE: Duration = Duration::from_mins(10);
 /// Seconds from the end of a session to a look at it: a week, and a day by which clocks may differ.
 const AFTERWARDS: u32 = 8 * 86_400;
 
-/// Retention limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Days after which events are deleted.
@@ -40,7 +39,6 @@ impl Limits {
     }
 }
 
-/// The numbers of rows that a round has changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// Deleted sessions that had expired a week before.
@@ -64,9 +62,7 @@ pub struct Pruned {
 }
 
 /// Deletes all expired rows and erases all deleted users, batch by batch.
-///
-/// # Errors
-/// See [`Error`]; what was deleted before stays deleted.
+/// What was deleted before an error stays deleted.
 pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
     let Limits { event_days, sessions_per_identity, .. } = limits;
     let kept = in_time(async { partitions::keep(&mut *pool.acquire().await?, Some(event_days)).await }).await;
@@ -94,9 +90,6 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
 }
 
 /// Deletes sessions that expired a week ago and are looked at now, and returns their number.
-///
-/// # Errors
-/// See [`Error`]; what was deleted before stays deleted.
 pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Error> {
     let mut deleted = 0;
     for (look, age) in limits.looks() {

@@ -17,18 +17,15 @@ use crate::store::error::retrying;
 use crate::store::row_queue::in_turn;
 use crate::store::sessions::{Exchange, NotRefreshed};
 
-/// The result of a refresh.
 #[derive(Debug)]
 pub struct Refreshed {
     pub access_token: Secret<String>,
     pub refresh_token: Secret<String>,
     /// Seconds until the refresh token expires if it is not used: its lifetime, or the rest of the session's.
     pub refresh_expires_in: u32,
-    /// True if the tokens are bound to a key.
     pub bound: bool,
 }
 
-/// The reason why a refresh failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The session, of this id, is bound to a key that the request does not prove.

@@ -21,7 +21,6 @@ const LENGTH: usize = 16 + FAMILY + SECRET;
 /// it resumes, and another when the answer got lost.
 pub(super) const REPEAT: u32 = 30;
 
-/// Derives the successors of refresh tokens.
 #[derive(Debug)]
 pub struct Successors {
     key: hmac::Key,
@@ -41,7 +40,6 @@ impl Successors {
         self.previous.as_deref()
     }
 
-    /// Returns a token's first successor.
     pub fn of(&self, token: &RefreshToken) -> RefreshToken {
         self.derived(token, &[])
     }

@@ -16,9 +16,7 @@ use crate::domain::network;
 use crate::store::deadline::in_time;
 use crate::store::events::{RefusedRequest, record_refusals};
 
-/// Maximum number of waiting refusals.
 const CAPACITY: usize = 1024;
-/// Maximum number of refusals in one statement.
 const BATCH: usize = 64;
 /// The pause between two lines about refusals that were not recorded.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
@@ -29,7 +27,6 @@ const UNVOUCHED: u32 = 60;
 /// Maximum number of them from one network, so that a single source leaves room for people.
 const OF_NETWORK: u32 = 20;
 
-/// The sender to the queue.
 #[derive(Debug)]
 pub struct Refusals {
     queue: mpsc::Sender<RefusedRequest>,

@@ -20,7 +20,6 @@ use crate::store::error::retrying;
 use crate::store::row_queue::in_turn;
 use crate::store::users::{SignIn, SignedIn};
 
-/// A sign-in with a verified identity.
 #[derive(Debug)]
 pub struct Attempt<'a> {
     pub provider: &'a config::Provider,
@@ -31,24 +30,20 @@ pub struct Attempt<'a> {
     pub device_platform: Option<&'a str>,
     /// Name that the client was told.
     pub told_name: Option<&'a str>,
-    /// The key to bind the session to.
     pub key: Option<Thumbprint>,
     pub origin: &'a Origin,
     /// The current time, in seconds since the epoch.
     pub now: i64,
 }
 
-/// The result of a sign-in.
 #[derive(Debug)]
 pub struct Opened {
     pub signed_in: SignedIn,
     pub access_token: Secret<String>,
     pub refresh_token: Secret<String>,
-    /// True if the session is bound to a key.
     pub bound: bool,
 }
 
-/// The reason why a sign-in failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("refused: {0}")]
@@ -63,9 +58,7 @@ pub enum Error {
 ///
 /// Known identities, and new ones with an unused e-mail address, share a statement with concurrent sign-ins. All
 /// others, and those for which the shared statement has no result, run a statement of their own.
-///
-/// # Errors
-/// See [`Error`]. Nothing but the event of a refusal was written.
+/// After an error, nothing but the event of a refusal was written.
 pub async fn sign_in(
     pool: &PgPool,
     shared: &SharedStatements,

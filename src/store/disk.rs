@@ -15,7 +15,6 @@ const EVERY: i64 = 5;
 /// Time of the next attempt to write, in seconds since the epoch, or `i64::MAX` if no write has found the disk full.
 static NEXT: AtomicI64 = AtomicI64::new(i64::MAX);
 
-/// Notes that a write found the disk full.
 pub(super) fn begin() {
     NEXT.store(clock::now().saturating_add(EVERY), Ordering::Relaxed);
 }
@@ -37,9 +36,6 @@ pub async fn is_full(pool: &PgPool) -> bool {
 
 /// Writes more than fits into the pages that the database has, and rolls it back. The text is longer than any real one
 /// in this table, so it goes to pages that nothing else fills.
-///
-/// # Errors
-/// The disk is full, or the database accepts no writes; see [`Error`].
 pub async fn try_to_grow(pool: &PgPool) -> Result<(), Error> {
     let long = sqlx::query!(
         "INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next)

@@ -32,7 +32,6 @@ static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 static BROKEN: AtomicU64 = AtomicU64::new(0);
 static DEMOTED: AtomicU64 = AtomicU64::new(0);
 
-/// The number of checks.
 static CHECKS: AtomicU64 = AtomicU64::new(0);
 
 /// The driver gives a dropped connection back in a task, on the runtime in whose context it is dropped. Abandoned work is
@@ -60,7 +59,6 @@ fn since(when: &AtomicU64) -> Option<Duration> {
     (at > 0).then(|| BEGIN.elapsed().saturating_sub(Duration::from_millis(at)))
 }
 
-/// Notes that a connection broke.
 pub fn broken() {
     note(&BROKEN);
 }
@@ -90,7 +88,6 @@ pub fn is_abandoned() -> bool {
     HERE.get()
 }
 
-/// Returns the number of checks that this process has made.
 pub fn checks() -> u64 {
     CHECKS.load(Ordering::Relaxed)
 }
@@ -98,9 +95,6 @@ pub fn checks() -> u64 {
 /// Returns `true` if a connection may be used: its server answers in time and accepts writes, outside a transaction.
 ///
 /// The check is one round trip, and first reads the rest of an abandoned answer. The pool has no time limit for that.
-///
-/// # Errors
-/// The server does not answer in time, or the query fails.
 pub async fn is_sound(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     CHECKS.fetch_add(1, Ordering::Relaxed);
     let asked = sqlx::raw_sql(SOUND).fetch_one(connection);

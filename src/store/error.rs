@@ -58,7 +58,6 @@ impl Error {
         Self::Disconnected(error)
     }
 
-    /// Returns the error for a wait that exceeded its limit.
     pub(super) const fn late() -> Self {
         Self::Unavailable(sqlx::Error::PoolTimedOut)
     }
@@ -68,7 +67,6 @@ impl Error {
         Self::Disconnected(sqlx::Error::Protocol("the change may have been made before".into()))
     }
 
-    /// Returns the error for an outcome that no statement should have.
     pub(crate) fn unexpected(outcome: &str) -> Self {
         Self::Broken(sqlx::Error::Protocol(format!("unknown outcome {outcome}")))
     }
@@ -151,10 +149,7 @@ impl Retries {
     /// Time during which broken connections are replaced. A pooler without a free server delays each attempt.
     const TIMEOUT: Duration = Duration::from_secs(2);
 
-    /// Waits briefly if a retry can help.
-    ///
-    /// # Errors
-    /// Returns the error itself if a retry cannot help.
+    /// Waits briefly if a retry can help. Returns the error itself if a retry cannot help.
     pub async fn after(&mut self, error: Error) -> Result<(), Error> {
         self.failures += 1;
         self.perhaps_done |= matches!(error, Error::Disconnected(_));

@@ -5,7 +5,6 @@ use time::OffsetDateTime;
 
 use super::Error;
 
-/// The number of events of one kind in one hour.
 #[derive(Debug, Clone)]
 pub struct CountRow {
     pub hour: OffsetDateTime,
@@ -18,9 +17,6 @@ pub struct CountRow {
 
 /// Counts the next `step` events that are old enough; see `event_counts.sql`. Returns `false` if there is none, or another
 /// instance is counting.
-///
-/// # Errors
-/// Nothing was counted; see [`Error`].
 pub async fn count(pool: &PgPool, step: i64) -> Result<bool, Error> {
     Ok(sqlx::query_file!("src/store/event_counts.sql", step).execute(pool).await?.rows_affected() > 0)
 }

@@ -26,10 +26,7 @@ pub struct RefusedRequest {
     pub session: Option<Uuid>,
 }
 
-/// Records refused requests, once although it tries again.
-///
-/// # Errors
-/// None was recorded; see [`Error`].
+/// Records refused requests, once although it tries again. After an error, none was recorded.
 pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedRequest]) -> Result<(), Error> {
     let ids: Vec<_> = refusals.iter().map(|_| Uuid::now_v7()).collect();
     retrying!(record_refusals_as(pool, &ids, refusals))

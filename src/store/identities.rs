@@ -15,7 +15,6 @@ use crate::domain::email::Email;
 pub struct IdentityRow {
     pub id: Uuid,
     pub provider: String,
-    /// `sub` at that provider.
     pub subject: String,
     /// Latest e-mail address from the provider.
     pub email: Option<String>,
@@ -30,7 +29,6 @@ pub struct IdentityRow {
     pub held: bool,
 }
 
-/// Returns a user's identities, the oldest first.
 pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<IdentityRow>, Error> {
     let rows = sqlx::query_as!(
         IdentityRow,
@@ -59,7 +57,6 @@ pub async fn held(pool: &PgPool) -> Result<i64, Error> {
     Ok(count.fetch_one(pool).await?)
 }
 
-/// The result of linking an identity.
 #[derive(Debug, Clone)]
 pub enum Linked {
     New(IdentityRow),
@@ -127,10 +124,8 @@ pub async fn link(
     }
 }
 
-/// The result of unlinking an identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unlinked {
-    /// The identity was removed, and its sessions with it.
     Done,
     NotFound,
     /// The identity is suspended, which would be forgotten.
@@ -139,7 +134,6 @@ pub enum Unlinked {
     Last,
     /// The session has ended, or its user is deleted, merged or disabled.
     Over {
-        /// True if the identity is still the user's.
         linked: bool,
     },
 }

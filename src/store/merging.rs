@@ -53,7 +53,6 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
     Ok(users)
 }
 
-/// The author of a merge.
 #[derive(Debug, Clone, Copy)]
 pub enum MergedBy<'a> {
     /// The remaining user, in this session.
@@ -61,7 +60,6 @@ pub enum MergedBy<'a> {
     Staff(By<'a>),
 }
 
-/// The result of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
     Done,

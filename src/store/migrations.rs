@@ -84,9 +84,6 @@ pub enum Failure {
 /// a role without the privilege to create tables can serve. Returns those that were missing.
 ///
 /// Migrations of a newer program stay if the schema still serves this one.
-///
-/// # Errors
-/// The schema no longer serves this program, or a migration fails.
 pub async fn apply(connection: &mut PgConnection) -> Result<Vec<i64>, Failure> {
     let difference = difference(connection).await?;
     if let Some((migration, oldest)) = difference.outgrown() {
@@ -137,7 +134,6 @@ fn pause(failures: u32) -> Duration {
     PAUSE.saturating_mul(failures).min(MAX_PAUSE)
 }
 
-/// Applies the migrations up to this one.
 async fn run_to(
     connection: &mut PgConnection,
     migrator: &Migrator,
@@ -152,7 +148,6 @@ async fn run_to(
     Ok(transaction.commit().await?)
 }
 
-/// The state of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// The server accepts writes: it is neither a standby nor a demoted primary.
@@ -163,9 +158,6 @@ pub struct Standing {
 }
 
 /// Returns the state of the database.
-///
-/// # Errors
-/// The database does not answer, or has no schema.
 pub async fn standing(pool: &PgPool) -> Result<Standing, Error> {
     let latest = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
     // No macro: the migrator's table is not in the schema that queries are checked against.
@@ -213,7 +205,6 @@ fn release(version: &str) -> Option<[u64; 3]> {
     numbers?.try_into().ok()
 }
 
-/// Returns `true` if the role may create tables.
 pub async fn may_create(connection: &mut PgConnection) -> Result<bool, Error> {
     let may = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)";
     Ok(sqlx::query_scalar(may).fetch_one(connection).await?)

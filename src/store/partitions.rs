@@ -39,7 +39,6 @@ impl Months {
         format!("events_{:04}_{:02}", self.0.div_euclid(12), self.0.rem_euclid(12) + 1)
     }
 
-    /// Returns true if all events of the month are from before that time.
     fn is_before(self, time: OffsetDateTime) -> bool {
         Self(self.0 + 1).begin() <= time
     }
@@ -57,9 +56,7 @@ impl Months {
 ///
 /// A role that does not own `events` changes nothing: new events go to the default partition, from where the next call by
 /// the owner moves them.
-///
-/// # Errors
-/// Nothing was changed; see [`Error`]. It is [`Error::Unavailable`] while another transaction holds the locks.
+/// After an error, nothing was changed. It is [`Error::Unavailable`] while another transaction holds the locks.
 pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) -> Result<(), Error> {
     let mut transaction = connection.begin().await?;
     let turn = sqlx::query!(

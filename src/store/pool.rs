@@ -96,10 +96,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// The verification of the server's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certificate {
-    /// The certificate and its host name are verified.
     Verified,
     /// The certificate is verified, but may be that of another host.
     OfAnyHost,
@@ -119,14 +117,10 @@ pub enum Error {
 
 impl Settings {
     /// Reads a figment focused on `databases.vestibule`.
-    ///
-    /// # Errors
-    /// A setting is missing or has the wrong type.
     pub fn read(figment: &Figment) -> Result<Self, Error> {
         figment.extract().map_err(|error| Error::Settings(Box::new(error)))
     }
 
-    /// Returns the servers that the URL names.
     pub fn servers(&self) -> Result<Servers, Error> {
         let urls = of_each_server(&self.url).unwrap_or_else(|_| vec![self.url.clone()]);
         Ok(Servers(urls.iter().map(|url| Self::options(url)).collect::<Result<_, _>>()?))

@@ -60,10 +60,7 @@ pub(super) struct Place {
     _row: Row,
 }
 
-/// Waits for one of the places of a name.
-///
-/// # Errors
-/// Returns [`Error::Unavailable`] if there is none in time.
+/// Waits for one of the places of a name. The error is [`Error::Unavailable`] if there is none in time.
 pub(super) async fn place(pool: &PgPool, name: impl Hash, places: usize) -> Result<Place, Error> {
     let row = Row::named(pool, name, places);
     let permit = timeout(LIMIT, row.places.clone().acquire_owned()).await.map_err(|_| Error::late())?;
@@ -72,9 +69,7 @@ pub(super) async fn place(pool: &PgPool, name: impl Hash, places: usize) -> Resu
 }
 
 /// Runs a statement that locks the row called `name`, when its turn comes.
-///
-/// # Errors
-/// Returns the statement's error, or [`Error::Unavailable`] if its turn does not come in time.
+/// The error is [`Error::Unavailable`] if that does not come in time.
 pub async fn in_turn<T>(
     pool: &PgPool,
     name: impl Hash,

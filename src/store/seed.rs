@@ -19,7 +19,6 @@ const SETTINGS: &str = "SET statement_timeout = 0; SET synchronous_commit = off;
 const WALK_AGAIN: &str = "DELETE FROM event_counts;
     UPDATE places SET place = '00000000-0000-0000-0000-000000000000'";
 
-/// The numbers of rows that were added.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Added {
     pub users: i64,
@@ -30,9 +29,7 @@ pub struct Added {
 
 /// Adds made-up users, from the oldest account to the newest, and calls `progress` with the number of users in each
 /// batch. The same `seed`, from -1 to 1, creates the same ones; without one, they always differ.
-///
-/// # Errors
-/// Batches written before stay.
+/// Batches written before an error stay.
 pub async fn add_users(
     pool: &PgPool,
     users: i32,

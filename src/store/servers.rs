@@ -11,7 +11,6 @@ use tokio::time::{sleep, timeout};
 
 use super::doubt;
 
-/// The timeout of one attempt to connect.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// The pause between two questions to the primary, and between two searches for it.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -25,7 +24,6 @@ impl Servers {
         &self.0
     }
 
-    /// Returns one of them.
     pub fn any(&self) -> &PgConnectOptions {
         &self.0[0]
     }
@@ -36,9 +34,7 @@ impl Servers {
     }
 
     /// Connects to the server that accepts writes. A single one is taken as it is.
-    ///
-    /// # Errors
-    /// That of the single server; of several, what each of them met.
+    /// The error of several says what each of them met.
     pub async fn connect(&self) -> Result<(PgConnectOptions, PgConnection), sqlx::Error> {
         if let [only] = &self.0[..] {
             return Ok((only.clone(), only.connect().await?));
@@ -59,9 +55,6 @@ impl Servers {
     }
 
     /// Connects to the primary and has the pools do so.
-    ///
-    /// # Errors
-    /// See [`connect`](Self::connect).
     pub async fn reach(&self, pools: &[PgPool]) -> Result<PgConnection, sqlx::Error> {
         let (primary, connection) = self.connect().await?;
         let mut moved = false;

@@ -35,7 +35,6 @@ pub struct Lifetimes {
 /// The first 128 bits of a secret's SHA-256.
 pub type Hash = [u8; 16];
 
-/// A refresh token to exchange.
 #[derive(Debug)]
 pub struct Exchange {
     pub session_id: Uuid,
@@ -52,7 +51,6 @@ pub struct Exchange {
     pub origin: Origin,
 }
 
-/// A session with a new refresh token.
 #[derive(Debug, Clone)]
 pub struct Refreshed {
     pub session_id: Uuid,
@@ -99,10 +97,7 @@ impl NotRefreshed {
 
 /// Exchanges refresh tokens; see `refresh.sql`. Of several items of one session, only the first is exchanged. The
 /// others share its result if they repeat it and may be of the same client; otherwise theirs is `None`, and they must run
-/// after it.
-///
-/// # Errors
-/// See [`Error`]. Nothing was written, unless the connection broke: then the tokens may have been exchanged.
+/// after it. After an error nothing was written, unless the connection broke: then the tokens may have been exchanged.
 pub async fn refresh(
     executor: impl PgExecutor<'_>,
     items: &[Arc<Exchange>],
@@ -183,7 +178,6 @@ pub(super) fn seconds(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
-/// The user of a session.
 #[derive(Debug, Clone)]
 pub struct SessionUser {
     pub user: User,
@@ -324,7 +318,6 @@ pub async fn end(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) ->
     Ok(row.fetch_one(pool).await?.count)
 }
 
-/// Returns `true` if a session belongs to this user and has not ended.
 pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(
         r#"SELECT EXISTS (

@@ -22,12 +22,10 @@ use crate::domain::refusal::Reason;
 use crate::domain::staff::Role;
 use crate::domain::user::{Identity, User};
 
-/// The data that one sign-in may write.
 #[derive(Debug)]
 pub struct SignIn {
     pub provider: String,
     pub claims: VerifiedClaims,
-    /// The decision on an unknown identity.
     pub decision: Decision,
     pub session_id: Uuid,
     pub family_hash: Hash,
@@ -37,7 +35,6 @@ pub struct SignIn {
     pub device_platform: Option<String>,
     /// Name that the client was told.
     pub told_name: Option<String>,
-    /// The key to bind the session to.
     pub key: Option<Thumbprint>,
 }
 
@@ -73,13 +70,11 @@ pub enum Outcome {
     SignedIn,
 }
 
-/// A new session's user and identity.
 #[derive(Debug)]
 pub struct SignedIn {
     pub outcome: Outcome,
     pub user: User,
     pub identity: Identity,
-    /// The claims that the product's backend has set for the user.
     pub claims: CustomClaims,
 }
 
@@ -266,7 +261,6 @@ pub(super) fn custom(claims: Option<&str>) -> Result<CustomClaims, Error> {
     CustomClaims::stored(claims).map_err(|error| Error::unexpected(&error.to_string()))
 }
 
-/// The author of a deletion.
 #[derive(Debug, Clone, Copy)]
 pub enum DeletedBy<'a> {
     /// The user, in that session.
@@ -275,7 +269,6 @@ pub enum DeletedBy<'a> {
     Staff(By<'a>, OffsetDateTime),
 }
 
-/// The result of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deletion {
     /// The user was deleted. These traces remain to be erased.
