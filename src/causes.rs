@@ -12,7 +12,6 @@ pub fn root(error: &(dyn Error + 'static)) -> String {
     chain(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
-/// Joins an error and its causes in one line.
 pub fn line(error: &(dyn Error + 'static)) -> String {
     chain(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -17,7 +17,6 @@ pub fn subsecond_nanos() -> u32 {
     utc().nanosecond()
 }
 
-/// Returns the system's current time.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn system() -> SystemTime {
     SystemTime::now()

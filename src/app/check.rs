@@ -37,12 +37,17 @@ pub struct Line {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// The item is in order.
     Ok(String),
     /// The service runs, but the item should be corrected.
-    Warn { problem: String, remedy: String },
+    Warn {
+        problem: String,
+        remedy: String,
+    },
     /// The service does not start, or some users cannot sign in.
-    Fail { problem: String, remedy: String },
+    Fail {
+        problem: String,
+        remedy: String,
+    },
 }
 
 impl State {
@@ -56,10 +61,7 @@ impl State {
 }
 
 /// Checks the database and each provider, of one that is switched off only the revocation, and reports each result at
-/// once. The settings themselves are valid by now.
-///
-/// # Errors
-/// A problem that the check finds is not an error.
+/// once. The settings themselves are valid by now. A problem that the check finds is not an error.
 pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Error> {
     let mut say = |subject: &str, state| tell(Line { subject: subject.to_owned(), state });
     if let Some(state) = proxies(config) {
@@ -203,7 +205,6 @@ fn connected(what: &str, here: bool, encrypted: Option<Certificate>) -> State {
     }
 }
 
-/// Checks the server, the schema and the keys.
 async fn stored(
     config: &Config,
     connection: &mut PgConnection,

@@ -27,7 +27,6 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Registers the signal handlers.
     pub fn listen() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }

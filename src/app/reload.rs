@@ -24,7 +24,6 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 const CHANGEABLE: [&str; 3] = ["log_level", "rate_limit", "webhooks"];
 const CLIENT_SECRET: [&str; 2] = ["client_secret", "client_secret_file"];
 
-/// The values by their keys.
 type Values = BTreeMap<String, Value>;
 
 /// Receives SIGHUP, which no longer ends the process. In a terminal it still does.
@@ -33,9 +32,6 @@ pub struct Hangup(Option<Signal>);
 
 impl Hangup {
     /// Registers the signal's handler. A signal before the service serves is kept.
-    ///
-    /// # Errors
-    /// The operating system refuses.
     pub fn listen() -> io::Result<Self> {
         let listens = !io::stdin().is_terminal();
         Ok(Self(listens.then(|| signal(SignalKind::hangup())).transpose()?))
@@ -44,7 +40,6 @@ impl Hangup {
 
 /// The settings in use and the parts that can change.
 struct Reload {
-    /// The settings in use.
     values: Values,
     /// Reads the settings as they are now.
     read: fn() -> Result<Figment>,
@@ -56,7 +51,6 @@ struct Reload {
 
 /// The result of reading the settings again.
 enum Outcome {
-    /// The keys that were changed, if any.
     Applied(BTreeSet<String>),
     /// The changed keys that take a restart. Nothing was applied.
     NeedsRestart(BTreeSet<String>),

@@ -22,9 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const SAY_AGAIN: Duration = Duration::from_secs(30);
 
 /// Tries to reach the database once. Returns false, with a warning in the log, if it cannot be reached.
-///
-/// # Errors
-/// The database can be reached but refuses the connection.
+/// It is an error that the database can be reached but refuses the connection.
 pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
     match reach(start).await {
         Ok(()) => Ok(true),
@@ -37,9 +35,6 @@ pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
 }
 
 /// Serves as [`launch`](super::launch) does, and completes an incomplete start once the database can be reached.
-///
-/// # Errors
-/// The server cannot start, or the start cannot be completed.
 pub async fn launch(
     rocket: Rocket<Build>,
     start: Option<Start>,

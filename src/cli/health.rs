@@ -14,7 +14,6 @@ pub(super) const HELP: &str = "Example for containers without a shell and curl:
 
 Exit codes: 0 the service is ready, 1 it is not ready or does not respond.";
 
-/// The timeout of the request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn run() -> Result {

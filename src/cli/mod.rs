@@ -105,7 +105,6 @@ enum Command {
     Dev(dev::Command),
 }
 
-/// Runs the program.
 pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let command = arguments.command.unwrap_or(Command::Serve);
@@ -201,7 +200,6 @@ fn webhooks(command: webhooks::command::Command) -> Result {
     })
 }
 
-/// Runs a command that needs the database of the settings.
 fn on_database(command: impl AsyncFnOnce(PgPool, Maintenance) -> Result) -> Result {
     with_settings(|settings| {
         block_on(1, async move { command(app::database(&settings.figment).await?, settings).await })
@@ -221,7 +219,6 @@ fn day(text: &str) -> std::result::Result<OffsetDateTime, String> {
     end(text, None).ok_or_else(|| format!("{text} is not a day to come; write one as 2026-12-31"))
 }
 
-/// Runs a future on `workers` threads.
 fn block_on<T>(workers: usize, future: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers.max(1))

@@ -25,7 +25,6 @@ pub struct ImportedUser {
     pub picture: Option<String>,
     /// The time of registration; the current time if it is not known.
     pub created_at: Option<OffsetDateTime>,
-    /// True if the user may not sign in.
     pub disabled: bool,
     /// The user's identities, each of them once.
     pub identities: Vec<Identity>,

@@ -30,9 +30,7 @@ impl Writer {
     }
 
     /// Writes rows and counts them. Returns those that are refused, by line.
-    ///
-    /// # Errors
-    /// Some of the rows may have been written.
+    /// After an error, some of the rows may have been written.
     pub(super) async fn write(
         &self,
         mut rows: Vec<ImportRow>,

@@ -21,7 +21,6 @@ const STEP: i64 = 5000;
 /// Seconds after which another instance may send a message without a recorded result. It is longer than an attempt.
 const LEASE: u32 = 60;
 
-/// The delivery to one receiver.
 #[derive(Debug, Clone)]
 pub(super) struct Delivery {
     pub pool: PgPool,
@@ -104,7 +103,6 @@ impl Worker for Delivery {
         })
     }
 
-    /// Sends a message.
     async fn attempt(self, message: Claimed) -> Ended {
         let webhook = self.webhook();
         let (id, attempts) = (message.message_id.to_string(), message.attempts);

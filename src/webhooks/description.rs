@@ -8,10 +8,8 @@ use utoipa::openapi::tag::TagBuilder;
 use super::sender::TEST;
 use crate::domain::message_type::MessageType;
 
-/// The tag of the messages.
 const TAG: &str = "Webhooks";
 
-/// Adds the messages to the description.
 pub fn describe(api: &mut OpenApi) {
     let messages = MessageType::VARIANTS.iter().map(|kind| {
         let name = kind.to_string();
@@ -109,7 +107,6 @@ fn capitalized(word: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// Returns the members of `data`.
 fn data(kind: MessageType) -> Value {
     // Not `oneOf`, nor `null` alone: generators for Java make classes of these that do not exist.
     let mut user = user();

@@ -108,12 +108,10 @@ impl Webhooks {
         self.0.senders.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the settings of all receivers.
     pub fn configured(&self) -> Vec<Webhook> {
         self.senders().iter().map(|sender| sender.webhook().clone()).collect()
     }
 
-    /// Returns the settings of a receiver.
     pub fn of_name(&self, name: &str) -> Option<Webhook> {
         self.sender(name).map(|sender| sender.webhook().clone())
     }
@@ -127,7 +125,6 @@ impl Webhooks {
         Some(self.sender(name)?.test().await)
     }
 
-    /// Returns the queues as this instance last read them.
     pub fn queues(&self) -> Vec<Summary> {
         self.0.readings.queues()
     }

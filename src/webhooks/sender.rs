@@ -32,7 +32,6 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The type of the messages that try a receiver out.
 pub const TEST: &str = "webhook.test";
 
-/// The client could not be built.
 #[derive(Debug, thiserror::Error)]
 #[error("the HTTP client for webhooks cannot be built: {0}; install the system's CA certificates")]
 pub struct ClientError(#[source] reqwest::Error);
@@ -52,7 +51,6 @@ pub struct Accepted {
     pub body: Vec<u8>,
 }
 
-/// An attempt that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{failure}")]
 pub struct Failed {
@@ -70,7 +68,6 @@ impl From<Failure> for Failed {
 }
 
 impl Sender {
-    /// Prepares the connections to a receiver.
     pub fn new(webhook: Webhook) -> Result<Self, ClientError> {
         let client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)

@@ -21,7 +21,6 @@ pub fn signatures(secrets: &[Secret<Vec<u8>>], id: &str, timestamp: i64, payload
 mod tests {
     use super::*;
 
-    /// The example of Standard Webhooks' specification.
     #[test]
     fn the_example_of_the_specification_has_its_signature() {
         let secret = Secret::new(STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap());

@@ -98,7 +98,6 @@ pub async fn claim(
     Ok(claimed.fetch_all(pool).await?)
 }
 
-/// The end of an attempt.
 #[derive(Debug)]
 pub struct Ended {
     pub message: Claimed,
