@@ -251,7 +251,6 @@ fn no_session() -> Problem {
     Problem::new(ErrorCode::NotFound, "the user has no active session with this id")
 }
 
-/// Returns the problem that one of the users of a change, or the identity, does not exist.
 async fn missing(pool: &PgPool, change: Change) -> Result<Problem, Problem> {
     let ids: Vec<_> = change.other().into_iter().chain([change.user()]).copied().collect();
     let users = retrying!(merging::users(pool, &ids))?;
@@ -274,17 +273,12 @@ async fn missing(pool: &PgPool, change: Change) -> Result<Problem, Problem> {
 /// Rocket takes the place of an argument from its type, and refuses one whose place is where `route!` is called.
 type Guard<G> = G;
 
-/// Defines the route of a change. It needs a key of that role, and has these errors beside those of all such routes.
+/// Defines the route of a change: its name, its path, the least role of the key, the body, the errors beside those of all such
+/// routes, and the change of the user in the path that the body asks for.
 macro_rules! route {
     (
         $(#[$doc:meta])+
-        $name:ident {
-            path: $path:tt,
-            role: $role:ident,
-            body: $body:ident,
-            failures: $failures:ident,
-            change: $change:expr,
-        }
+        fn $name:ident($path:tt, $role:ident, $body:ident) -> $failures:ident { $change:expr }
     ) => {
         $(#[$doc])+
         #[utoipa::path(
@@ -315,12 +309,8 @@ route! {
     /// Disable a user
     ///
     /// Refuses sign-ins with `user_disabled`, and ends all sessions. Needs the role `admin`.
-    disable_user {
-        path: "/users/<id>/disable",
-        role: Administrator,
-        body: ChangeRequest,
-        failures: Failures,
-        change: |user, _| Change::Disable { user },
+    fn disable_user("/users/<id>/disable", Administrator, ChangeRequest) -> Failures {
+        |user, _| Change::Disable { user }
     }
 }
 
@@ -328,12 +318,8 @@ route! {
     /// Enable a user
     ///
     /// Permits sign-ins again, and ends sessions that are left. Needs the role `admin`.
-    enable_user {
-        path: "/users/<id>/enable",
-        role: Administrator,
-        body: ChangeRequest,
-        failures: Failures,
-        change: |user, _| Change::Enable { user },
+    fn enable_user("/users/<id>/enable", Administrator, ChangeRequest) -> Failures {
+        |user, _| Change::Enable { user }
     }
 }
 
@@ -341,12 +327,8 @@ route! {
     /// End a user's sessions
     ///
     /// Signs the user out everywhere. Needs the role `support`.
-    end_user_sessions {
-        path: "/users/<id>/end-sessions",
-        role: Supporter,
-        body: ChangeRequest,
-        failures: Failures,
-        change: |user, _| Change::EndSessions { user },
+    fn end_user_sessions("/users/<id>/end-sessions", Supporter, ChangeRequest) -> Failures {
+        |user, _| Change::EndSessions { user }
     }
 }
 
@@ -354,12 +336,8 @@ route! {
     /// End one session of a user
     ///
     /// Signs the user out on one device. Needs the role `support`.
-    end_user_session {
-        path: "/users/<id>/end-session",
-        role: Supporter,
-        body: SessionEndRequest,
-        failures: PartFailures,
-        change: |user, body| Change::EndSession { session: body.session, user },
+    fn end_user_session("/users/<id>/end-session", Supporter, SessionEndRequest) -> PartFailures {
+        |user, body| Change::EndSession { session: body.session, user }
     }
 }
 
@@ -369,12 +347,8 @@ route! {
     /// Ends the identity's sessions. The next sign-in with it counts as new. An e-mail address that only this identity proves
     /// is no longer verified. The last identity cannot be unlinked, except where the backend or an import vouches for the
     /// user's e-mail address. Needs the role `admin`.
-    unlink_user_identity {
-        path: "/users/<id>/unlink",
-        role: Administrator,
-        body: IdentityRequest,
-        failures: UnlinkFailures,
-        change: |user, body| Change::Unlink { identity: body.identity, user },
+    fn unlink_user_identity("/users/<id>/unlink", Administrator, IdentityRequest) -> UnlinkFailures {
+        |user, body| Change::Unlink { identity: body.identity, user }
     }
 }
 
@@ -383,12 +357,8 @@ route! {
     ///
     /// Permits sign-ins with an identity that was held because a hijacker of the user's account may have linked it: its
     /// `suspended_reason` is `held`. Needs the role `admin`.
-    release_user_identity {
-        path: "/users/<id>/release",
-        role: Administrator,
-        body: IdentityRequest,
-        failures: PartFailures,
-        change: |user, body| Change::Release { identity: body.identity, user },
+    fn release_user_identity("/users/<id>/release", Administrator, IdentityRequest) -> PartFailures {
+        |user, body| Change::Release { identity: body.identity, user }
     }
 }
 
@@ -397,12 +367,8 @@ route! {
     ///
     /// Ends the identity's sessions. The e-mail addresses of both users stay as they are; whether they are verified goes with
     /// the identity that proves it. Needs the role `admin`.
-    move_user_identity {
-        path: "/users/<id>/move",
-        role: Administrator,
-        body: MoveRequest,
-        failures: PartFailures,
-        change: |user, body| Change::Move { identity: body.identity, from: user, to: body.to },
+    fn move_user_identity("/users/<id>/move", Administrator, MoveRequest) -> PartFailures {
+        |user, body| Change::Move { identity: body.identity, from: user, to: body.to }
     }
 }
 
@@ -411,12 +377,8 @@ route! {
     ///
     /// Links all identities of the user in the path to the user `into`, and deletes the user in the path. Replace the id of the
     /// one by that of the other wherever it is stored. This cannot be undone. Needs the role `admin`.
-    merge_users {
-        path: "/users/<id>/merge",
-        role: Administrator,
-        body: MergeRequest,
-        failures: Failures,
-        change: |user, body| Change::Merge { from: user, into: body.into },
+    fn merge_users("/users/<id>/merge", Administrator, MergeRequest) -> Failures {
+        |user, body| Change::Merge { from: user, into: body.into }
     }
 }
 
@@ -425,11 +387,7 @@ route! {
     ///
     /// Deletes the user with all identities and sessions, as `DELETE /api/v1/me` does. This cannot be undone. The user in the
     /// answer is not there any more. Needs the role `admin`.
-    delete_user {
-        path: "/users/<id>/delete",
-        role: Administrator,
-        body: ChangeRequest,
-        failures: Failures,
-        change: |user, _| Change::Delete { user },
+    fn delete_user("/users/<id>/delete", Administrator, ChangeRequest) -> Failures {
+        |user, _| Change::Delete { user }
     }
 }
