@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use rocket::data::{Data, FromData, Outcome as DataOutcome, ToByteUnit};
 use rocket::http::{Cookie, Method, SameSite, Status, uri};
 use rocket::request::{FromRequest, Outcome, Request};
-use rocket::{Ignite, Rocket, Sentinel};
 use url::{Url, form_urlencoded};
 
 use crate::admin::reason;
@@ -182,12 +181,6 @@ pub fn same_origin(request: &Request<'_>, origin: &str) -> bool {
 
 macro_rules! guard {
     ($guard:ident, $from:expr, $has_right:expr) => {
-        impl Sentinel for $guard {
-            fn abort(rocket: &Rocket<Ignite>) -> bool {
-                rocket.state::<Db>().is_none()
-            }
-        }
-
         #[rocket::async_trait]
         impl<'r> FromRequest<'r> for $guard {
             type Error = ();
@@ -255,7 +248,6 @@ async fn fields(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Stat
     Ok(StaffForm(form_urlencoded::parse(&body).into_owned().collect()))
 }
 
-/// Returns the form if it carries the session's CSRF token.
 fn genuine(request: &Request<'_>, form: StaffForm) -> Result<StaffForm, Status> {
     let expected = request.cookies().get(COOKIE).map(|cookie| csrf_token(cookie.value()));
     // Both are hashes of a secret that the sender would have to know, so timing the comparison reveals nothing.

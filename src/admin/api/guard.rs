@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use rocket::request::{FromRequest, Outcome, Request};
-use rocket::{Ignite, Rocket, Sentinel};
 use uuid::Uuid;
 
 use crate::admin::api_keys::{self, KeyHash};
@@ -17,7 +16,6 @@ use crate::domain::api_key::{KeyName, KeyRole};
 use crate::web::database::Db;
 use crate::web::guard::bearer::{Challenge, credentials};
 use crate::web::guard::rate_limited::{UnknownApiKey, admit_address, admit_api_key};
-use crate::web::http::rate_limit::RateLimits;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
 
@@ -41,7 +39,6 @@ impl KnownKeys {
 
 #[derive(Debug, Clone)]
 pub struct ApiKey {
-    /// The key's name among the actors of events.
     actor: String,
 }
 
@@ -127,14 +124,6 @@ macro_rules! guard {
         impl ErrorResponses for $guard {
             fn kinds() -> impl Iterator<Item = ErrorCode> {
                 $kinds
-            }
-        }
-
-        impl Sentinel for $guard {
-            fn abort(rocket: &Rocket<Ignite>) -> bool {
-                rocket.state::<Db>().is_none()
-                    || rocket.state::<KnownKeys>().is_none()
-                    || rocket.state::<RateLimits>().is_none()
             }
         }
 
