@@ -1,19 +1,18 @@
 //! The authorization endpoint (RFC 6749 §4.1.1, RFC 7636 §4.3): a page on which the developer chooses an account, and
 //! the redirect back to the client with a code. A wrong request is explained on the page.
 
-use std::net::IpAddr;
-
 use rocket::form::{self, Form};
 use rocket::http::Status;
 use rocket::response::Redirect;
 use rocket::{FromForm, State, get, post};
 use serde_json::json;
-use url::{Host, Url};
+use url::Url;
 
 use super::account::DevAccount;
 use super::codes::Grant;
 use super::{IdentityProvider, describe};
 use crate::clock;
+use crate::domain::secure_url::is_on_this_machine;
 use crate::web::http::templates::{self, Html};
 
 const TEMPLATE: &str = "dev/authorize";
@@ -87,7 +86,6 @@ pub(super) fn choose(
     Ok(Redirect::to(String::from(uri)))
 }
 
-/// Returns a valid request with its redirect URI, or the page that explains why the request is refused.
 fn check<'r>(
     provider: &IdentityProvider,
     request: form::Result<'_, AuthorizationRequest<'r>>,
@@ -125,19 +123,6 @@ fn page(
         "verified": choice.verified,
     });
     Box::new((status, templates::html(TEMPLATE, context)))
-}
-
-/// Returns true if a URL can only be on this machine. It must have no user or password, because a user name may look
-/// like a host.
-fn is_on_this_machine(url: &Url) -> bool {
-    let loopback = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
-        Some(Host::Ipv6(ip)) => IpAddr::from(ip).is_loopback(),
-        None => false,
-    };
-    let bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
-    loopback && bare && matches!(url.scheme(), "http" | "https")
 }
 
 #[cfg(test)]
