@@ -14,6 +14,11 @@ pub fn printable(text: &str, max_chars: usize) -> String {
     text.chars().filter(|c| !is_control(*c)).take(max_chars).collect()
 }
 
+pub fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

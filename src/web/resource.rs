@@ -4,6 +4,8 @@ use rocket::Route;
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::{OpenApi, RefOr};
 
+use crate::domain::text::capitalized;
+
 /// The routes of a resource and their description, as [`resource!`] collects them.
 #[derive(Debug, Clone, Copy)]
 pub struct Resource {
@@ -63,8 +65,5 @@ pub fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 fn camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |name, word| {
-        let (initial, rest) = word.split_at(word.len().min(1));
-        name + &initial.to_uppercase() + rest
-    })
+    words.fold(first, |name, word| name + &capitalized(word))
 }

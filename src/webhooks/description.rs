@@ -7,6 +7,7 @@ use utoipa::openapi::tag::TagBuilder;
 
 use super::sender::TEST;
 use crate::domain::message_type::MessageType;
+use crate::domain::text::capitalized;
 
 const TAG: &str = "Webhooks";
 
@@ -100,11 +101,6 @@ fn webhook(kind: &str, (summary, description): (&str, &str), data: &Value) -> Va
             "default": { "description": "The message is sent again, for three days." },
         },
     }})
-}
-
-fn capitalized(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 fn data(kind: MessageType) -> Value {

@@ -6,6 +6,7 @@ use url::Url;
 
 use crate::domain::claims;
 use crate::domain::email::Email;
+use crate::domain::text::capitalized;
 
 #[derive(Debug)]
 pub(super) struct DevAccount {
@@ -57,9 +58,4 @@ fn name_of(email: &Email) -> Option<String> {
     let words = words.split(['.', '_', '-']).filter(|word| !word.is_empty()).map(capitalized);
     let name = words.collect::<Vec<_>>().join(" ");
     (!name.is_empty()).then_some(name)
-}
-
-fn capitalized(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
