@@ -17,8 +17,9 @@ use crate::store::error::retrying;
 use crate::store::row_queue::in_turn;
 use crate::store::sessions::{Exchange, NotRefreshed};
 
+/// What a session is used with until the next refresh.
 #[derive(Debug)]
-pub struct Refreshed {
+pub struct Tokens {
     pub access_token: Secret<String>,
     pub refresh_token: Secret<String>,
     /// Seconds until the refresh token expires if it is not used: its lifetime, or the rest of the session's.
@@ -49,7 +50,7 @@ pub async fn refresh(
     key: Option<Thumbprint>,
     origin: &Origin,
     now: i64,
-) -> Result<Refreshed, Error> {
+) -> Result<Tokens, Error> {
     let presented = RefreshToken::parse(presented).ok_or(Error::Refused(NotRefreshed::Unknown))?;
     let period = now.div_euclid(REPEAT.into());
     let successors_by = |by: &Successors| {
@@ -84,5 +85,5 @@ pub async fn refresh(
     let refresh_expires_in = session.refresh_expires_in;
     let refresh_token = successors.iter().chain(previous.iter().flatten()).nth(session.successor);
     let refresh_token = refresh_token.ok_or_else(|| store::Error::unexpected("no successor"))?.text();
-    Ok(Refreshed { access_token, refresh_token, refresh_expires_in, bound: session.bound })
+    Ok(Tokens { access_token, refresh_token, refresh_expires_in, bound: session.bound })
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::access_token::Issuer;
 use super::lanes::SharedStatements;
+use super::refresh::Tokens;
 use super::refresh_token::RefreshToken;
 use crate::config;
 use crate::domain::actor::Origin;
@@ -14,7 +15,6 @@ use crate::domain::claims::VerifiedClaims;
 use crate::domain::dpop::Thumbprint;
 use crate::domain::refusal::Reason;
 use crate::keys::signing_key;
-use crate::secret::Secret;
 use crate::store;
 use crate::store::error::retrying;
 use crate::store::row_queue::in_turn;
@@ -24,7 +24,6 @@ use crate::store::users::{SignIn, SignedIn};
 pub struct Attempt<'a> {
     pub provider: &'a config::Provider,
     pub claims: &'a VerifiedClaims,
-    /// True if an unknown identity may become a user.
     pub create: bool,
     pub device_name: Option<&'a str>,
     pub device_platform: Option<&'a str>,
@@ -34,14 +33,6 @@ pub struct Attempt<'a> {
     pub origin: &'a Origin,
     /// The current time, in seconds since the epoch.
     pub now: i64,
-}
-
-#[derive(Debug)]
-pub struct Opened {
-    pub signed_in: SignedIn,
-    pub access_token: Secret<String>,
-    pub refresh_token: Secret<String>,
-    pub bound: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +55,7 @@ pub async fn sign_in(
     shared: &SharedStatements,
     issuer: &Issuer,
     attempt: &Attempt<'_>,
-) -> Result<Opened, Error> {
+) -> Result<(SignedIn, Tokens), Error> {
     let decision = attempt.provider.policy.decide(attempt.claims, attempt.create);
     // An attempt whose connection broke may have taken effect, so each has a session of its own.
     let new_session = || {
@@ -102,5 +93,7 @@ pub async fn sign_in(
     let (user, client_id) = (signed_in.user.id, &attempt.claims.client_id);
     let (session, key, claims) = (token.session(), attempt.key.as_ref(), &signed_in.claims);
     let access_token = issuer.issue(user, session, client_id, key, claims, attempt.now)?;
-    Ok(Opened { signed_in, access_token, refresh_token: token.text(), bound: key.is_some() })
+    // No token outlives a new session (`config::session`).
+    let (bound, refresh_expires_in) = (key.is_some(), shared.lifetimes.refresh_token);
+    Ok((signed_in, Tokens { access_token, refresh_token: token.text(), refresh_expires_in, bound }))
 }

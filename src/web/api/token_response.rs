@@ -11,8 +11,7 @@ use super::view::{Bytes, UserWithClaims};
 use crate::config;
 use crate::domain::user::Identity;
 use crate::secret::Secret;
-use crate::service::refresh::Refreshed;
-use crate::service::sign_in::Opened;
+use crate::service::refresh::Tokens;
 use crate::store::users::{Outcome, SignedIn};
 use crate::web::guard::Page;
 
@@ -79,27 +78,37 @@ pub(super) struct TokenResponse {
     outcome: Option<Outcome>,
 }
 
+impl<'a> Credential<'a> {
+    /// Shows tokens that were issued at `now` (seconds since the epoch). A page gets the refresh token in its cookie.
+    fn new(tokens: &'a Tokens, lifetimes: config::Session, now: i64, page: Option<&Page<'_>>) -> Self {
+        Self {
+            access_token: tokens.access_token.expose(),
+            token_type: tokens.into(),
+            expires_in: lifetimes.access_token_ttl,
+            expires_at: after(now, lifetimes.access_token_ttl),
+            refresh_token: in_body(&tokens.refresh_token, tokens.refresh_expires_in, page),
+            refresh_expires_in: tokens.refresh_expires_in,
+        }
+    }
+}
+
+impl From<&Tokens> for TokenType {
+    fn from(tokens: &Tokens) -> Self {
+        if tokens.bound { Self::Dpop } else { Self::Bearer }
+    }
+}
+
 impl TokenResponse {
-    /// Answers a sign-in at `now` (seconds since the epoch). A page gets the refresh token in its cookie.
     pub(super) fn signed_in(
-        opened: Opened,
+        (signed_in, tokens): (SignedIn, Tokens),
         lifetimes: config::Session,
         now: i64,
         page: Option<&Page<'_>>,
     ) -> Self {
-        let Opened { signed_in, access_token, refresh_token, bound } = opened;
         let SignedIn { outcome, user, identity, claims } = signed_in;
         let status = if outcome == Outcome::Created { Status::Created } else { Status::Ok };
         let body = serde_json::to_vec(&SignInBody {
-            // No token outlives a new session (`config::session`).
-            credential: Credential {
-                access_token: access_token.expose(),
-                token_type: if bound { TokenType::Dpop } else { TokenType::Bearer },
-                expires_in: lifetimes.access_token_ttl,
-                expires_at: after(now, lifetimes.access_token_ttl),
-                refresh_token: in_body(&refresh_token, lifetimes.refresh_token_ttl, page),
-                refresh_expires_in: lifetimes.refresh_token_ttl,
-            },
+            credential: Credential::new(&tokens, lifetimes, now, page),
             outcome,
             user: UserWithClaims { user, claims },
             identity,
@@ -107,36 +116,26 @@ impl TokenResponse {
         Self { status, body, outcome: Some(outcome) }
     }
 
-    /// Answers a refresh at `now` (seconds since the epoch). A page gets the refresh token in its cookie.
     pub(super) fn refreshed(
-        refreshed: &Refreshed,
+        tokens: &Tokens,
         lifetimes: config::Session,
         now: i64,
         page: Option<&Page<'_>>,
     ) -> Self {
-        let Refreshed { access_token, refresh_token, refresh_expires_in, bound } = refreshed;
-        let credential = Credential {
-            access_token: access_token.expose(),
-            token_type: if *bound { TokenType::Dpop } else { TokenType::Bearer },
-            expires_in: lifetimes.access_token_ttl,
-            expires_at: after(now, lifetimes.access_token_ttl),
-            refresh_token: in_body(refresh_token, *refresh_expires_in, page),
-            refresh_expires_in: *refresh_expires_in,
-        };
-        Self { status: Status::Ok, body: serde_json::to_vec(&credential), outcome: None }
+        let body = serde_json::to_vec(&Credential::new(tokens, lifetimes, now, page));
+        Self { status: Status::Ok, body, outcome: None }
     }
 
     /// Answers the refresh of a standard client.
-    pub(super) fn granted(refreshed: &Refreshed, lifetimes: config::Session) -> Self {
-        let Refreshed { access_token, refresh_token, refresh_expires_in, bound } = refreshed;
-        let grant = TokenGrant {
-            access_token: access_token.expose(),
-            token_type: if *bound { TokenType::Dpop } else { TokenType::Bearer },
+    pub(super) fn granted(tokens: &Tokens, lifetimes: config::Session) -> Self {
+        let body = serde_json::to_vec(&TokenGrant {
+            access_token: tokens.access_token.expose(),
+            token_type: tokens.into(),
             expires_in: lifetimes.access_token_ttl,
-            refresh_token: refresh_token.expose(),
-            refresh_expires_in: *refresh_expires_in,
-        };
-        Self { status: Status::Ok, body: serde_json::to_vec(&grant), outcome: None }
+            refresh_token: tokens.refresh_token.expose(),
+            refresh_expires_in: tokens.refresh_expires_in,
+        });
+        Self { status: Status::Ok, body, outcome: None }
     }
 }
 
