@@ -56,7 +56,6 @@ pub struct Refreshed {
     pub session_id: Uuid,
     pub user_id: Uuid,
     pub client_id: String,
-    /// The claims that the product's backend has set for the user.
     pub claims: CustomClaims,
     /// Index of the new token in [`Exchange::successor_hashes`], followed by [`Exchange::previous_hashes`].
     pub successor: usize,
@@ -74,7 +73,6 @@ pub enum NotRefreshed {
     Unknown,
     Ended,
     UserDisabled,
-    /// The session is bound to a key that the request does not prove.
     Unproven,
     /// The token or the session has expired.
     Expired,
@@ -184,7 +182,6 @@ pub struct SessionUser {
     /// The identity that the session was opened with.
     pub identity: Uuid,
     pub identities: Vec<IdentityRow>,
-    /// The claims that the product's backend has set for the user.
     pub claims: CustomClaims,
 }
 
@@ -293,8 +290,9 @@ pub async fn by_refresh_token(
     Ok(proven.fetch_optional(pool).await?)
 }
 
-/// The sessions of a user to end, by their name on the wire and in events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+/// The sessions to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, ToSchema)]
+#[schema(rename_all = "snake_case", default = "local")]
 #[strum(serialize_all = "snake_case")]
 pub enum Scope {
     Local,

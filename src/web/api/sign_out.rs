@@ -2,7 +2,6 @@
 
 use rocket::http::Status;
 use rocket::{State, post};
-use utoipa::ToSchema;
 
 use crate::service::SharedStatements;
 use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
@@ -16,16 +15,6 @@ use crate::web::resource::resource;
 
 resource!("Session": logout);
 
-/// The sessions to end.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case", default = "local")]
-#[expect(dead_code, reason = "it describes what `logout` reads by hand")]
-enum SignOutScope {
-    Local,
-    Others,
-    Global,
-}
-
 // A session that has already ended answers 204, too: the app could do nothing about it (RFC 7009 §2.2).
 /// Sign out
 ///
@@ -33,7 +22,7 @@ enum SignOutScope {
 /// already ended is not an error. The cookie is deleted, except with `others`. Services that only verify access tokens accept the current one until it expires.
 #[utoipa::path(
     security(("access_token" = []), ()),
-    params(("scope" = inline(Option<SignOutScope>), Query,
+    params(("scope" = inline(Option<Scope>), Query,
             description = "`local` ends the current session, `others` all other sessions of the user, `global` all sessions of the user.")),
     request_body(content = SignOutRequest, description = "Required only without a valid access token."),
     responses(
