@@ -14,14 +14,6 @@ use crate::domain::json::Object;
 use crate::domain::metadata::Metadata;
 use crate::domain::refusal::{Reason, Refusal};
 
-/// An authorization code, with the parameters of the request that it was issued for.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Grant<'a> {
-    pub code: &'a str,
-    pub code_verifier: &'a str,
-    pub redirect_uri: &'a str,
-}
-
 impl Provider {
     /// Returns the authorization endpoint, for the authorization-code flow.
     pub async fn authorization_url(&self, now: i64) -> Result<Url, Error> {
@@ -30,7 +22,6 @@ impl Provider {
         url.await.map(Cow::into_owned).map_err(|error| error.named(&self.settings))
     }
 
-    /// Exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3 with RFC 7636).
     pub async fn exchange(
         &self,
         code: &str,
@@ -40,8 +31,7 @@ impl Provider {
     ) -> Result<String, Error> {
         let exchanged = async {
             let (url, authentication) = self.token_endpoint(now).await?;
-            let request =
-                self.code_request(&url, authentication, Grant { code, code_verifier, redirect_uri });
+            let request = self.code_request(&url, authentication, code, code_verifier, redirect_uri);
             let call = async {
                 let response = request.send().await.map_err(attempt::unreached)?;
                 let answer =
@@ -62,13 +52,15 @@ impl Provider {
         &self,
         url: &Url,
         authentication: ClientAuthentication,
-        grant: Grant<'_>,
+        code: &str,
+        code_verifier: &str,
+        redirect_uri: &str,
     ) -> RequestBuilder {
         let fields = [
             ("grant_type", "authorization_code"),
-            ("code", grant.code),
-            ("redirect_uri", grant.redirect_uri),
-            ("code_verifier", grant.code_verifier),
+            ("code", code),
+            ("redirect_uri", redirect_uri),
+            ("code_verifier", code_verifier),
         ];
         credentials::post(&self.upstream.client, &self.settings, authentication, url, &fields)
     }
@@ -98,9 +90,7 @@ pub(super) fn authentication(
 /// The settings that authenticate us with a client secret.
 pub(super) const CREDENTIALS: [&str; 3] = ["client_id", "client_secret", "token_auth"];
 
-/// The reason why a token endpoint issues no tokens.
 pub(super) enum Rejected {
-    /// The provider rejects our client credentials, with this error.
     Client(String),
     /// Any other error, with its code if it has a valid one.
     Code(String),

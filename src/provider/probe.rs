@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{Class, DEADLINE, Unavailable};
-use super::authorization_code::{Grant, Rejected, tokens};
+use super::authorization_code::{Rejected, tokens};
 use super::document::Document;
 use super::{Code, Error, Provider, attempt, freshness, tokeninfo};
 use crate::config::{self, CERTIFICATE, Protocol, Verify};
@@ -74,9 +74,8 @@ impl Provider {
                     if let Err(error) = self.authorization_url(now).await {
                         probe.not_located(SIGN_IN_PAGE, &error);
                     }
-                    let code_verifier = MADE_UP.repeat(3);
-                    let made_up = Grant { code: MADE_UP, code_verifier: &code_verifier, redirect_uri };
-                    let request = self.code_request(&url, authentication, made_up);
+                    let verifier = MADE_UP.repeat(3);
+                    let request = self.code_request(&url, authentication, MADE_UP, &verifier, redirect_uri);
                     probe.code(CODE_FLOW, &url, request, None).await;
                 }
                 Err(error) => probe.not_located(CODE_FLOW, &error),
@@ -181,7 +180,6 @@ impl Probe<'_> {
         self.call(endpoint, url, &setting, self.provider.upstream.client.get(url.clone()), read).await
     }
 
-    /// Checks that the endpoint refuses a worthless token.
     async fn endpoint(&mut self, url: &Url) {
         let settings = self.settings;
         let setting = settings.setting(tokeninfo::endpoint_setting(settings));
@@ -296,7 +294,6 @@ impl Probe<'_> {
         self.not_called(endpoint, Fault::new(format!("cannot be called: {error}"), remedy));
     }
 
-    /// Reports an endpoint that is neither set nor discovered.
     fn not_discovered(&mut self, endpoint: &'static str, member: &str, field: &str) {
         let remedy = format!("set {}", self.settings.setting(field));
         let problem = format!("is unknown: the discovery document has no `{member}`");
@@ -309,7 +306,6 @@ impl Probe<'_> {
         self.findings.push(finding);
     }
 
-    /// Sends a request, reads the response with `read` and records the finding.
     async fn call<T>(
         &mut self,
         endpoint: &'static str,
