@@ -8,7 +8,6 @@ use std::process;
 /// The exit code of a program that SIGPIPE has ended, as shells report it.
 const CLOSED: i32 = 141;
 
-/// Prints a line for the reader of a command.
 macro_rules! say {
     ($($text:tt)*) => { $crate::out::line(format_args!($($text)*)) };
 }

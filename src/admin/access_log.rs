@@ -8,7 +8,6 @@ use crate::domain::actor::{Actor, Origin};
 use crate::store;
 use crate::store::events::{Look, record_look};
 
-/// The reason why nothing may be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The viewer has ceased to be a member of staff, or lost the right to export, during the request.

@@ -116,7 +116,6 @@ impl Asked {
         })
     }
 
-    /// Returns the filters in use beside the category, in the words of the form.
     fn chips(&self) -> Vec<Chip> {
         let chip = |(name, value): (&str, &str)| {
             let label = match name {
@@ -143,7 +142,6 @@ pub(super) struct Audit {
     whats: Vec<Tab>,
     reasons: Vec<Choice>,
     events: Vec<EventView>,
-    /// The id before which more may follow.
     next: Option<Uuid>,
     providers: Vec<String>,
     query: String,

@@ -83,7 +83,6 @@ pub(super) struct Day {
     rows: Vec<Repeated>,
 }
 
-/// An event, or several of one kind, the newest first.
 #[derive(Serialize)]
 struct Repeated {
     #[serde(flatten)]
@@ -143,7 +142,6 @@ struct Device {
     new: bool,
 }
 
-/// Another user, with a link if there is a page to see.
 #[derive(Serialize)]
 struct Other {
     href: Option<String>,

@@ -15,7 +15,6 @@ use crate::{provider, store};
 pub(super) enum Failure {
     /// A status that the catcher explains.
     Status(Status),
-    /// A problem whose cause the log needs.
     Problem(Problem),
     /// A conflict with the current state (409), with its reason.
     Conflict(&'static str),

@@ -64,7 +64,6 @@ impl Fields {
         self.filled_but(&[]).collect()
     }
 
-    /// Returns the fields that are filled in, except those of these names, to be sent along with a form.
     pub fn kept(&self, without: &[&str]) -> Vec<(&'static str, String)> {
         self.filled_but(without).map(|(name, value)| (name, value.to_owned())).collect()
     }

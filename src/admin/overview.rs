@@ -61,7 +61,6 @@ struct ProviderHealth {
     now: Option<Now>,
 }
 
-/// The state of a provider's endpoint, as this instance sees it.
 #[derive(Debug, Serialize)]
 struct Now {
     /// `healthy`, `failing`, or `off` for a provider that is switched off.
@@ -108,7 +107,6 @@ pub(super) struct Overview {
     unrevoked: Vec<Summary>,
 }
 
-/// A number of today, its line over the last hours, and what is usual.
 #[derive(Serialize)]
 struct Figure {
     label: &'static str,

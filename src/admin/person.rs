@@ -180,7 +180,6 @@ pub(super) struct PersonPage {
     identities: Vec<Identity>,
     sessions: Vec<Session>,
     session_count: usize,
-    /// Other users with the same e-mail address or name.
     alike: Vec<AlikeRow>,
     notes: Vec<NoteRow>,
     note: NoteForm,
@@ -189,7 +188,6 @@ pub(super) struct PersonPage {
     /// True if these are all events that are stored.
     complete: bool,
     days: Vec<Day>,
-    /// Others' attempts with the user's e-mail address.
     attempts: Vec<Day>,
     done: Option<String>,
 }

@@ -14,7 +14,6 @@ pub(super) type Answer = Either<Redirect, Page>;
 const NO_REASON: &str = "Write why: the audit log keeps it, with your e-mail address.";
 const LONG_REASON: &str = "Write at most 500 characters.";
 
-/// A change that staff are asked to confirm.
 #[derive(Default, Serialize)]
 pub(super) struct Question {
     pub title: String,

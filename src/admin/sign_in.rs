@@ -62,7 +62,6 @@ pub(super) struct Ask {
     undone: bool,
     /// The reason or the note that was typed into it, and goes along.
     kept: Option<String>,
-    /// The names of the settings that it needs: the client secret and the two endpoints.
     settings: [String; 3],
 }
 

@@ -157,7 +157,6 @@ fn proxies(config: &Config) -> Option<State> {
     })
 }
 
-/// Checks that a server beside the primary can be reached, and accepts no writes.
 async fn standby(server: &PgConnectOptions) -> State {
     let writes = async { doubt::is_sound(&mut server.connect().await?).await };
     match timeout(TIMEOUT, writes).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
@@ -184,7 +183,6 @@ fn no_connection(error: &sqlx::Error) -> String {
     format!("the connection failed: {why}")
 }
 
-/// Describes a connection by what its encryption verifies, if it is encrypted.
 fn connected(what: &str, here: bool, encrypted: Option<Certificate>) -> State {
     match (here, encrypted) {
         (_, Some(Certificate::Verified)) => State::Ok(format!("{what}, encrypted, certificate verified")),

@@ -38,7 +38,6 @@ impl Hangup {
     }
 }
 
-/// The settings in use and the parts that can change.
 struct Reload {
     values: Values,
     /// Reads the settings as they are now.
@@ -49,7 +48,6 @@ struct Reload {
     webhooks: Webhooks,
 }
 
-/// The result of reading the settings again.
 enum Outcome {
     Applied(BTreeSet<String>),
     /// The changed keys that take a restart. Nothing was applied.

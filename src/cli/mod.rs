@@ -214,7 +214,6 @@ where
     PossibleValuesParser::new(T::VARIANTS).try_map(|name| name.parse())
 }
 
-/// Returns the end of the day (UTC) that ends access or a key.
 fn day(text: &str) -> std::result::Result<OffsetDateTime, String> {
     end(text, None).ok_or_else(|| format!("{text} is not a day to come; write one as 2026-12-31"))
 }

@@ -3,7 +3,6 @@
 use figment::error::Kind;
 use figment::{self, Figment, Metadata, Source};
 
-/// A configuration mistake in one line, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("configuration: {subject} {problem}; {remedy}")]
 pub struct Error {
@@ -13,7 +12,6 @@ pub struct Error {
 }
 
 impl Error {
-    /// Reports a mistake in a key, with the place where it was set.
     pub(super) fn at(
         figment: &Figment,
         key: &str,

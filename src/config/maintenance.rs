@@ -21,7 +21,6 @@ pub struct Maintenance {
 }
 
 impl Maintenance {
-    /// Reads and checks the settings of the selected profile.
     pub fn read(figment: Figment) -> Result<Self, Error> {
         let root = root::Root::read(&figment)?;
         root::database(&figment)?;
@@ -41,7 +40,6 @@ impl Maintenance {
         root::secret_key(&self.figment, self.secret_key.clone())
     }
 
-    /// Returns the receivers of messages about users.
     pub fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
         webhook::read(&self.figment, &self.webhooks)
     }

@@ -43,7 +43,6 @@ pub use self::web::Web;
 pub use self::webhook::Webhook;
 use crate::secret::SecretKeys;
 
-/// All settings of the service, valid as a whole.
 pub struct Config {
     /// The settings of Rocket and of the database.
     pub figment: Figment,

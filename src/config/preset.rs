@@ -114,7 +114,6 @@ impl Defaults {
     }
 }
 
-/// The default token-information endpoint.
 pub(super) const GOOGLE_TOKENINFO: &str = "https://oauth2.googleapis.com/tokeninfo";
 
 /// Google (developers.google.com/identity, "OpenID Connect" and "Authenticate with a backend server"). Its

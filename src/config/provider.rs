@@ -23,7 +23,6 @@ use crate::secret::Replaceable;
 /// Says what to do about a provider's certificate that is missing or not trusted.
 pub const CERTIFICATE: &str = "use https; for a private certificate authority, set SSL_CERT_FILE";
 
-/// The way in which a token is sent to the token-information endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
@@ -44,7 +43,6 @@ pub enum Verify {
     Both,
 }
 
-/// The request that the token-information endpoint expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// The `id_token` alone.

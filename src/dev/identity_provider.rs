@@ -74,7 +74,6 @@ impl IdentityProvider {
     }
 }
 
-/// Describes the mistakes in a request's parameters in one line.
 fn describe(errors: &Errors<'_>) -> String {
     let mistakes = errors.iter().map(|error| match &error.name {
         Some(name) => format!("`{name}`: {error}"),

@@ -143,7 +143,6 @@ fn fill_in(mut figment: Figment, beside_a_server: bool) -> Result<(Figment, Deve
     Ok((figment, development))
 }
 
-/// Adds made-up users to the database of the settings, and calls `progress` with the number of users in each batch.
 pub async fn seed(figment: &Figment, users: i32, progress: impl FnMut(i64)) -> Result<Added, app::Error> {
     app::migrate(figment).await?;
     let pool = app::database(figment).await?;
@@ -165,7 +164,6 @@ impl Development {
         Ok(())
     }
 
-    /// Mounts the development identity provider, if it is used.
     pub fn mount(&mut self, rocket: Rocket<Build>) -> Rocket<Build> {
         match self.identity_provider.take() {
             Some(provider) => provider.mount(rocket),

@@ -35,7 +35,6 @@ pub struct Unverified {
     claims: Object,
 }
 
-/// The reason why a text cannot be an `id_token`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// A line break was read with it, from a file or a program's output.

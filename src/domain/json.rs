@@ -13,7 +13,6 @@ use serde_json::{Map, Number, Value};
 #[derive(Debug, Clone, Default)]
 pub struct Object(Map<String, Value>);
 
-/// The reason why a text is not an [`Object`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The text is not JSON, or is deeper than 128 levels.
@@ -102,7 +101,6 @@ fn mended(text: &[u8]) -> Option<Vec<u8>> {
     (whole != text).then_some(whole)
 }
 
-/// Reads a value, and notes a duplicate member.
 #[derive(Clone, Copy)]
 struct Unique<'a>(&'a Cell<bool>);
 

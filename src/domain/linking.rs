@@ -18,7 +18,6 @@ pub enum Link {
     Never,
 }
 
-/// The decision about a doubtful sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {

@@ -37,7 +37,6 @@ pub struct Metadata {
     pub token_auth_methods: Option<Vec<String>>,
 }
 
-/// The reason why a document is not this provider's metadata.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// It names another issuer (OpenID Connect Discovery 1.0 §4.3).

@@ -45,7 +45,6 @@ impl Refused {
         Self { fault, detail, log: None }
     }
 
-    /// Creates the refusal of a message that cannot be read.
     pub const fn malformed(detail: &'static str) -> Self {
         Self::new(Fault::InvalidRequest, detail)
     }

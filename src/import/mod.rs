@@ -54,7 +54,6 @@ enum Format {
     JsonLines,
 }
 
-/// The numbers of rows, and of users and identities that were created.
 #[derive(Default)]
 struct Summary {
     read: u64,
@@ -88,7 +87,6 @@ impl Batch {
     }
 }
 
-/// Reads to the end of the file, or until the writer has stopped.
 fn read(input: impl Read, format: Format, rules: Rules, batches: &Sender<Batch>) -> Result<(), Error> {
     let input = BufReader::with_capacity(BLOCK, input);
     match format {

@@ -30,7 +30,6 @@ pub struct ImportedUser {
     pub identities: Vec<Identity>,
 }
 
-/// An identity of an imported user, with the provider's e-mail address for it.
 #[derive(Debug)]
 pub struct Identity {
     pub provider: String,

@@ -27,7 +27,6 @@ pub struct StoredKey {
     pub life: KeyLife,
 }
 
-/// All stored keys, the oldest first, and the database's time.
 #[derive(Debug, Clone)]
 pub struct StoredKeys {
     /// By number; never empty.

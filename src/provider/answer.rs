@@ -104,7 +104,6 @@ impl Unavailable {
         Self::after(class, 2)
     }
 
-    /// Creates a failure with its own time before a retry, in seconds.
     pub(super) const fn after(class: Class, retry_after: u32) -> Self {
         Self { class, why: None, seen: None, check: Vec::new(), retry_after, by_token: false }
     }
@@ -126,7 +125,6 @@ impl Unavailable {
         !self.by_token && self.class != Class::NotIntrospected
     }
 
-    /// Reports an endpoint that introspects only other kinds of tokens.
     pub(super) fn not_introspected() -> Self {
         let why = "the provider does not introspect id_tokens; set `verify` to \"jwks\"";
         Self { why: Some(why.to_owned()), ..Self::misconfigured(Class::NotIntrospected, "verify") }

@@ -7,7 +7,6 @@ use url::form_urlencoded::byte_serialize;
 use crate::config::{ClientAuthentication, Provider};
 use crate::secret::Replaceable;
 
-/// Builds a form request with our client credentials.
 pub(super) fn post(
     client: &Client,
     provider: &Provider,

@@ -242,7 +242,6 @@ impl Document<KeySet> {
     }
 }
 
-/// Reports a document that is not what `setting` should lead to.
 pub(super) fn unfit(setting: &'static str) -> impl Fn(Unfit) -> Unavailable {
     move |unfit| Unavailable {
         why: Some(unfit.to_string()),
@@ -267,7 +266,6 @@ impl<T> State<T> {
         self.held.as_ref().filter(|held| held.url == *url).cloned()
     }
 
-    /// Returns true if the latest fetch failed a moment ago.
     fn failing(&self, now: i64) -> bool {
         self.failure.is_some() && since(self.fetched_at, now) < AFTER_FAILURE
     }

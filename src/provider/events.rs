@@ -72,7 +72,6 @@ impl Provider {
             || self.settings.discovery.is_some()
     }
 
-    /// Verifies a signed message: its audience, its issuer and its signature. Returns its claims.
     pub async fn verify_event(&self, token: &IdToken, now: i64) -> Result<Object, EventError> {
         let verified = timeout(DEADLINE, self.judge(token, now)).await;
         let verified = verified.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()));

@@ -48,7 +48,6 @@ pub struct Provider {
     upstream: Arc<Upstream>,
 }
 
-/// The reason why a token was not verified.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The token is at fault.

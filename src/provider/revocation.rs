@@ -36,7 +36,6 @@ const fn kind(access: bool) -> &'static str {
 }
 
 impl Provider {
-    /// Exchanges an app's authorization code for a token that can be revoked.
     pub async fn redeem(&self, code: Code<'_>, now: i64) -> Result<Revocable, Error> {
         let exchanged = async {
             // A code is of no use if its token cannot be revoked.
@@ -113,7 +112,6 @@ impl Provider {
         self.authenticated(url, authentication, code.client_id, &fields, now)
     }
 
-    /// Builds a request with our credentials for that client.
     fn authenticated(
         &self,
         url: &Url,

@@ -20,7 +20,6 @@ use crate::provider::Provider;
 /// The number of events in one notification. Apple sends one.
 const MAX_EVENTS: usize = 16;
 
-/// Verifies a notification and returns what it says.
 pub(super) async fn read(provider: &Provider, body: &[u8], now: i64) -> Result<Report, Error> {
     let claims = provider.verify_event(&payload(body)?, now).await?;
     Ok(report(&claims, now)?)

@@ -74,7 +74,6 @@ impl SignedRequest {
         Ok(Self { id, at, subject })
     }
 
-    /// Returns what the request says when it comes to the deauthorisation callback.
     pub fn deauthorization(self) -> Report {
         let subject = Some(Subject::Subject(self.subject));
         let event = Event { kind: EventKind::Deauthorized, subject, reason: None, email: None };

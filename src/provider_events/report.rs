@@ -2,7 +2,6 @@
 
 use strum::IntoStaticStr;
 
-/// What a genuine message of a provider says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The id of the message (`jti`), unique at its provider.

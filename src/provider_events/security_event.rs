@@ -18,7 +18,6 @@ const MAX_EVENTS: usize = 16;
 /// The longest `sub`, in bytes (OpenID Connect Core §2).
 const MAX_SUBJECT: usize = 255;
 
-/// Verifies a token and returns what it says.
 pub(super) async fn read(
     provider: &Provider,
     media_type: &str,

@@ -57,7 +57,6 @@ pub struct PostedCode {
     pub redirect_uri: Option<String>,
 }
 
-/// The numbers of stored codes and tokens, by the secret key that decrypts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Readable {
     /// Encrypted by the current key.
@@ -69,7 +68,6 @@ pub struct Readable {
 }
 
 impl ProviderTokens {
-    /// Prepares the work for the providers whose tokens can be revoked.
     pub fn new(providers: &Providers, secret_key: &SecretKeys) -> Result<Self, Unopened> {
         let (exchanges, revocations) = (Attempts::new("provider"), Attempts::new("provider"));
         let (readings, tasks) = (Arc::<Readings>::default(), Tasks::default());
@@ -192,7 +190,6 @@ impl ProviderTokens {
         self.0.tasks.close().await;
     }
 
-    /// Counts the stored codes and tokens by the secret key that decrypts them. Changes nothing.
     pub async fn readable(&self, pool: &PgPool) -> Result<Readable, Error> {
         let (mut found, mut after) = (Readable::default(), Uuid::nil());
         loop {

@@ -305,7 +305,6 @@ pub struct Stored {
     pub sealed: Vec<u8>,
 }
 
-/// Returns up to `limit` stored codes and tokens with ids after `after`, in that order.
 pub async fn stored(pool: &PgPool, after: Uuid, limit: i64) -> Result<Vec<Stored>, Error> {
     let rows = sqlx::query_as!(
         Stored,

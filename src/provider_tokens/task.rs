@@ -55,7 +55,6 @@ pub(super) struct Task {
     pub readings: Arc<Readings>,
 }
 
-/// The reason why an attempt failed, for staff.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]

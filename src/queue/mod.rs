@@ -26,7 +26,6 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Starts a task, which ends soon after the shutdown begins.
     pub fn spawn<T: Future<Output = ()> + Send + 'static>(&self, task: impl FnOnce(Stop) -> T) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.spawn(task(self.stop.subscribe()));

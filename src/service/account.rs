@@ -30,7 +30,6 @@ pub async fn set_name(
     retrying!(in_turn(pool, user, users::set_name(pool, user, session, name, origin)))
 }
 
-/// Links a verified identity, with any e-mail address, to the user of a session.
 pub async fn link(
     pool: &PgPool,
     user: Uuid,
@@ -74,13 +73,9 @@ pub enum NotMerged {
     Unknown,
     Own,
     Disabled,
-    /// The provider has reported the identity's account hijacked, disabled or deleted.
     Suspended,
-    /// The provider has ended the account's sessions since it issued the token.
     Outdated,
-    /// The claims of both take more room than a user's claims may.
     ClaimsTooLong,
-    /// The session has ended, or its user is deleted, merged or disabled.
     NoUser,
 }
 
@@ -158,7 +153,6 @@ async fn merge_once(
     }
 }
 
-/// Unlinks an identity and ends its sessions, unless it is suspended, or the user could sign in with no other.
 pub async fn unlink(
     pool: &PgPool,
     user: Uuid,
@@ -172,14 +166,12 @@ pub async fn unlink(
     })
 }
 
-/// The result of a user's own deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
     Done,
     /// The session is over: it may have ended, or the user been disabled, deleted or merged, since the request was
     /// authenticated.
     Over,
-    /// Another person may control one of the user's accounts, as its provider has reported.
     Hijacked,
 }
 

@@ -28,7 +28,6 @@ impl OpaqueToken {
         Self { text: Secret::new(text), hash }
     }
 
-    /// Returns the hash of a token that a client sent, or `None` if it is malformed.
     pub fn parse(text: &str) -> Option<[u8; 32]> {
         let sound =
             text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');

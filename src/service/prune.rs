@@ -89,7 +89,6 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
     })
 }
 
-/// Deletes sessions that expired a week ago and are looked at now, and returns their number.
 pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Error> {
     let mut deleted = 0;
     for (look, age) in limits.looks() {

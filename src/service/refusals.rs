@@ -22,7 +22,6 @@ const BATCH: usize = 64;
 const SAY_AGAIN: Duration = Duration::from_secs(10);
 /// The time for which a budget is.
 const MINUTE: Duration = Duration::from_mins(1);
-/// Maximum number of events in a minute about tokens of one provider that it has not vouched for.
 const UNVOUCHED: u32 = 60;
 /// Maximum number of them from one network, so that a single source leaves room for people.
 const OF_NETWORK: u32 = 20;

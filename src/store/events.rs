@@ -62,7 +62,6 @@ async fn record_refusals_as(pool: &PgPool, ids: &[Uuid], refusals: &[RefusedRequ
     Ok(())
 }
 
-/// A view of personal data by a member of staff.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
     pub kind: &'a str,

@@ -63,11 +63,8 @@ pub enum Linked {
     Before(IdentityRow),
     /// The identity is another user's, and stays theirs.
     Taken,
-    /// The provider has reported the identity's account hijacked, disabled or deleted.
     Suspended,
-    /// The provider has ended the account's sessions since it issued the token.
     Outdated,
-    /// The session has ended, or its identity is suspended, or the user is deleted or disabled.
     NoUser,
 }
 
@@ -130,9 +127,7 @@ pub enum Unlinked {
     NotFound,
     /// The identity is suspended, which would be forgotten.
     Suspended,
-    /// The user could sign in with no other identity.
     Last,
-    /// The session has ended, or its user is deleted, merged or disabled.
     Over {
         linked: bool,
     },

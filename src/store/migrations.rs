@@ -52,7 +52,6 @@ pub async fn take_turn(connection: &mut PgConnection) -> Result<PgTransaction<'_
     }
 }
 
-/// The reason why the schema was not brought up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A newer program removed what this one uses.
@@ -174,7 +173,6 @@ pub async fn standing(pool: &PgPool) -> Result<Standing, Error> {
     Ok(Standing { writable, migrated })
 }
 
-/// Differences between the database's migrations and those of this program, by version.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Difference {
     pub known: usize,
@@ -250,7 +248,6 @@ pub async fn difference(connection: &mut PgConnection) -> Result<Difference, Err
     Ok(difference)
 }
 
-/// Returns the oldest version that the schema serves, or `None` if it is not recorded.
 async fn oldest(connection: &mut PgConnection) -> Result<Option<String>, Error> {
     match sqlx::query_scalar!("SELECT version FROM oldest_version").fetch_optional(connection).await {
         Err(error) if is_undefined_table(&error) => Ok(None),

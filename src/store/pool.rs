@@ -104,7 +104,6 @@ pub enum Certificate {
     NotVerified,
 }
 
-/// The settings cannot be used, or the database failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the database settings are invalid: {0}")]
@@ -151,7 +150,6 @@ impl Settings {
         Ok(options.log_slow_statements(LevelFilter::Trace, Duration::MAX))
     }
 
-    /// Returns the part of the server's certificate that an encrypted connection verifies.
     pub fn certificate(&self) -> Result<Certificate, Error> {
         Ok(match self.connect_options()?.get_ssl_mode() {
             PgSslMode::VerifyFull => Certificate::Verified,
@@ -160,7 +158,6 @@ impl Settings {
         })
     }
 
-    /// Returns `true` if the database runs on this machine, on whichever server.
     pub fn is_here(&self) -> Result<bool, Error> {
         Ok(self.servers()?.all().iter().all(|server| {
             let host = server.get_host();

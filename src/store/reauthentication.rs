@@ -19,13 +19,11 @@ pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result
     Ok(fresh.fetch_optional(pool).await?)
 }
 
-/// The verdict on an identity that a provider vouches for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     Theirs,
     NotTheirs,
     Suspended,
-    /// The provider has ended the account's sessions since it issued the token.
     Outdated,
 }
 

@@ -78,7 +78,6 @@ pub struct SignedIn {
     pub claims: CustomClaims,
 }
 
-/// Runs a set-based statement on the columns of the items.
 macro_rules! sign_ins {
     ($file:literal, $items:expr, $ttl:expr $(, $more:expr)*) => {{
         let texts = |read: fn(&SignIn) -> &str| $items.iter().map(|item| read(item)).collect::<Vec<_>>();
@@ -275,9 +274,7 @@ pub enum Deletion {
     Done(Traces),
     /// There is no such user, or, for staff, they have changed since the preview.
     NotFound,
-    /// The actor lacks the role, or the user's session has ended, or the user is disabled.
     NotPermitted,
-    /// Another person may control one of the user's identities, as its provider has reported.
     Hijacked,
 }
 

@@ -189,7 +189,6 @@ impl Metrics {
         }
     }
 
-    /// Counts a request as in flight for as long as it exists.
     pub fn arrived(&self, request: &Request<'_>) {
         request.local_cache(|| {
             self.in_flight.inc();

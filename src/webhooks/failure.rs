@@ -2,7 +2,6 @@
 
 use super::sender::TIMEOUT;
 
-/// The outcome of an attempt that the receiver accepted.
 pub const DELIVERED: &str = "delivered";
 
 /// A failed attempt. No text contains the URL or anything of the message.

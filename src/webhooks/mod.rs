@@ -55,7 +55,6 @@ struct Shared {
 type Senders = Arc<[Arc<Sender>]>;
 
 impl Webhooks {
-    /// Prepares the connections to these receivers.
     pub fn new(webhooks: Vec<Webhook>) -> Result<Self, ClientError> {
         let senders = webhooks.into_iter().map(|webhook| Sender::new(webhook).map(Arc::new));
         let senders = RwLock::new(senders.collect::<Result<_, _>>()?);

@@ -55,7 +55,6 @@ pub struct Accepted {
 #[error("{failure}")]
 pub struct Failed {
     pub failure: Failure,
-    /// The time for which the receiver asks us to wait.
     pub retry_after: Option<Duration>,
     /// The beginning of the answer's body.
     pub body: Vec<u8>,
@@ -146,7 +145,6 @@ fn retry_after(response: &Response) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// Classifies the error of a request without an answer.
 fn failure(error: &reqwest::Error) -> Failure {
     let causes = iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
     if let Some(found) = causes.into_iter().find_map(|cause| cause.downcast_ref::<Failure>()) {

@@ -182,7 +182,6 @@ pub enum Which {
     Parked,
 }
 
-/// Returns up to `limit` messages of a webhook after `after`, the oldest first.
 pub async fn unaccepted(
     pool: &PgPool,
     webhook: &str,

@@ -58,7 +58,6 @@ fn unknown_user() -> Problem {
     Problem::new(ErrorCode::Refused(Reason::UserNotFound), "there is no user with the id in the path")
 }
 
-/// Returns the reason that every change needs, on one line.
 fn reason(body: &Object) -> Result<String, Problem> {
     reason::read(required(body, "reason")?).ok_or_else(|| {
         let detail = format!("`reason` must have 1 to {} characters that are not blank", reason::MAX_LENGTH);

@@ -9,7 +9,6 @@ use url::form_urlencoded;
 use crate::web::guard::json_body::named;
 use crate::web::problem::{ErrorCode, Problem};
 
-/// The parameters of a query that have not been read yet.
 pub(super) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
@@ -52,7 +51,6 @@ impl Parameters {
         self.0.is_empty()
     }
 
-    /// Refuses parameters that the route does not know.
     pub fn end(self) -> Result<(), Problem> {
         let Some((name, _)) = self.0.first() else { return Ok(()) };
         Err(wrong(format!("the query has an unknown parameter{}", named(name))))

@@ -14,7 +14,6 @@ use crate::store::Error;
 use crate::store::error::changing;
 use crate::store::unprepared::unprepared;
 
-/// Returns the user with that e-mail address.
 pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!("SELECT id FROM users WHERE email = $1", email.folded());
     Ok(id.fetch_optional(pool).await?)
@@ -74,7 +73,6 @@ pub struct NewIdentity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
     Done(Uuid),
-    /// Another user has the e-mail address.
     EmailTaken,
     IdentityTaken,
 }
@@ -195,7 +193,6 @@ const EVENT: &str =
     "SELECT id, created_at, kind, reason, user_id, session_id, provider, email, actor, host(ip) AS ip,
     user_agent, request_id, detail FROM events";
 
-/// Returns a user's events before the event `before`, the newest first.
 pub async fn events_of(
     pool: &PgPool,
     user: Uuid,

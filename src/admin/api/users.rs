@@ -110,7 +110,6 @@ impl DataCopy {
     }
 }
 
-/// Finds a page of users by the parameters, and returns their ids and the `cursor` of the next page.
 async fn found(
     mut asked: Parameters,
     providers: &State<Providers>,

@@ -13,7 +13,6 @@ pub enum Refused {
     ClaimsTooLong,
 }
 
-/// Returns the reason why the actor must not make the change.
 pub fn refusal(change: &Loaded, actor: &str) -> Option<Refused> {
     let own_account = match change {
         Change::Delete { user } | Change::Disable { user } => is(user, actor),

@@ -50,11 +50,9 @@ pub enum Change<User = Uuid, Identity = Uuid> {
         identity: Identity,
         user: User,
     },
-    /// Refuses sign-ins, and ends all sessions.
     Disable {
         user: User,
     },
-    /// Permits sign-ins again.
     Enable {
         user: User,
     },
@@ -179,9 +177,7 @@ impl Preview {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// Not made: there is no such user or identity.
     NotFound,
-    /// Not made: one of the users has changed since the preview.
     Changed,
     /// Not made: a rule forbids it.
     Refused(Refused),
@@ -189,7 +185,6 @@ pub enum Outcome {
     NotPermitted,
 }
 
-/// Returns the preview of a change, or `None` if there are no such users or identity.
 pub async fn preview(pool: &PgPool, change: Change, actor: &str) -> Result<Option<Preview>, Error> {
     let change = change.load(pool).await?;
     Ok(change.map(|change| Preview { refused: decision::refusal(&change, actor), change }))
@@ -202,7 +197,6 @@ pub async fn apply(pool: &PgPool, change: Change, seen: Option<&str>, by: By<'_>
     make(pool, &preview, seen, by).await
 }
 
-/// Makes the change of a preview, as [`apply`] does, to the users that it shows.
 pub async fn make(
     pool: &PgPool,
     preview: &Preview,

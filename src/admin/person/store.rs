@@ -10,12 +10,10 @@ use crate::admin::users::store::{COLUMNS, ListedUser};
 use crate::domain::actor::By;
 use crate::store::Error;
 
-/// A user with what lists leave out.
 #[derive(Debug, Clone, FromRow)]
 pub struct PersonRow {
     #[sqlx(flatten)]
     pub user: ListedUser,
-    /// The claims that the product's backend has set, as JSON.
     pub claims: Option<String>,
     /// True if the name is the user's own word.
     pub own_name: bool,
@@ -38,7 +36,6 @@ pub struct AlikeRow {
     pub name: Option<String>,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// The day of the latest sign-in or refresh.
     #[serde(serialize_with = "dates::text")]
     pub last_seen_on: Option<Date>,
     /// True if both have one e-mail address, their own or that of an identity.
@@ -85,7 +82,6 @@ pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>,
 
 #[derive(Debug, Clone, Serialize)]
 pub struct NoteRow {
-    /// The e-mail address of the member of staff.
     pub author: String,
     pub text: String,
     /// The URL of a ticket in another system.

@@ -53,17 +53,14 @@ impl Admin {
         self.complete
     }
 
-    /// Returns the names of the client secret and of the two endpoints.
     pub(crate) const fn settings(&self) -> &[String; 3] {
         &self.settings
     }
 
-    /// Returns the setting of an endpoint that was left at another provider, which ends each sign-in.
     pub(super) fn strayed(&self) -> Option<&str> {
         self.strayed.as_deref().filter(|_| self.complete)
     }
 
-    /// Fetches the provider's authorization endpoint if it is not configured.
     pub(super) async fn locate(&self, providers: &Providers) -> Result<(), provider::Error> {
         if self.complete
             && self.authorization_url.get().is_none()

@@ -81,7 +81,6 @@ pub async fn may_export(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
     Ok(found.fetch_one(pool).await?)
 }
 
-/// A sign-in that waits for the identity provider's answer.
 #[derive(Debug, Clone)]
 pub struct Pending {
     /// `nonce` that the `id_token` must carry.
@@ -126,7 +125,6 @@ pub async fn take(pool: &PgPool, state: &[u8; 32], browser: &[u8; 32]) -> Result
 /// A person whom a provider has authenticated, and who asks for access to the pages.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// Their e-mail address, ASCII case-folded.
     pub email: &'a str,
     pub provider: &'a str,
     pub subject: &'a str,

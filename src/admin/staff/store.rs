@@ -11,7 +11,6 @@ use crate::domain::actor::By;
 use crate::domain::staff::{Access, Role};
 use crate::store::Error;
 
-/// The result of a change of access: of a member of staff, or of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
     Done,

@@ -42,7 +42,6 @@ pub struct ListedUser {
     pub created_at: OffsetDateTime,
     #[serde(with = "time::serde::rfc3339::option")]
     pub disabled_at: Option<OffsetDateTime>,
-    /// The day of the latest sign-in or refresh.
     #[serde(serialize_with = "dates::text")]
     pub last_seen_on: Option<Date>,
     pub providers: Vec<String>,

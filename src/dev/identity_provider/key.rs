@@ -47,7 +47,6 @@ impl Key {
         json!({ "kty": "RSA", "use": "sig", "alg": "RS256", "kid": self.id, "n": modulus, "e": "AQAB" })
     }
 
-    /// Signs with RSASSA-PKCS1-v1_5 and SHA-256.
     pub fn sign(&self, message: &[u8]) -> [u8; LENGTH] {
         let mut signature = [0; LENGTH];
         let signed = self.pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message, &mut signature);

@@ -59,7 +59,6 @@ fn client() -> Result<Client, Error> {
     Client::builder().no_proxy().timeout(TIMEOUT).build().map_err(Error::Client)
 }
 
-/// Requests a token of the provider from one of its own routes.
 async fn issued(
     client: &Client,
     port: u16,

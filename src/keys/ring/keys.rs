@@ -26,7 +26,6 @@ struct Entry {
 }
 
 impl Keys {
-    /// Opens the stored keys that are published. Known ones are not opened again.
     pub fn open(
         rotation: &Rotation,
         stored: &StoredKeys,

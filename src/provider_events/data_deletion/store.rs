@@ -78,7 +78,6 @@ pub(super) async fn unlink(
     Ok(done.fetch_one(pool).await?)
 }
 
-/// Settles a request whose user is deleted, or was never known.
 pub(super) async fn settle_deleted(pool: &PgPool, code: Uuid) -> Result<(), Error> {
     let settled = sqlx::query!(
         "UPDATE deletion_requests SET outcome = 'deleted' WHERE code = $1 AND outcome IS NULL",

@@ -95,7 +95,6 @@ pub struct SignedIn {
     pub identity: Uuid,
     /// The user's identities, the oldest first.
     pub identities: Vec<IdentityRow>,
-    /// The claims that the product's backend has set for the user.
     pub claims: CustomClaims,
 }
 

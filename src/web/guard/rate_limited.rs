@@ -76,12 +76,10 @@ pub fn admit_session(request: &Request<'_>, session: Uuid) -> Result<(), Problem
     admit(request, Policy::Session, Key::session(session, client_address::of(request)))
 }
 
-/// Counts a change of name by a session from the client's IP address.
 pub fn admit_name(request: &Request<'_>, session: Uuid) -> Result<(), Problem> {
     admit(request, Policy::Name, Key::session(session, client_address::of(request)))
 }
 
-/// Counts a request with an API key, after the key has been found.
 pub fn admit_api_key(request: &Request<'_>, key: Uuid) -> Result<(), Problem> {
     admit(request, Policy::ApiKey, Key::api_key(key))
 }

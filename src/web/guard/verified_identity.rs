@@ -54,9 +54,7 @@ pub struct VerifiedIdentity<'r> {
     /// The claims that it vouches for.
     pub claims: VerifiedClaims,
     pub create: bool,
-    /// The page that asks for its refresh token in a cookie.
     pub page: Option<Page<'r>>,
-    /// The provider's authorization code, for a token that can be revoked.
     code: Option<PostedCode>,
     tokens: &'r ProviderTokens,
     pub device_name: Option<String>,
@@ -149,7 +147,6 @@ pub(super) async fn verify<'r>(
     })
 }
 
-/// Verifies a token with its provider, and records a refusal.
 pub(super) async fn vouch(
     request: &Request<'_>,
     provider: &Provider,
@@ -222,7 +219,6 @@ pub(crate) fn name(body: &Object) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// Reads an authorization code, and the redirect URI that it was issued for.
 pub(super) fn posted_code(body: &Object) -> Result<Option<PostedCode>, Problem> {
     let text = |name, malformed: &'static str| match body.get(name) {
         None => Ok(None),

@@ -11,12 +11,10 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Creates a drain that lasts `seconds` once it has begun.
     pub fn of(seconds: u32) -> Self {
         Self { seconds, ..Self::default() }
     }
 
-    /// Returns the seconds for which requests are still answered during the drain.
     pub const fn seconds(&self) -> u32 {
         self.seconds
     }

@@ -92,7 +92,6 @@ impl Key {
     }
 }
 
-/// The state of a key under a policy after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     pub admitted: bool,
@@ -144,7 +143,6 @@ impl RateLimits {
         limits
     }
 
-    /// Replaces the limits. Every client begins anew.
     pub fn change(&self, settings: &config::RateLimit) {
         let new = Self::open(settings).now();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
@@ -177,12 +175,10 @@ impl<C: Clock + Clone> RateLimits<C> {
         Self(Arc::new(RwLock::new(settings.enabled.then(|| Arc::new(limiters())))))
     }
 
-    /// Returns the counters, or `None` if the limits are switched off.
     fn now(&self) -> Option<Arc<Limiters<C>>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts a request. Returns `None` if the limits are switched off.
     pub fn count(&self, policy: Policy, key: Key) -> Option<Standing> {
         Some(self.now()?.by_policy[policy as usize].count(key))
     }

@@ -23,7 +23,6 @@ impl Stage {
         self.0.database.store(true, Ordering::Relaxed);
     }
 
-    /// Marks the start as finished: requests are served.
     pub fn end(&self) {
         self.reach_database();
         self.0.end.store(true, Ordering::Relaxed);

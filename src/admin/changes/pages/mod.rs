@@ -66,7 +66,6 @@ impl UserCard {
     }
 }
 
-/// A change of users that staff are asked to confirm.
 #[derive(Serialize)]
 pub(in crate::admin) struct Confirmation {
     #[serde(flatten)]
@@ -141,7 +140,6 @@ impl Confirmation {
     }
 }
 
-/// A member of staff who asks for a change, or confirms it.
 struct Visit<'r> {
     staff: Staff,
     db: &'r Db,
@@ -231,7 +229,6 @@ fn path(user: Uuid, identity: Option<Uuid>, session: Option<Uuid>, change: &str)
     }
 }
 
-/// What a path below a user's asks for.
 enum Wanted {
     Change(Change),
     /// The other user of a merge, or of the move of that identity.

@@ -65,7 +65,6 @@ pub(in crate::admin) fn done(change: &str, ttl: u32) -> Option<String> {
     })
 }
 
-/// Describes how long access tokens outlive their session.
 fn lag(ttl: u32) -> String {
     let time = match ttl.div_ceil(60) {
         1 => "one more minute".to_owned(),
@@ -328,7 +327,6 @@ fn unlink(effects: &mut Effects, gone: &LinkedIdentity, user: &UserState) {
     }
 }
 
-/// Returns the user's e-mail address or name, or else the id.
 pub(super) fn name(user: &UserState) -> String {
     person::called(user.id, user.email.as_deref(), user.name.as_deref())
 }
