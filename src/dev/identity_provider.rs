@@ -13,10 +13,8 @@ pub mod event;
 mod id_token;
 mod key;
 mod mint;
-mod oauth_error;
 pub mod remote;
 mod token;
-mod tokeninfo;
 
 use std::path::Path;
 
@@ -64,7 +62,7 @@ impl IdentityProvider {
                 discovery::jwks,
                 discovery::transmitter,
                 event::event,
-                tokeninfo::tokeninfo,
+                id_token::tokeninfo,
                 mint::mint,
                 authorize::show,
                 authorize::choose,

@@ -4,11 +4,15 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rocket::serde::json::Json;
+use rocket::{State, get};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::account::DevAccount;
+use super::token::OAuthError;
 use super::{IdentityProvider, TOKEN_TTL};
+use crate::clock;
 use crate::domain::email::Email;
 
 impl IdentityProvider {
@@ -68,4 +72,23 @@ impl IdentityProvider {
 
 fn decode(part: &str) -> Option<Map<String, Value>> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+}
+
+/// Token information in the form of Google's `https://oauth2.googleapis.com/tokeninfo`: the claims and the header of a valid
+/// token, with every value as a string. No standard describes it. As at Google, a token for any audience is valid.
+#[get("/tokeninfo?<id_token>")]
+pub(super) fn tokeninfo(
+    provider: &State<IdentityProvider>,
+    id_token: Option<&str>,
+) -> Result<Json<Map<String, Value>>, OAuthError> {
+    let claims = id_token.and_then(|token| provider.verify(token, clock::now()));
+    let claims = claims.ok_or(OAuthError::new("invalid_token", "Invalid Value"))?;
+    Ok(Json(claims.into_iter().map(as_string).collect()))
+}
+
+fn as_string((name, value): (String, Value)) -> (String, Value) {
+    match value {
+        Value::String(_) => (name, value),
+        other => (name, other.to_string().into()),
+    }
 }

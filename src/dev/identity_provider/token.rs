@@ -9,16 +9,38 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rocket::form::Form;
 use rocket::http::Status;
 use rocket::request::{FromRequest, Outcome, Request};
+use rocket::response::{self, Responder};
 use rocket::serde::json::Json;
 use rocket::{FromForm, State, post};
 use serde_json::{Value, json};
 use url::form_urlencoded::byte_serialize;
 
 use super::codes::Grant;
-use super::oauth_error::OAuthError;
 use super::{IdentityProvider, TOKEN_TTL};
 use crate::clock;
 use crate::service::opaque_token::OpaqueToken;
+use crate::web::problem::{ErrorCode, Problem};
+
+/// An error (RFC 6749 §5.2). The request log shows its description.
+pub(super) struct OAuthError {
+    pub status: Status,
+    pub error: &'static str,
+    pub description: &'static str,
+}
+
+impl OAuthError {
+    pub const fn new(error: &'static str, description: &'static str) -> Self {
+        Self { status: Status::BadRequest, error, description }
+    }
+}
+
+impl<'r> Responder<'r, 'static> for OAuthError {
+    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        Problem::new(ErrorCode::InvalidRequest, self.description).keep(request);
+        let body = json!({ "error": self.error, "error_description": self.description });
+        (self.status, Json(body)).respond_to(request)
+    }
+}
 
 /// The `Authorization` header.
 ///
