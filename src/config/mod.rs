@@ -18,7 +18,6 @@ mod secret_key;
 mod session;
 mod sources;
 mod text;
-mod tls;
 mod web;
 mod webhook;
 
@@ -77,7 +76,7 @@ impl Config {
     /// Reads and checks the settings of the selected profile. The error is the first mistake found, in one line.
     pub fn read(figment: Figment) -> Result<Self, Error> {
         let root = root::Root::read(&figment)?;
-        tls::check(&figment)?;
+        root::tls(&figment)?;
         // From here on, the key is Rocket's. We log one line per request; its own would cost as much as the request.
         let figment = figment.merge(("log_level", "off"));
         let rocket: rocket::Config = figment.extract().map_err(|e| Error::from_figment(&e))?;

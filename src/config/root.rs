@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 
+use figment::value::magic::RelativePathBuf;
 use figment::value::{Dict, Value};
 use figment::{Figment, Provider};
 use ipnet::IpNet;
@@ -58,6 +59,7 @@ const OUR_KEYS: [&str; 15] = [
 ];
 /// The directory of a development build's database and secrets. Other builds have no such key.
 const DEV_KEYS: &[&str] = if cfg!(debug_assertions) { &["dev_dir"] } else { &[] };
+const TLS_KEYS: [&str; 4] = ["certs", "key", "ciphers", "prefer_server_cipher_order"];
 /// The URL, and numeric settings.
 const DATABASE_KEYS: [&str; 5] =
     ["url", "min_connections", "max_connections", "connect_timeout", "idle_timeout"];
@@ -152,7 +154,7 @@ fn tables(figment: &Figment) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn known(figment: &Figment, path: &str, dict: &Dict, lists: &[&[&str]]) -> Result<(), Error> {
+fn known(figment: &Figment, path: &str, dict: &Dict, lists: &[&[&str]]) -> Result<(), Error> {
     let unknown = dict.keys().find(|key| !lists.iter().any(|list| list.contains(&key.as_str())));
     unknown.map_or(Ok(()), |key| {
         let remedy = match nearest(key, &lists.concat()) {
@@ -206,6 +208,22 @@ pub(super) fn database(figment: &Figment) -> Result<(), Error> {
             Err(error) if figment.contains(&path) => return Err(Error::from_figment(&error)),
             _ => {}
         }
+    }
+    Ok(())
+}
+
+/// Checks `[default.tls]`, which Rocket reads: refuses keys that this build ignores (`mutual`) and files that cannot be read.
+/// Rocket reports some mistakes only after the port is open.
+pub(super) fn tls(figment: &Figment) -> Result<(), Error> {
+    let Ok(Value::Dict(_, tls)) = figment.find_value("tls") else { return Ok(()) };
+    known(figment, "tls.", &tls, &[&TLS_KEYS])?;
+    for key in ["tls.certs", "tls.key"] {
+        // Otherwise the value is the certificate itself.
+        let Ok(path) = figment.extract_inner::<RelativePathBuf>(key) else { continue };
+        File::open(path.relative()).map_err(|error| {
+            let (problem, remedy) = unreadable(&error);
+            Error::at(figment, key, problem, remedy)
+        })?;
     }
     Ok(())
 }
