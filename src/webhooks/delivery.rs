@@ -35,7 +35,7 @@ pub(super) struct Delivery {
 
 impl Delivery {
     fn webhook(&self) -> &str {
-        &self.sender.webhook().name
+        &self.sender.webhook.name
     }
 
     /// Wakes messages that wait for pruned ones, after that one. Returns the message after which to go on, if there is one.

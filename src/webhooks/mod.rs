@@ -12,7 +12,6 @@ mod failure;
 mod resolver;
 mod schedule;
 mod sender;
-mod signature;
 pub mod store;
 
 use std::mem;
@@ -76,7 +75,7 @@ impl Webhooks {
     async fn send_to(&self, senders: Senders, pool: &PgPool) -> Result<(), Error> {
         let Shared { attempts, readings, .. } = &*self.0;
         let mut running = self.0.tasks.lock().await;
-        let wanted: Vec<_> = senders.iter().map(|sender| sender.webhook()).collect();
+        let wanted: Vec<_> = senders.iter().map(|sender| &sender.webhook).collect();
         for webhook in in_time(store::subscribe(pool, &wanted)).await? {
             tracing::warn!(
                 webhook,
@@ -86,7 +85,7 @@ impl Webhooks {
         mem::take(&mut *running).close().await;
         let tasks = &*running;
         for sender in &*senders {
-            attempts.begin(&sender.webhook().name, &Failure::OUTCOMES);
+            attempts.begin(&sender.webhook.name, &Failure::OUTCOMES);
             let (pool, sender) = (pool.clone(), sender.clone());
             let (attempts, readings) = (attempts.clone(), readings.clone());
             let (waking, catching_up) = (Some(0), None);
@@ -108,15 +107,15 @@ impl Webhooks {
     }
 
     pub fn configured(&self) -> Vec<Webhook> {
-        self.senders().iter().map(|sender| sender.webhook().clone()).collect()
+        self.senders().iter().map(|sender| sender.webhook.clone()).collect()
     }
 
     pub fn of_name(&self, name: &str) -> Option<Webhook> {
-        self.sender(name).map(|sender| sender.webhook().clone())
+        self.sender(name).map(|sender| sender.webhook.clone())
     }
 
     fn sender(&self, name: &str) -> Option<Arc<Sender>> {
-        self.senders().iter().find(|sender| sender.webhook().name == name).cloned()
+        self.senders().iter().find(|sender| sender.webhook.name == name).cloned()
     }
 
     /// Sends a test message to a receiver. Returns `None` if there is none of that name in this instance's settings.

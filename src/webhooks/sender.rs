@@ -4,6 +4,9 @@ use std::error::Error;
 use std::iter;
 use std::time::Duration;
 
+use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
@@ -15,10 +18,10 @@ use uuid::Uuid;
 
 use super::failure::Failure;
 use super::resolver::Resolver;
-use super::signature::signatures;
 use crate::causes::root;
 use crate::clock;
 use crate::config::Webhook;
+use crate::secret::Secret;
 
 /// The timeout of a connection attempt, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,7 +42,7 @@ pub struct ClientError(#[source] reqwest::Error);
 /// A receiver, with its connections.
 #[derive(Debug)]
 pub struct Sender {
-    webhook: Webhook,
+    pub webhook: Webhook,
     client: Client,
 }
 
@@ -81,10 +84,6 @@ impl Sender {
             .build()
             .map_err(ClientError)?;
         Ok(Self { webhook, client })
-    }
-
-    pub const fn webhook(&self) -> &Webhook {
-        &self.webhook
     }
 
     /// Sends a signed [`TEST`] message, of which the queue knows nothing.
@@ -154,5 +153,33 @@ fn failure(error: &reqwest::Error) -> Failure {
         _ if error.is_timeout() => Failure::Timeout,
         _ if error.is_connect() => Failure::Connect(root(error)),
         _ => Failure::Connection(root(error)),
+    }
+}
+
+/// Returns the value of `webhook-signature` (Standard Webhooks, "Signature scheme"): one signature for each secret, so that the receiver can change its own at
+/// any time while there are two.
+fn signatures(secrets: &[Secret<Vec<u8>>], id: &str, timestamp: i64, payload: &str) -> String {
+    let signed = format!("{id}.{timestamp}.{payload}");
+    let signature = |secret: &Secret<Vec<u8>>| {
+        let tag = sign(&Key::new(HMAC_SHA256, secret.expose()), signed.as_bytes());
+        format!("v1,{}", STANDARD.encode(tag))
+    };
+    secrets.iter().map(signature).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_the_specification_has_its_signature() {
+        let secret = Secret::new(STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap());
+        let sign = |secrets: &[_]| {
+            signatures(secrets, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#)
+        };
+        let expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+        assert_eq!(sign(std::slice::from_ref(&secret)), expected);
+        let two = sign(&[Secret::new(vec![7; 32]), secret]);
+        assert!(two.starts_with("v1,") && two.ends_with(&format!(" {expected}")), "{two}");
     }
 }
