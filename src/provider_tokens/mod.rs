@@ -6,7 +6,6 @@
 //! removed the identity never waits for the provider. A token whose identity was linked again meanwhile is kept. Of the
 //! tokens that one client gets for one user the newest is kept: at Apple, revoking it ends the user's whole authorization.
 
-mod contents;
 mod schedule;
 pub mod store;
 mod task;
@@ -15,10 +14,10 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use prometheus_client::registry::Registry;
+use serde::{Deserialize, Serialize};
 use strum::VariantNames;
 use uuid::{Builder, Uuid};
 
-use self::contents::Contents;
 use self::store::{Owner, PgPool, Stored, Summary};
 use self::task::{Exchange, Revocation, Task};
 use crate::config;
@@ -48,6 +47,24 @@ struct Shared {
     revocations: Attempts,
     readings: Arc<Readings>,
     tasks: Tasks,
+}
+
+/// What is stored of a code or a token, encrypted.
+#[derive(Serialize, Deserialize)]
+enum Contents {
+    Code { code: String, redirect_uri: Option<String> },
+    Token { token: String },
+}
+
+impl Contents {
+    /// Seals the contents of the row with that id.
+    fn seal(&self, seal: &Seal, id: Uuid) -> Result<Vec<u8>, Unopened> {
+        seal.seal(&id.to_string(), serde_json::to_vec(self).map_err(|_| Unopened)?)
+    }
+
+    fn open(seal: &Seal, id: Uuid, sealed: &[u8]) -> Result<Self, Unopened> {
+        serde_json::from_slice(&seal.open(&id.to_string(), sealed)?).map_err(|_| Unopened)
+    }
 }
 
 #[derive(Debug, Clone)]

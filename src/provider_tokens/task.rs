@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::contents::Contents;
+use super::Contents;
 use super::schedule::{self, LIFE_OF_CODE, PATIENCE};
 use super::store::{self, Claimed, PgPool, State};
 use crate::clock;
