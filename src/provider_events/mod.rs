@@ -2,11 +2,10 @@
 //! uses this app. A message is judged, applied once, and only then acknowledged.
 //!
 //! Each kind of sender has a file that reads its messages into a [`report::Report`]. One statement applies it, and
-//! [`effect::Effect`] decides what an event does.
+//! [`report::Effect`] decides what an event does.
 
 mod apple;
 pub mod data_deletion;
-pub mod effect;
 pub mod facebook;
 pub mod report;
 mod security_event;

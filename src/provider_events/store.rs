@@ -4,8 +4,7 @@ use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::effect::Effect;
-use super::report::{Event, Report, Subject};
+use super::report::{Effect, Event, Report, Subject};
 use crate::domain::email::Email;
 use crate::store::Error;
 
