@@ -42,7 +42,8 @@ pub struct InvalidAccessToken;
 #[derive(Debug)]
 pub struct Issuer {
     keys: KeyRing,
-    name: String,
+    /// The service's public URL.
+    pub name: String,
     /// Lifetime of a token, in seconds.
     pub ttl: u32,
     verified: Mutex<Verified>,
@@ -106,11 +107,6 @@ struct Confirmation {
 impl Issuer {
     pub fn new(keys: KeyRing, name: String, ttl: u32) -> Self {
         Self { keys, name, ttl, verified: Mutex::default() }
-    }
-
-    /// Returns the name, which is the service's public URL.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// Issues a token for a user's session at `now` (seconds since the epoch), with the user's custom claims, and bound to

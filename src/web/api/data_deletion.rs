@@ -80,6 +80,6 @@ async fn request_data_deletion(
     let request = request.map_err(|error| Problem::from(error).about(name))?;
     let code = carry_out(db.pool(), name, &request, &origin.0).await?;
     let confirmation_code = code.simple().to_string();
-    let url = format!("{}/providers/{name}/data-deletion/{confirmation_code}", issuer.name());
+    let url = format!("{}/providers/{name}/data-deletion/{confirmation_code}", issuer.name);
     Ok(Json(Status::Ok, DeletionReceipt { url, confirmation_code }))
 }

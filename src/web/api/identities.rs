@@ -12,7 +12,7 @@ use crate::service::account::{self, Linked, Unlinked};
 use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::reauthenticated::RemovalRequest;
-use crate::web::guard::verified_identity::request::LinkRequest;
+use crate::web::guard::verified_identity::LinkRequest;
 use crate::web::guard::{ClientOrigin, NewIdentity, RateLimited, Reauthenticated, SignedIn, bearer};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{Problems, failures};

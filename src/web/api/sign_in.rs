@@ -10,7 +10,7 @@ use crate::service::{Issuer, SharedStatements};
 use crate::web::database::Db;
 use crate::web::guard::proof::ProofErrors;
 use crate::web::guard::rate_limited::SignIn;
-use crate::web::guard::verified_identity::request::SignInRequest;
+use crate::web::guard::verified_identity::SignInRequest;
 use crate::web::guard::{NewKey, Page, RateLimited, VerifiedIdentity};
 use crate::web::openapi::examples;
 use crate::web::openapi::problems::{ANYWHERE, ErrorResponses, Problems, failures};

@@ -3,9 +3,9 @@
 use rocket::request::{FromRequest, Outcome, Request};
 use uuid::Uuid;
 
-use super::outcome::{outcome, state};
 use super::proof::{self, ProofErrors};
 use super::rate_limited::{admit_name, admit_session};
+use super::{outcome, state};
 use crate::clock;
 use crate::domain::custom_claims::CustomClaims;
 use crate::domain::session::EndReason;

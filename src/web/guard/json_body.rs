@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::outcome::{outcome, state};
+use super::{outcome, state};
 use crate::domain::json::Object;
 use crate::domain::text::printable;
 use crate::web::openapi::problems::ErrorResponses;

@@ -5,13 +5,16 @@ pub mod client_address;
 pub mod form_body;
 pub mod json_body;
 pub mod origin;
-mod outcome;
 pub mod page;
 pub mod proof;
 pub mod rate_limited;
 pub mod reauthenticated;
 pub mod sign_out_proof;
 pub mod verified_identity;
+
+use rocket::http::Status;
+use rocket::outcome::Outcome;
+use rocket::request::Request;
 
 pub use self::bearer::{Bearer, Renaming, SignedIn};
 pub use self::form_body::FormBody;
@@ -23,3 +26,17 @@ pub use self::rate_limited::RateLimited;
 pub use self::reauthenticated::{NewIdentity, OtherAccount, Reauthenticated};
 pub use self::sign_out_proof::SignOutProof;
 pub use self::verified_identity::VerifiedIdentity;
+use crate::web::problem::Problem;
+
+/// Returns what Rocket manages. Without it, the request is an internal error.
+fn state<'r, T: Send + Sync + 'static>(request: &'r Request<'_>) -> Result<&'r T, Problem> {
+    request.rocket().state().ok_or_else(Problem::internal)
+}
+
+/// Returns a guard's outcome, and keeps its problem with the request.
+fn outcome<T, F>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<T, (Status, ()), F> {
+    match result {
+        Ok(value) => Outcome::Success(value),
+        Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
+    }
+}

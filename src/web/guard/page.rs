@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::bearer;
 use super::json_body::{self, JsonBody};
-use super::outcome::{outcome, state};
+use super::{outcome, state};
 use crate::config;
 use crate::domain::json::Object;
 use crate::secret::Secret;

@@ -3,8 +3,8 @@
 use rocket::request::{FromRequest, Outcome, Request};
 use uuid::Uuid;
 
-use super::outcome::{outcome, state};
 use super::verified_identity::provider_in_path;
+use super::{outcome, state};
 use crate::clock;
 use crate::config;
 use crate::domain::actor::Origin;
@@ -52,7 +52,7 @@ impl<'r> Proof<'r> {
             (_, Some(_)) => Err(Refused::Repeated),
             (Some(proof), None) => {
                 let (issuer, nonces): (&Issuer, &ProofNonces) = (state(request)?, state(request)?);
-                let url = format!("{}{}", issuer.name(), request.uri().path());
+                let url = format!("{}{}", issuer.name, request.uri().path());
                 let shown = Shown { method: request.method().as_str(), url: &url, access_token };
                 let now = clock::now();
                 let proven = dpop::verify(proof, shown, |nonce| nonces.accepts(nonce, now));

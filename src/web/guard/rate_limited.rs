@@ -8,7 +8,7 @@ use rocket::request::{FromRequest, Outcome, Request};
 use uuid::Uuid;
 
 use super::client_address;
-use super::outcome::{outcome, state};
+use super::{outcome, state};
 use crate::web::http::rate_limit::{Key, Policy, RateLimits};
 use crate::web::http::rate_limit_fields;
 use crate::web::openapi::problems::ErrorResponses;

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 
 use super::bearer::{self, SignedIn};
 use super::json_body::{self, JsonBody, only};
-use super::outcome::{outcome, state};
 use super::rate_limited::{SignIn, admit_address};
 use super::verified_identity::{self, VerifiedIdentity, nonce, posted_code, vouch};
+use super::{outcome, state};
 use crate::domain::claims::VerifiedClaims;
 use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;

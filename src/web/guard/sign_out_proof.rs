@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::bearer::Bearer;
 use super::json_body::{self, JsonBody, only};
-use super::outcome::outcome;
+use super::outcome;
 use super::page::Page;
 use crate::web::openapi::problems::ErrorResponses;
 use crate::web::problem::{ErrorCode, Problem};
