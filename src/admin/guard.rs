@@ -126,7 +126,7 @@ pub fn page_of(request: &Request<'_>) -> String {
     let admin = request.rocket().state::<crate::admin::Admin>();
     let referrer = request.headers().get_one("Referer").and_then(|url| Url::parse(url).ok());
     let referrer = referrer
-        .filter(|url| admin.is_some_and(|admin| url.origin().ascii_serialization() == admin.origin()));
+        .filter(|url| admin.is_some_and(|admin| url.origin().ascii_serialization() == admin.public_url));
     let path = referrer.as_ref().map_or_else(|| request.uri().path().as_str(), Url::path);
     // The address of the form of a note, and of its page after a mistake, takes nothing but forms.
     let path = path.strip_suffix("/notes").unwrap_or(path);
@@ -240,7 +240,7 @@ fn refuse<T>(request: &Request<'_>) -> Result<T, Status> {
 async fn fields(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status> {
     let origin: &crate::admin::Admin = request.rocket().state().ok_or(Status::InternalServerError)?;
     let is_form = request.content_type().is_some_and(|content_type| content_type.is_form());
-    if !is_form || !same_origin(request, origin.origin()) {
+    if !is_form || !same_origin(request, &origin.public_url) {
         return refuse(request);
     }
     let body = json_body::whole(request, data, 16.kibibytes()).await;

@@ -48,7 +48,7 @@ impl<'r> FromRequest<'r> for SameOrigin {
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
         let admin = request.rocket().state::<Admin>();
-        let same = admin.is_some_and(|admin| same_origin(request, admin.origin()));
+        let same = admin.is_some_and(|admin| same_origin(request, &admin.public_url));
         same.then_some(Self).or_error((Status::Forbidden, ()))
     }
 }
@@ -74,8 +74,8 @@ async fn ask(
 ) -> Page {
     // The page's security policy must name the provider's origin. If the provider does not answer, `begin` reports it.
     let _ = admin.locate(providers).await;
-    let (next, provider) = (next_page(next), admin.provider().to_owned());
-    let (complete, settings) = (admin.is_complete(), admin.settings().clone());
+    let (next, provider) = (next_page(next), admin.provider.clone());
+    let (complete, settings) = (admin.complete, admin.settings.clone());
     let typed = next.split_once('?').map_or("", |(_, query)| query);
     let is_text = |(name, _): &(Cow<'_, str>, _)| name == "reason" || name == "text";
     let kept = form_urlencoded::parse(typed.as_bytes()).find(is_text).map(|(_, text)| text.into_owned());
@@ -99,13 +99,13 @@ async fn begin(
 ) -> Result<Redirect, Failure> {
     if let Some(setting) = admin.strayed() {
         let cause = format!("an endpoint is Google's, but the tokens come from elsewhere; check {setting}");
-        return Err(Failure::misconfigured(admin.provider(), cause));
+        return Err(Failure::misconfigured(&admin.provider, cause));
     }
-    admin.locate(providers).await.map_err(|error| Failure::at(admin.provider(), error))?;
+    admin.locate(providers).await.map_err(|error| Failure::at(&admin.provider, error))?;
     let begun = session::begin(db.pool(), next_page(next)).await?;
     let Some(address) = admin.authorize(&begun) else {
         let cause = "it has no client secret, or no endpoints for the sign-in of staff";
-        tracing::warn!(provider = admin.provider(), cause, "staff_sign_in_misconfigured");
+        tracing::warn!(provider = admin.provider, cause, "staff_sign_in_misconfigured");
         return Err(Failure::NotSignedIn(
             Status::ServiceUnavailable,
             "Signing in is not set up: the sign-in page names the settings.",
@@ -134,7 +134,7 @@ async fn finish(
     cookies.remove(Cookie::build(BROWSER).path("/").secure(true));
     let pending = session::take(db.pool(), answer.state.unwrap_or_default(), &browser).await?;
     let pending = pending.ok_or_else(|| out_of_date("no such sign-in was begun by this browser lately"))?;
-    let provider = providers.get(admin.provider()).filter(|provider| provider.settings.enabled);
+    let provider = providers.get(&admin.provider).filter(|provider| provider.settings.enabled);
     let provider = provider.ok_or_else(|| out_of_date("the provider of staff is switched off"))?;
     // An answer that names another issuer is not this provider's (RFC 9207).
     if answer.iss.is_some_and(|iss| !provider.settings.issuers.include(iss)) {

@@ -20,8 +20,8 @@ use crate::provider_tokens::{ProviderTokens, Readable, store};
 use crate::store::error::reason;
 use crate::store::migrations::{self, Difference};
 use crate::store::pool::{Certificate, Place, Settings};
-use crate::store::servers::Servers;
-use crate::store::{disk, doubt, pooler, server};
+use crate::store::servers::{Servers, describe};
+use crate::store::{disk, doubt, pooler};
 
 /// The timeout of the connection to the database.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -210,7 +210,7 @@ async fn stored(
     took: Duration,
     say: &mut impl FnMut(&str, State),
 ) -> Result<(), Error> {
-    let server = server::describe(connection).await?;
+    let server = describe(connection).await?;
     let what = format!("PostgreSQL {}, {} ms to connect", server.version, took.as_millis());
     say("database", connected(&what, here, server.encrypted.then_some(certificate)));
     if !pooler::keeps_time_limits(connection).await? {
@@ -293,7 +293,7 @@ async fn space(pool: &PgPool) -> State {
 /// Checks that at least one person can sign in to the admin pages, if they are set up.
 async fn staff(config: &Config, pool: &PgPool) -> State {
     let admin = Admin::new(&config.admin_provider, &config.public_url);
-    match (members(pool).await, admin.is_complete()) {
+    match (members(pool).await, admin.complete) {
         (Ok(members), true) if members.is_empty() => State::warn(
             "nobody is staff yet, so nobody can sign in to the admin pages",
             "add the first admin with `vestibule staff add EMAIL --role admin`",
@@ -303,7 +303,7 @@ async fn staff(config: &Config, pool: &PgPool) -> State {
         }
         (Ok(members), true) => State::Ok(format!("{} on the list", members.len())),
         (Ok(members), false) => {
-            let [secret, page, token] = admin.settings();
+            let [secret, page, token] = &admin.settings;
             State::warn(
                 format!("{} on the list, but nobody can sign in to the admin pages", members.len()),
                 format!("set {secret}, and for a provider without discovery {page} and {token}"),

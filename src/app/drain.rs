@@ -58,7 +58,7 @@ fn wait(rocket: &Rocket<Orbit>, stop: Stop) {
     let drain = rocket.state::<Drain>().cloned().unwrap_or_default();
     tokio::spawn(async move {
         terminate.recv().await;
-        let seconds = drain.seconds();
+        let seconds = drain.seconds;
         tracing::info!(
             seconds,
             "shutdown requested; `/readyz` returns 503, and pending requests are completed"

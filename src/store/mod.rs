@@ -23,7 +23,6 @@ pub mod reauthentication;
 pub mod row_queue;
 #[cfg(debug_assertions)]
 pub mod seed;
-pub mod server;
 pub mod servers;
 pub mod sessions;
 pub mod unprepared;

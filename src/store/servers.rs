@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{ConnectOptions, Connection, PgConnection};
+use time::OffsetDateTime;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::doubt;
+use super::{Error, doubt};
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// The pause between two questions to the primary, and between two searches for it.
@@ -106,4 +107,23 @@ async fn writable(server: PgConnectOptions) -> (PgConnectOptions, Result<PgConne
     };
     let attempt = timeout(TIMEOUT, attempt).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
     (server, attempt)
+}
+
+/// A server's description of itself and of this connection.
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub version: String,
+    pub encrypted: bool,
+    pub now: OffsetDateTime,
+}
+
+pub async fn describe(connection: &mut PgConnection) -> Result<Server, Error> {
+    let server = sqlx::query_as!(
+        Server,
+        r#"SELECT current_setting('server_version') AS "version!", clock_timestamp() AS "now!",
+                  coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS "encrypted!""#,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(server)
 }

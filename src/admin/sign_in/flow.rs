@@ -15,13 +15,15 @@ pub(in crate::admin) const MAX_NEXT: usize = 4096;
 
 #[derive(Debug)]
 pub struct Admin {
-    provider: String,
-    public_url: String,
+    pub(super) provider: String,
+    /// The service's own origin.
+    pub(in crate::admin) public_url: String,
     client_id: String,
     nonce_form: NonceForm,
-    complete: bool,
+    /// True if staff can sign in: the flow needs a client secret and the provider's endpoints.
+    pub(crate) complete: bool,
     /// The settings that make it complete: the client secret, and the endpoints of a provider without discovery.
-    settings: [String; 3],
+    pub(crate) settings: [String; 3],
     /// The setting of an endpoint that was left at another provider.
     strayed: Option<String>,
     /// The provider's authorization endpoint: configured, or fetched when it is first needed.
@@ -44,19 +46,6 @@ impl Admin {
         }
     }
 
-    pub(super) fn provider(&self) -> &str {
-        &self.provider
-    }
-
-    /// Returns `true` if staff can sign in: the flow needs a client secret and the provider's endpoints.
-    pub(crate) const fn is_complete(&self) -> bool {
-        self.complete
-    }
-
-    pub(crate) const fn settings(&self) -> &[String; 3] {
-        &self.settings
-    }
-
     pub(super) fn strayed(&self) -> Option<&str> {
         self.strayed.as_deref().filter(|_| self.complete)
     }
@@ -76,10 +65,6 @@ impl Admin {
     /// Returns `true` if browsers reach the service over HTTPS only.
     pub(in crate::admin) fn is_https(&self) -> bool {
         self.public_url.starts_with("https:")
-    }
-
-    pub(crate) fn origin(&self) -> &str {
-        &self.public_url
     }
 
     /// Returns the origin of the provider's sign-in page, to which a form redirects.

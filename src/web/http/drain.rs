@@ -7,16 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Clone, Default)]
 pub struct Drain {
     begun: Arc<AtomicBool>,
-    seconds: u32,
+    /// The time for which requests are still answered.
+    pub seconds: u32,
 }
 
 impl Drain {
     pub fn of(seconds: u32) -> Self {
         Self { seconds, ..Self::default() }
-    }
-
-    pub const fn seconds(&self) -> u32 {
-        self.seconds
     }
 
     pub fn begin(&self) {
