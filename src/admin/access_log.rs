@@ -4,7 +4,7 @@
 use sqlx::PgPool;
 
 use crate::admin::sign_in::store::StaffRow;
-use crate::domain::actor::{Actor, Origin};
+use crate::domain::{Actor, Origin};
 use crate::store;
 use crate::store::events::{Look, record_look};
 

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use strum::VariantArray;
 
+use crate::domain::Reason;
 use crate::domain::dpop::Refused;
-use crate::domain::refusal::Reason;
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Advice {

@@ -21,13 +21,11 @@ use super::fields::{Chip, Choice, Fields, NothingMatches, Tab, read};
 use super::page::Page;
 use crate::admin::access_log::record;
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
-use crate::domain::actor::Actor;
-use crate::domain::api_key::KeyName;
-use crate::domain::email::Email;
+use crate::domain::{Actor, Email, KeyName};
 use crate::provider::Providers;
 use crate::store::Error;
 use crate::store::events::Look;
-use crate::web::database::Db;
+use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
 

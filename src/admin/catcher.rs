@@ -10,7 +10,7 @@ use super::page::Page;
 use super::question::Answer;
 use crate::admin::guard::{is_out_of_date, page_of, staff};
 use crate::web::http::request_id::RequestId;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, Problem};
 
 pub(super) fn catchers() -> Vec<Catcher> {
     collect![default]

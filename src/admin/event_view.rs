@@ -11,8 +11,7 @@ use super::dates;
 use super::device;
 use crate::admin::audit::store::EventRow;
 use crate::admin::changes::pages::receipt;
-use crate::domain::actor::Actor;
-use crate::domain::api_key::KeyName;
+use crate::domain::{Actor, KeyName};
 use crate::web::http::rfc3339::rfc3339;
 
 const SIGN_INS: [&str; 3] = ["signed_in", "user_created", "identity_linked"];

@@ -9,7 +9,7 @@ use super::page::Page;
 use crate::admin::access_log;
 use crate::admin::guard::page_of;
 use crate::web::http::request_id::RequestId;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, Problem};
 use crate::{provider, store};
 
 pub(super) enum Failure {

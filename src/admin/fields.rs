@@ -6,7 +6,7 @@ use rocket::http::uri::Origin;
 use serde::{Serialize, Serializer};
 use url::form_urlencoded;
 
-use crate::domain::email::Email;
+use crate::domain::Email;
 use crate::domain::text::printable;
 
 /// The longest text in a field, in characters.

@@ -11,12 +11,10 @@ use crate::admin::reason;
 use crate::admin::sign_in::flow::MAX_NEXT;
 use crate::admin::sign_in::session::{authenticate, csrf_token};
 use crate::admin::sign_in::store::StaffRow;
-use crate::domain::actor::{Actor, By, Origin};
-use crate::domain::staff::{Access, Role};
-use crate::web::database::Db;
+use crate::domain::{Access, Actor, By, Origin, Role};
 use crate::web::guard::json_body;
 use crate::web::guard::rate_limited::{StaffPages, admit_address};
-use crate::web::problem::Problem;
+use crate::web::{Db, Problem};
 
 /// The cookie of a staff session. Its prefix binds it to this host, to HTTPS and to the path `/`.
 pub const COOKIE: &str = "__Host-vestibule-staff";

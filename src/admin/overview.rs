@@ -19,10 +19,10 @@ use crate::clock;
 use crate::provider::{BOUNDS, Breaker, CallStats, Providers};
 use crate::provider_tokens::ProviderTokens;
 use crate::provider_tokens::store::Summary;
-use crate::store::error::retrying;
 use crate::store::event_counts::{CountRow, since};
 use crate::store::identities::held;
-use crate::web::database::Db;
+use crate::store::retrying;
+use crate::web::Db;
 use crate::webhooks::Webhooks;
 use crate::webhooks::store::summaries;
 

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::sign_in::flow::Admin;
 use super::webhooks::is_behind;
 use crate::admin::guard::{Staff, known_staff};
-use crate::domain::staff::Role;
+use crate::domain::Role;
 use crate::provider::{Breaker, CallStats, Providers};
+use crate::web::Problem;
 use crate::web::http::templates::html;
-use crate::web::problem::Problem;
 use crate::webhooks::Webhooks;
 
 pub(super) struct Page {

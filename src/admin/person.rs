@@ -27,12 +27,11 @@ use crate::admin::users::store::ListedUser;
 use crate::config;
 use crate::domain::text::is_control;
 use crate::provider_tokens::store as provider_tokens;
-use crate::store::error::{changing, retrying};
 use crate::store::events::Look;
 use crate::store::identities::{self, IdentityRow};
-use crate::store::merging;
 use crate::store::sessions::{self, SessionRow};
-use crate::web::database::Db;
+use crate::store::{changing, merging, retrying};
+use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
 

@@ -20,13 +20,11 @@ use super::failure::Failure;
 use super::page::Page;
 use crate::admin::guard::{COOKIE, Staff, StaffForm, cookie, same_origin};
 use crate::clock;
-use crate::domain::claims::VerifiedClaims;
-use crate::domain::id_token::IdToken;
+use crate::domain::{IdToken, VerifiedClaims};
 use crate::provider::{self, Provider, Providers};
-use crate::web::database::Db;
 use crate::web::guard::rate_limited::StaffSignIn;
 use crate::web::guard::{ClientOrigin, RateLimited};
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{Db, ErrorCode, Problem};
 
 /// The cookie that binds a sign-in to the browser that began it.
 const BROWSER: &str = "__Host-vestibule-sign-in";

@@ -21,10 +21,9 @@ use super::question::{Answer, Question};
 use crate::admin::guard::{AdminStaff, Signed, Staff, StaffForm};
 use crate::admin::sign_in::store::{self as members, StaffRow};
 use crate::clock;
-use crate::domain::email::Email;
-use crate::domain::staff::{Access, Role};
-use crate::store::error::retrying;
-use crate::web::database::Db;
+use crate::domain::{Access, Email, Role};
+use crate::store::retrying;
+use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
 

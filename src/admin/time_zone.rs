@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::page::Page;
 use crate::admin::guard::{Staff, StaffForm};
 use crate::admin::sign_in::store as members;
-use crate::web::database::Db;
+use crate::web::Db;
 
 pub(super) fn routes() -> Vec<Route> {
     routes![show, read_in_zone]

@@ -25,11 +25,11 @@ use super::page::Page;
 use super::question::Answer;
 use crate::admin::access_log::record;
 use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
-use crate::domain::email::Email;
+use crate::domain::Email;
 use crate::provider::Providers;
-use crate::store::error::{Error, retrying};
 use crate::store::events::Look;
-use crate::web::database::Db;
+use crate::store::{Error, retrying};
+use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 
 const PAGE: usize = 50;

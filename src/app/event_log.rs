@@ -7,8 +7,7 @@ use sqlx::{Connection, PgPool};
 use time::format_description::well_known::Rfc3339;
 
 use crate::admin::api::store::{EventRow, events_after};
-use crate::store::error::Error;
-use crate::store::event_log;
+use crate::store::{Error, event_log};
 use crate::telemetry::lines;
 
 /// The most events of one step. Their lines fit into the memory for lines that wait.

@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::config::{Config, LogLevel, Webhook};
 use crate::provider::Providers;
 use crate::telemetry;
-use crate::web::database::Db;
+use crate::web::Db;
 use crate::web::http::rate_limit::RateLimits;
 use crate::webhooks::Webhooks;
 

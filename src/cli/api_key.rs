@@ -8,8 +8,7 @@ use super::Result;
 use crate::admin::api_keys::store::all;
 use crate::admin::api_keys::{add, revoke};
 use crate::admin::staff::store::Changed;
-use crate::domain::actor::{Actor, By, Origin};
-use crate::domain::api_key::{KeyName, KeyRole};
+use crate::domain::{Actor, By, KeyName, KeyRole, Origin};
 use crate::out;
 
 #[derive(Subcommand)]

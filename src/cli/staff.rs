@@ -7,9 +7,7 @@ use super::Result;
 use crate::admin::sign_in::store::all;
 use crate::admin::staff::access::{forget_identity, give, take_away};
 use crate::admin::staff::store::Changed;
-use crate::domain::actor::{Actor, By, Origin};
-use crate::domain::email::Email;
-use crate::domain::staff::{Access, Role};
+use crate::domain::{Access, Actor, By, Email, Origin, Role};
 
 const NO_MEMBER: &str = "there is no member of staff with this e-mail address";
 const LAST_ADMIN: &str = "this is the only admin whose access does not end; add another one first";

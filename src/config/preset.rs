@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::provider::{ClientAuthentication, Method, Protocol, Verify};
-use crate::domain::claims::{Dialect, EmailProof, NonceForm, NoncePolicy, NonceRule};
+use crate::domain::claims::{Dialect, EmailProof};
 use crate::domain::id_token::Format;
 use crate::domain::issuer::{MICROSOFT_ACCOUNTS, Tenants, is_tenant_id};
+use crate::domain::{NonceForm, NoncePolicy, NonceRule};
 
 /// `preset`: the provider whose defaults are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::VariantNames)]

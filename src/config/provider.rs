@@ -14,10 +14,9 @@ pub(super) use self::reader::read;
 use super::{Preset, error};
 use crate::domain::claims::{Dialect, Nonces};
 use crate::domain::client_key::ClientKey;
-use crate::domain::dpop::Binding;
 use crate::domain::id_token::Format;
-use crate::domain::issuer::Issuers;
-use crate::domain::linking::{Link, Policy};
+use crate::domain::linking::Policy;
+use crate::domain::{Binding, Issuers, Link};
 use crate::secret::Replaceable;
 
 /// Says what to do about a provider's certificate that is missing or not trusted.

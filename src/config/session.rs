@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::Error;
 use super::text::{self, DAY};
-use crate::domain::dpop::Binding;
+use crate::domain::Binding;
 
 const MINUTE: u32 = 60;
 

@@ -13,7 +13,7 @@ use url::{Host, Url};
 
 use super::file::{self, Mistake};
 use super::{Error, text};
-use crate::domain::message_type::MessageType;
+use crate::domain::MessageType;
 use crate::domain::network::Reach;
 use crate::secret::Secret;
 

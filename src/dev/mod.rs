@@ -21,9 +21,7 @@ use self::identity_provider::IdentityProvider;
 use self::postgres::{Options, Postgres};
 use crate::admin::staff::access;
 use crate::app;
-use crate::domain::actor::{Actor, By, Origin};
-use crate::domain::email::Email;
-use crate::domain::staff::Role;
+use crate::domain::{Actor, By, Email, Origin, Role};
 use crate::store::seed::{self, Added};
 
 const CLIENT_ID: &str = "vestibule-development";

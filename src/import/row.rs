@@ -7,8 +7,8 @@ use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
+use crate::domain::Email;
 use crate::domain::claims::{self, LEEWAY};
-use crate::domain::email::Email;
 
 pub struct ImportRow {
     pub line: u64,

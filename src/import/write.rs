@@ -9,10 +9,8 @@ use uuid::Uuid;
 
 use super::Summary;
 use super::row::{Identity, ImportRow, ImportedUser, RowError};
-use crate::domain::actor::Actor;
-use crate::domain::email::Email;
-use crate::store::Error;
-use crate::store::error::retrying;
+use crate::domain::{Actor, Email};
+use crate::store::{Error, retrying};
 
 /// Settings for a statement that takes longer than a request, and whose best plan depends on the number of rows.
 const SETTINGS: &str = "SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min';

@@ -9,7 +9,7 @@ use super::signing_key::{Error, SigningKey};
 use super::store::{self, PgPool, StoredKey, StoredKeys};
 use crate::config::Keys;
 use crate::secret::SecretKeys;
-use crate::store::error::retrying;
+use crate::store::retrying;
 
 /// Purpose under which the private keys are sealed.
 const PURPOSE: &str = "signing keys";

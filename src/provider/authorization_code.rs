@@ -12,7 +12,7 @@ use super::{Error, Provider, attempt, credentials};
 use crate::config::{self, ClientAuthentication};
 use crate::domain::json::Object;
 use crate::domain::metadata::Metadata;
-use crate::domain::refusal::{Reason, Refusal};
+use crate::domain::{Reason, Refusal};
 
 impl Provider {
     /// Returns the authorization endpoint, for the authorization-code flow.

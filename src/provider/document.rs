@@ -15,7 +15,7 @@ use url::Url;
 use super::answer::{self, Class, DEADLINE, Unavailable};
 use super::attempt::{self, Failure};
 use super::{Error, freshness};
-use crate::domain::issuer::Issuers;
+use crate::domain::Issuers;
 use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{self, Jws};

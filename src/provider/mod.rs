@@ -34,10 +34,9 @@ pub use self::probe::{Fault, Finding};
 pub use self::revocation::{Code, Revocable};
 use self::verifier::Upstream;
 use crate::config::{self, Protocol};
-use crate::domain::claims::{Expected, VerifiedClaims};
-use crate::domain::id_token::{Format, IdToken};
-use crate::domain::issuer::Issuers;
-use crate::domain::refusal::{Reason, Refusal};
+use crate::domain::claims::Expected;
+use crate::domain::id_token::Format;
+use crate::domain::{IdToken, Issuers, Reason, Refusal, VerifiedClaims};
 
 #[derive(Debug, Clone)]
 pub struct Providers(Arc<BTreeMap<String, Provider>>);

@@ -15,11 +15,9 @@ use super::authorization_code::{Rejected, tokens};
 use super::document::Document;
 use super::{Code, Error, Provider, attempt, freshness, tokeninfo};
 use crate::config::{self, CERTIFICATE, Protocol, Verify};
-use crate::domain::id_token::IdToken;
-use crate::domain::introspection;
-use crate::domain::issuer::Issuers;
 use crate::domain::jwk::KeySet;
 use crate::domain::metadata::Metadata;
+use crate::domain::{IdToken, Issuers, introspection};
 
 #[derive(Debug, Clone)]
 pub struct Finding {

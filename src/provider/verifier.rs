@@ -16,15 +16,13 @@ use super::document::{self, Document};
 use super::endpoint::Endpoint;
 use super::{Error, Provider, authorization_code, events, probe, tokeninfo};
 use crate::config::{self, ClientAuthentication, Protocol, Verify};
-use crate::domain::claims::{self, Expected, VerifiedClaims};
-use crate::domain::id_token::{IdToken, Unverified};
-use crate::domain::introspection;
-use crate::domain::issuer;
+use crate::domain::claims::{self, Expected};
+use crate::domain::id_token::Unverified;
 use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::Metadata;
-use crate::domain::refusal::Refusal;
+use crate::domain::{IdToken, Refusal, VerifiedClaims, introspection, issuer};
 
 /// Time for the waits before a call, in addition to the timeout of the call itself.
 const MARGIN: Duration = Duration::from_millis(300);

@@ -14,11 +14,10 @@ use uuid::Uuid;
 use self::store::{Account, Registered};
 pub use self::store::{Status, status};
 use super::facebook::SignedRequest;
-use crate::domain::actor::{Actor, By, Origin};
+use crate::domain::{Actor, By, Origin};
 use crate::service::erasure;
-use crate::store::Error;
-use crate::store::error::retrying;
 use crate::store::users::{self, DeletedBy, Deletion};
+use crate::store::{Error, retrying};
 
 /// The reason in the events of a request.
 const REASON: &str = "The user asked the provider to have the data deleted.";

@@ -17,7 +17,7 @@ use self::report::Report;
 use crate::config::Preset;
 pub use crate::provider::EventError as Error;
 use crate::provider::Provider;
-use crate::store::error::retrying;
+use crate::store::retrying;
 
 /// The longest message, in bytes.
 pub const MAX_LENGTH: usize = 256 << 10;

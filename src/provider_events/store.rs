@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::report::{Effect, Event, Report, Subject};
-use crate::domain::email::Email;
+use crate::domain::Email;
 use crate::store::Error;
 
 /// Applies a report once; see `apply.sql`.

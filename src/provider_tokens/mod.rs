@@ -21,14 +21,13 @@ use uuid::{Builder, Uuid};
 use self::store::{Owner, PgPool, Stored, Summary};
 use self::task::{Exchange, Revocation, Task};
 use crate::config;
-use crate::domain::claims::VerifiedClaims;
+use crate::domain::VerifiedClaims;
 use crate::keys::seal::{Seal, SealedBy, Unopened};
 use crate::provider::Providers;
 use crate::queue::{Attempts, Gauges, Readings, Stop, Tasks, keep_working};
 use crate::secret::{Secret, SecretKeys};
-use crate::store::Error;
 use crate::store::deadline::in_time;
-use crate::store::error::retrying;
+use crate::store::{Error, retrying};
 
 /// The rows that one statement reads or seals again.
 const BATCH: i64 = 500;

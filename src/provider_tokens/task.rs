@@ -14,9 +14,8 @@ use crate::keys::seal::{Seal, Unopened};
 use crate::provider::{self, Code, Provider, Revocable};
 use crate::queue::{Attempts, Readings, Worker};
 use crate::secret::Secret;
-use crate::store::Error;
 use crate::store::deadline::in_time;
-use crate::store::error::retrying;
+use crate::store::{Error, retrying};
 
 /// Seconds after which another instance may take over a row without a recorded result. It is longer than a call.
 const LEASE: u32 = 60;

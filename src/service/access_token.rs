@@ -12,8 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::domain::custom_claims::CustomClaims;
-use crate::domain::dpop::Thumbprint;
+use crate::domain::{CustomClaims, Thumbprint};
 use crate::keys::KeyRing;
 use crate::keys::signing_key::Error;
 use crate::secret::Secret;

@@ -7,17 +7,13 @@ use uuid::Uuid;
 
 use super::erasure;
 use crate::config;
-use crate::domain::actor::Origin;
-use crate::domain::claims::VerifiedClaims;
-use crate::domain::custom_claims::CustomClaims;
-use crate::domain::merging::{LinkedIdentity, UserState, merged};
-use crate::domain::user::User;
-use crate::store::error::{retried, retrying};
+use crate::domain::{CustomClaims, LinkedIdentity, Origin, User, UserState, VerifiedClaims, merged};
+use crate::store::error::retried;
 pub use crate::store::identities::{Linked, Unlinked};
 use crate::store::merging::{self, Merge, MergedBy};
 use crate::store::row_queue::in_turn;
 use crate::store::users::{DeletedBy, Deletion};
-use crate::store::{Error, identities, users};
+use crate::store::{Error, identities, retrying, users};
 
 /// Sets the user's own name; `None` restores the provider's. Returns `None` if the session has ended.
 pub async fn set_name(

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sqlx::PgPool;
 
+use crate::store::Error;
 use crate::store::deadline::in_time;
-use crate::store::error::Error;
 use crate::store::event_counts::count;
 
 /// Events that one statement reads.

@@ -8,12 +8,11 @@ use uuid::Uuid;
 use super::access_token::Issuer;
 use super::lanes::SharedStatements;
 use super::refresh_token::{REPEAT, RefreshToken, Successors};
-use crate::domain::actor::Origin;
-use crate::domain::dpop::Thumbprint;
+use crate::domain::{Origin, Thumbprint};
 use crate::keys::signing_key;
 use crate::secret::Secret;
 use crate::store;
-use crate::store::error::retrying;
+use crate::store::retrying;
 use crate::store::row_queue::in_turn;
 use crate::store::sessions::{Exchange, NotRefreshed};
 

@@ -6,9 +6,8 @@ use sqlx::PgPool;
 
 use super::access_token::AccessToken;
 use super::lanes::SharedStatements;
-use crate::store::Error;
-use crate::store::error::retrying;
 use crate::store::sessions::{self, SessionUser};
+use crate::store::{Error, retrying};
 
 /// Finds the user of the session that an access token names. Returns `None` if the session has ended, the user is disabled or
 /// the identity is suspended.

@@ -10,13 +10,10 @@ use super::lanes::SharedStatements;
 use super::refresh::Tokens;
 use super::refresh_token::RefreshToken;
 use crate::config;
-use crate::domain::actor::Origin;
-use crate::domain::claims::VerifiedClaims;
-use crate::domain::dpop::Thumbprint;
-use crate::domain::refusal::Reason;
+use crate::domain::{Origin, Reason, Thumbprint, VerifiedClaims};
 use crate::keys::signing_key;
 use crate::store;
-use crate::store::error::retrying;
+use crate::store::retrying;
 use crate::store::row_queue::in_turn;
 use crate::store::users::{SignIn, SignedIn};
 

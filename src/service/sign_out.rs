@@ -6,12 +6,10 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::refresh_token::{REPEAT, RefreshToken, Successors};
-use crate::domain::actor::Origin;
-use crate::domain::dpop::Thumbprint;
-use crate::store::Error;
-use crate::store::error::retrying;
+use crate::domain::{Origin, Thumbprint};
 pub use crate::store::sessions::Scope;
 use crate::store::sessions::{by_refresh_token, end, is_of};
+use crate::store::{Error, retrying};
 
 /// Ends sessions of the user of `session`. Those that have already ended stay as they are.
 pub async fn sign_out(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) -> Result<(), Error> {

@@ -7,8 +7,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::error::{Error, retrying};
-use crate::domain::actor::{Actor, Origin};
-use crate::domain::email::Email;
+use crate::domain::{Actor, Email, Origin};
 
 /// A sign-in that was refused without a query, or a request that did not prove the key of its session.
 #[derive(Debug, Clone, Default)]

@@ -6,9 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Error;
-use crate::domain::actor::Origin;
-use crate::domain::claims::VerifiedClaims;
-use crate::domain::email::Email;
+use crate::domain::{Email, Origin, VerifiedClaims};
 
 /// An identity as its user sees it.
 #[derive(Debug, Clone, Serialize)]

@@ -5,9 +5,7 @@ use uuid::Uuid;
 
 use super::Error;
 use super::users::custom;
-use crate::domain::actor::{By, Origin};
-use crate::domain::merging::{LinkedIdentity, UserState, merged};
-use crate::domain::staff::Role;
+use crate::domain::{By, LinkedIdentity, Origin, Role, UserState, merged};
 
 /// Returns those of the users that exist, as of one moment, in the order of the ids; see `user_states.sql`.
 pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error> {

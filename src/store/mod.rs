@@ -29,3 +29,4 @@ pub mod unprepared;
 pub mod users;
 
 pub use self::error::Error;
+pub(crate) use self::error::{changing, retrying};

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::Error;
-use crate::domain::claims::VerifiedClaims;
+use crate::domain::VerifiedClaims;
 
 /// Returns `true` if a session was opened within that many seconds, or `None` if it has ended or its identity is suspended.
 pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result<Option<bool>, Error> {

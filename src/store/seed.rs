@@ -4,7 +4,7 @@ use sqlx::{Connection, Executor, PgPool};
 use strum::VariantArray;
 
 use super::Error;
-use crate::domain::refusal::Reason;
+use crate::domain::Reason;
 
 /// The number of users that one statement adds.
 const BATCH: i32 = 5_000;

@@ -15,11 +15,7 @@ use uuid::Uuid;
 use super::Error;
 use super::identities::IdentityRow;
 use super::users::custom;
-use crate::domain::actor::Origin;
-use crate::domain::custom_claims::CustomClaims;
-use crate::domain::dpop::Thumbprint;
-use crate::domain::session::EndReason;
-use crate::domain::user::User;
+use crate::domain::{CustomClaims, EndReason, Origin, Thumbprint, User};
 
 /// Lifetimes and periods, in seconds.
 #[derive(Debug, Clone, Copy)]

@@ -12,15 +12,9 @@ use uuid::Uuid;
 
 use super::Error;
 use super::sessions::{Hash, seconds};
-use crate::domain::actor::{By, Origin};
-use crate::domain::claims::VerifiedClaims;
-use crate::domain::custom_claims::CustomClaims;
-use crate::domain::dpop::Thumbprint;
-use crate::domain::email::Email;
 use crate::domain::linking::Decision;
-use crate::domain::refusal::Reason;
-use crate::domain::staff::Role;
-use crate::domain::user::{Identity, User};
+use crate::domain::user::Identity;
+use crate::domain::{By, CustomClaims, Email, Origin, Reason, Role, Thumbprint, User, VerifiedClaims};
 
 #[derive(Debug)]
 pub struct SignIn {

@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::resource::resource;
 use crate::provider::Providers;
 use crate::provider_events::data_deletion::{self, Outcome};
-use crate::store::error::retrying;
+use crate::store::retrying;
 
 resource!("Providers": data_deletion_status);
 

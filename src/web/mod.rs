@@ -15,7 +15,12 @@ pub mod well_known;
 
 use utoipa::openapi::OpenApi;
 
+pub(crate) use self::api::view::Json;
+pub use self::database::Db;
+pub(crate) use self::openapi::problems::{ErrorResponses, NotFoundOnly, Problems, failures};
+pub use self::problem::{ErrorCode, Problem};
 use self::resource::Resource;
+pub(crate) use self::resource::resource;
 
 /// Returns the description of the whole service, with that of the features' routes under `/api/v1`.
 pub fn description(features: OpenApi) -> OpenApi {

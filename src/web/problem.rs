@@ -20,8 +20,7 @@ pub use self::catalogue::{Entry, ErrorCode, names};
 use super::http::request_id::RequestId;
 use crate::domain::dpop::Refused;
 use crate::domain::id_token::Malformed;
-use crate::domain::refusal::{Reason, Refusal};
-use crate::domain::session::EndReason;
+use crate::domain::{EndReason, Reason, Refusal};
 use crate::store::sessions::NotRefreshed;
 use crate::{causes, provider, provider_events, service, store};
 

@@ -11,7 +11,7 @@ use super::Replayed;
 use super::sender::Sender;
 use super::store::{self, PgPool, Which};
 use crate::config::Webhook;
-use crate::domain::actor::{Actor, By, Origin};
+use crate::domain::{Actor, By, Origin};
 
 /// The messages that `list` prints of one webhook.
 const LISTED: i64 = 1000;

@@ -6,7 +6,7 @@ use utoipa::openapi::OpenApi;
 use utoipa::openapi::tag::TagBuilder;
 
 use super::sender::TEST;
-use crate::domain::message_type::MessageType;
+use crate::domain::MessageType;
 use crate::domain::text::capitalized;
 
 const TAG: &str = "Webhooks";

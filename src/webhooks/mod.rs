@@ -29,11 +29,10 @@ pub use self::sender::ClientError;
 use self::sender::{Accepted, Failed, Sender};
 use self::store::PgPool;
 use crate::config::Webhook;
-use crate::domain::actor::By;
+use crate::domain::By;
 use crate::queue::{Attempts, Gauges, Readings, Summary, Tasks, keep_working};
-use crate::store::Error;
 use crate::store::deadline::in_time;
-use crate::store::error::retrying;
+use crate::store::{Error, retrying};
 
 /// The messages that one statement makes due again.
 const REPLAYED: i64 = 5000;

@@ -6,8 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::config::Webhook;
-use crate::domain::actor::By;
-use crate::domain::staff::Role;
+use crate::domain::{By, Role};
 pub use crate::queue::Summary;
 use crate::store::Error;
 

@@ -16,18 +16,12 @@ use super::{reason, user};
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::pages::refused as words;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview};
-use crate::domain::actor::By;
 use crate::domain::json::Object;
-use crate::domain::merging::merged;
-use crate::store::error::retrying;
-use crate::store::{merging, sessions};
-use crate::web::api::view::Json;
-use crate::web::database::Db;
+use crate::domain::{By, merged};
+use crate::store::{merging, retrying, sessions};
 use crate::web::guard::json_body::{only, optional, required};
 use crate::web::guard::{ClientOrigin, JsonBody};
-use crate::web::openapi::problems::{Problems, failures};
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
 
 resource!("Administration": disable_user, enable_user, end_user_sessions, end_user_session, unlink_user_identity,
     release_user_identity, move_user_identity, merge_users, delete_user);

@@ -10,15 +10,11 @@ use super::guard::Administrator;
 use super::parameters::wrong;
 use super::users::{NoSuchUser, missing};
 use super::{reason, store, user};
-use crate::domain::custom_claims::CustomClaims;
-use crate::store::error::retrying;
-use crate::web::api::view::Json;
-use crate::web::database::Db;
+use crate::domain::CustomClaims;
+use crate::store::retrying;
 use crate::web::guard::json_body::only;
 use crate::web::guard::{ClientOrigin, JsonBody};
-use crate::web::openapi::problems::Problems;
-use crate::web::problem::Problem;
-use crate::web::resource::resource;
+use crate::web::{Db, Json, Problem, Problems, resource};
 
 resource!("Administration": set_user_claims);
 

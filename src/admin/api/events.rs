@@ -14,13 +14,9 @@ use super::parameters::{Parameters, wrong};
 use super::store::{self, EventRow};
 use super::user;
 use super::users::{NoSuchUser, Wrong, missing};
-use crate::store::error::retrying;
 use crate::store::partitions::first_id;
-use crate::web::api::view::Json;
-use crate::web::database::Db;
-use crate::web::openapi::problems::Problems;
-use crate::web::problem::Problem;
-use crate::web::resource::resource;
+use crate::store::retrying;
+use crate::web::{Db, Json, Problem, Problems, resource};
 
 /// The number of events on a page, if the request names none, and the most.
 const PAGE: usize = 100;

@@ -11,13 +11,10 @@ use rocket::request::{FromRequest, Outcome, Request};
 use uuid::Uuid;
 
 use crate::admin::api_keys::{self, KeyHash};
-use crate::domain::actor::{Actor, By, Origin};
-use crate::domain::api_key::{KeyName, KeyRole};
-use crate::web::database::Db;
+use crate::domain::{Actor, By, KeyName, KeyRole, Origin};
 use crate::web::guard::bearer::{Challenge, credentials};
 use crate::web::guard::rate_limited::{UnknownApiKey, admit_address, admit_api_key};
-use crate::web::openapi::problems::ErrorResponses;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{Db, ErrorCode, ErrorResponses, Problem};
 
 /// The ids of the keys that were valid at their latest request, by hash.
 #[derive(Debug, Default)]

@@ -18,11 +18,11 @@ use uuid::Uuid;
 
 pub(super) use self::users::DataCopy;
 use crate::admin::reason;
+use crate::domain::Reason;
 use crate::domain::json::Object;
-use crate::domain::refusal::Reason;
 use crate::web::guard::json_body::required;
-use crate::web::problem::{ErrorCode, Problem};
 use crate::web::resource::{Resource, operations};
+use crate::web::{ErrorCode, Problem};
 
 const RESOURCES: [Resource; 5] =
     [changes::RESOURCE, claims::RESOURCE, events::RESOURCE, users::RESOURCE, webhooks::RESOURCE];

@@ -4,12 +4,10 @@ use serde_json::Value;
 
 use super::parameters::wrong;
 use super::store::{NewIdentity, NewUser};
-use crate::domain::claims;
-use crate::domain::custom_claims::CustomClaims;
-use crate::domain::email::Email;
 use crate::domain::json::Object;
+use crate::domain::{CustomClaims, Email, claims};
+use crate::web::Problem;
 use crate::web::guard::json_body::{flag, only, optional, required};
-use crate::web::problem::Problem;
 
 const MAX_IDENTITIES: usize = 20;
 /// The longest name, in characters.

@@ -7,7 +7,7 @@ use strum::VariantArray;
 use url::form_urlencoded;
 
 use crate::web::guard::json_body::named;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, Problem};
 
 pub(super) struct Parameters(Vec<(String, String)>);
 

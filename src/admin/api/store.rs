@@ -7,12 +7,9 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::domain::actor::{Actor, By, Origin};
-use crate::domain::custom_claims::CustomClaims;
-use crate::domain::email::Email;
-use crate::store::Error;
-use crate::store::error::changing;
+use crate::domain::{Actor, By, CustomClaims, Email, Origin};
 use crate::store::unprepared::unprepared;
+use crate::store::{Error, changing};
 
 pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!("SELECT id FROM users WHERE email = $1", email.folded());

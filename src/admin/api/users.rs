@@ -20,18 +20,12 @@ use crate::admin::users::store::filter::Status;
 use crate::admin::users::store::search::{Position, search};
 use crate::admin::users::store::{Cursor, Days, Filters, Sort, Times, day, page};
 use crate::domain::claims::is_subject;
-use crate::domain::email::Email;
-use crate::domain::merging::UserState;
+use crate::domain::{Email, UserState};
 use crate::provider::Providers;
-use crate::store::error::retrying;
 use crate::store::sessions::{self, SessionRow};
-use crate::store::{identities, merging};
-use crate::web::api::view::Json;
-use crate::web::database::Db;
+use crate::store::{identities, merging, retrying};
 use crate::web::guard::{ClientOrigin, JsonBody};
-use crate::web::openapi::problems::{Problems, failures};
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
 
 /// The number of users on a page, if the request names none, and the most.
 const PAGE: usize = 50;

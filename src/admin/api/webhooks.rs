@@ -8,14 +8,10 @@ use utoipa::ToSchema;
 
 use super::guard::Administrator;
 use super::reason;
-use crate::store::error::retrying;
-use crate::web::api::view::Json;
-use crate::web::database::Db;
+use crate::store::retrying;
 use crate::web::guard::json_body::only;
 use crate::web::guard::{ClientOrigin, JsonBody};
-use crate::web::openapi::problems::{NotFoundOnly, Problems};
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{Db, ErrorCode, Json, NotFoundOnly, Problem, Problems, resource};
 use crate::webhooks::store::exists;
 use crate::webhooks::{Replayed, Webhooks, replay};
 

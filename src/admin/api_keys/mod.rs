@@ -7,11 +7,10 @@ use time::OffsetDateTime;
 
 use self::store::KeyRow;
 use crate::admin::staff::store::Changed;
-use crate::domain::actor::By;
-use crate::domain::api_key::{KeyName, KeyRole};
+use crate::domain::{By, KeyName, KeyRole};
 use crate::secret::Secret;
 use crate::service::opaque_token::OpaqueToken;
-use crate::store::error::{Error, changing, retrying};
+use crate::store::{Error, changing, retrying};
 
 /// The first characters of every key, by which scanners of source code recognise one.
 const PREFIX: &str = "vst_";

@@ -7,9 +7,7 @@ use uuid::Uuid;
 
 use super::KeyHash;
 use crate::admin::staff::store::Changed;
-use crate::domain::actor::By;
-use crate::domain::api_key::{KeyName, KeyRole};
-use crate::domain::staff::Role;
+use crate::domain::{By, KeyName, KeyRole, Role};
 use crate::store::Error;
 
 #[derive(Debug, Clone)]

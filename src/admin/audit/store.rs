@@ -6,9 +6,9 @@ use sqlx::{FromRow, PgPool, QueryBuilder};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::store::error::{Error, retrying};
 use crate::store::partitions::first_id;
 use crate::store::unprepared::unprepared;
+use crate::store::{Error, retrying};
 
 /// Kinds that record that staff viewed data. They would bury the other events.
 pub const DATA_ACCESS_KINDS: [&str; 5] =

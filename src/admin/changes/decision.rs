@@ -2,7 +2,7 @@
 //! same decision. Nothing here reads or writes stored data.
 
 use super::{Change, Loaded};
-use crate::domain::merging::{UserState, merged};
+use crate::domain::{UserState, merged};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {

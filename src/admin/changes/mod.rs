@@ -14,13 +14,11 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use self::decision::Refused;
-use crate::domain::actor::By;
-use crate::domain::merging::{LinkedIdentity, UserState};
-use crate::domain::staff::Role;
+use crate::domain::{By, LinkedIdentity, Role, UserState};
 use crate::service::erasure;
-use crate::store::error::{Error, changing, retrying};
 use crate::store::merging::{self, Merge, MergedBy};
 use crate::store::users::{self, DeletedBy, Deletion};
+use crate::store::{Error, changing, retrying};
 
 /// A change to one or two users, who are named by their ids, or [`Loaded`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

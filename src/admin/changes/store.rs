@@ -7,9 +7,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Outcome;
-use crate::domain::actor::By;
-use crate::domain::merging::UserState;
-use crate::domain::staff::Role;
+use crate::domain::{By, Role, UserState};
 use crate::store::Error;
 
 /// Runs a statement whose last parameters are the author, the reason, the origin and the needed role, and returns the

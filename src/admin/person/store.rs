@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::admin::dates;
 use crate::admin::users::store::{COLUMNS, ListedUser};
-use crate::domain::actor::By;
+use crate::domain::By;
 use crate::store::Error;
 
 #[derive(Debug, Clone, FromRow)]

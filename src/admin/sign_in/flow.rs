@@ -6,7 +6,7 @@ use rocket::http::uri::Origin;
 use url::Url;
 
 use crate::admin::sign_in::session::Begun;
-use crate::domain::claims::NonceForm;
+use crate::domain::NonceForm;
 use crate::provider::{self, Providers};
 use crate::{clock, config};
 

@@ -8,12 +8,10 @@ use sqlx::PgPool;
 
 use super::store::{self, Candidate, Pending, StaffRow, Stranger};
 use crate::config::Provider;
-use crate::domain::actor::Origin;
-use crate::domain::claims::VerifiedClaims;
-use crate::domain::refusal::Reason;
+use crate::domain::{Origin, Reason, VerifiedClaims};
 use crate::secret::Secret;
 use crate::service::opaque_token::OpaqueToken;
-use crate::store::error::{Error, retrying};
+use crate::store::{Error, retrying};
 
 /// A sign-in that has begun. Everything in it is random.
 #[derive(Debug)]

@@ -4,8 +4,7 @@ use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::domain::actor::Origin;
-use crate::domain::staff::Access;
+use crate::domain::{Access, Origin};
 use crate::store::Error;
 
 #[derive(Debug, Clone)]

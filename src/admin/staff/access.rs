@@ -6,10 +6,8 @@ use time::OffsetDateTime;
 use crate::admin::dates::end_of;
 use crate::admin::staff::store::{Changed, add, remove, reset};
 use crate::clock;
-use crate::domain::actor::By;
-use crate::domain::email::Email;
-use crate::domain::staff::Access;
-use crate::store::error::{Error, changing, retrying};
+use crate::domain::{Access, By, Email};
+use crate::store::{Error, changing, retrying};
 
 /// Grants a person access, or replaces the access that they have.
 pub async fn give(

@@ -19,9 +19,9 @@ use crate::admin::page::Page;
 use crate::admin::question::{Answer, Question};
 use crate::admin::staff::store::Changed;
 use crate::clock;
-use crate::domain::api_key::{KeyName, KeyRole};
-use crate::store::error::retrying;
-use crate::web::database::Db;
+use crate::domain::{KeyName, KeyRole};
+use crate::store::retrying;
+use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 use crate::web::http::rfc3339::rfc3339;
 

@@ -7,8 +7,7 @@
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::domain::actor::By;
-use crate::domain::staff::{Access, Role};
+use crate::domain::{Access, By, Role};
 use crate::store::Error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,12 +10,10 @@ use url::Url;
 use super::{CERTIFICATE, ClientAuthentication, Method, Verify};
 use crate::config::preset::{Preset, Tenant};
 use crate::config::text::{self, DAY};
-use crate::domain::claims::{NonceForm, NonceRule};
-use crate::domain::dpop::Binding;
 use crate::domain::id_token::Format;
-use crate::domain::linking::{Doubt, Link};
-use crate::domain::metadata;
+use crate::domain::linking::Doubt;
 use crate::domain::secure_url::secure;
+use crate::domain::{Binding, Link, NonceForm, NonceRule, metadata};
 use crate::secret::Secret;
 
 pub(super) const CLIENT_ID: &str = "set it to the client id that the provider issued";

@@ -11,11 +11,11 @@ use super::{ClientAuthentication, Method, Protocol, Provider, Verify};
 use crate::config::preset::{Defaults, GOOGLE_TOKENINFO, Origin, Preset};
 use crate::config::text::{DAY, is_name};
 use crate::config::{Error, file};
-use crate::domain::claims::{NoncePolicy, Nonces};
+use crate::domain::claims::Nonces;
 use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;
-use crate::domain::issuer::Issuers;
-use crate::domain::linking::{Link, Policy};
+use crate::domain::linking::Policy;
+use crate::domain::{Issuers, Link, NoncePolicy};
 use crate::secret::Secret;
 
 /// Concurrent calls to an endpoint. At 100 ms each that is several hundred per second.

@@ -4,9 +4,8 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use url::Url;
 
-use crate::domain::claims;
-use crate::domain::email::Email;
 use crate::domain::text::capitalized;
+use crate::domain::{Email, claims};
 
 #[derive(Debug)]
 pub(super) struct DevAccount {

@@ -13,7 +13,7 @@ use super::account::DevAccount;
 use super::token::OAuthError;
 use super::{IdentityProvider, TOKEN_TTL};
 use crate::clock;
-use crate::domain::email::Email;
+use crate::domain::Email;
 
 impl IdentityProvider {
     /// Issues a token for an account. `issued` is in seconds since 1970-01-01T00:00:00Z.

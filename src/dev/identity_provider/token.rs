@@ -19,7 +19,7 @@ use super::codes::Grant;
 use super::{IdentityProvider, TOKEN_TTL};
 use crate::clock;
 use crate::service::opaque_token::OpaqueToken;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, Problem};
 
 /// An error (RFC 6749 §5.2). The request log shows its description.
 pub(super) struct OAuthError {

@@ -6,18 +6,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::view::{Identity, Json, UserWithClaims};
+use crate::domain::Reason;
 use crate::domain::claims::display_name;
-use crate::domain::refusal::Reason;
 use crate::service::account::{self, Deleted};
-use crate::web::database::Db;
 use crate::web::guard::json_body::only;
 use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::{
     ClientOrigin, JsonBody, Page, Reauthenticated, Renaming, SignedIn, bearer, verified_identity,
 };
-use crate::web::openapi::problems::{Problems, failures};
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{Db, ErrorCode, Problem, Problems, failures, resource};
 
 resource!("Account": get_me, update_me, delete_me);
 

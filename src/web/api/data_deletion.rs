@@ -12,13 +12,10 @@ use crate::provider::Providers;
 use crate::provider_events::data_deletion::carry_out;
 use crate::provider_events::{Sender, facebook};
 use crate::service::Issuer;
-use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::named;
 use crate::web::guard::{ClientOrigin, RateLimited};
-use crate::web::openapi::problems::{Problems, failures};
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{Db, ErrorCode, Problem, Problems, failures, resource};
 
 resource!("Providers": request_data_deletion);
 

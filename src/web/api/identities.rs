@@ -7,17 +7,14 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::view::{Identity, Json};
-use crate::domain::refusal::Reason;
+use crate::domain::Reason;
 use crate::service::account::{self, Linked, Unlinked};
-use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::verified_identity::LinkRequest;
 use crate::web::guard::{ClientOrigin, NewIdentity, RateLimited, Reauthenticated, SignedIn, bearer};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{Problems, failures};
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{Db, ErrorCode, Problem, Problems, failures, resource};
 
 resource!("Identities": list_identities, link_identity, unlink_identity);
 

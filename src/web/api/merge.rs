@@ -7,19 +7,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::view::Json;
-use crate::domain::custom_claims::CustomClaims;
-use crate::domain::merging::LinkedIdentity;
-use crate::domain::refusal::Reason;
-use crate::domain::user::User;
+use crate::domain::{CustomClaims, LinkedIdentity, Reason, User};
 use crate::service::account::{self, MergeRequest, Merging, NotMerged};
-use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::reauthenticated::MergeMeRequest;
 use crate::web::guard::{ClientOrigin, OtherAccount, RateLimited, bearer};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{Problems, failures};
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{Db, ErrorCode, Problem, Problems, failures, resource};
 
 resource!("Account": merge_me);
 

@@ -16,12 +16,9 @@ use super::view::Json;
 use crate::service::refresh::refresh;
 use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::service::{Issuer, SharedStatements};
-use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{FormBody, Proof, RateLimited};
-use crate::web::openapi::problems::Problems;
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{Db, ErrorCode, Problem, Problems, resource};
 use crate::{clock, config, store};
 
 resource!("Session": token, revoke);

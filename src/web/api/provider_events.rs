@@ -14,14 +14,11 @@ use crate::clock;
 use crate::domain::security_event::Refused;
 use crate::provider::Providers;
 use crate::provider_events::{self, Error, MAX_LENGTH, Sender};
-use crate::web::database::Db;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::named;
 use crate::web::guard::{ClientOrigin, RateLimited, json_body};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ErrorResponses, Problems};
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{Db, ErrorCode, ErrorResponses, Problem, Problems, resource};
 
 resource!("Providers": receive_provider_events);
 

@@ -10,13 +10,11 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::config::{self, Preset};
-use crate::domain::claims::{NonceForm, NoncePolicy, NonceRule};
+use crate::domain::{NonceForm, NoncePolicy, NonceRule};
 use crate::provider::Providers;
 use crate::web::guard::RateLimited;
 use crate::web::guard::rate_limited::Refresh;
-use crate::web::openapi::problems::Problems;
-use crate::web::problem::Problem;
-use crate::web::resource::resource;
+use crate::web::{Problem, Problems, resource};
 
 resource!("Session": list_providers);
 

@@ -8,13 +8,10 @@ use crate::clock;
 use crate::config;
 use crate::service::refresh::refresh as exchange;
 use crate::service::{Issuer, SharedStatements};
-use crate::web::database::Db;
 use crate::web::guard::proof::ProofErrors;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{PresentedToken, Proof, RateLimited};
-use crate::web::openapi::problems::Problems;
-use crate::web::problem::Problem;
-use crate::web::resource::resource;
+use crate::web::{Db, Problem, Problems, resource};
 
 resource!("Session": refresh);
 

@@ -12,13 +12,9 @@ use uuid::Uuid;
 
 use super::view::Json;
 use crate::service::sign_out;
-use crate::store::error::retrying;
-use crate::store::sessions;
-use crate::web::database::Db;
+use crate::store::{retrying, sessions};
 use crate::web::guard::{ClientOrigin, SignedIn};
-use crate::web::openapi::problems::{NotFoundOnly, Problems};
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{Db, ErrorCode, NotFoundOnly, Problem, Problems, resource};
 
 resource!("Session": list_sessions, end_session);
 

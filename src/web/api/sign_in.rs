@@ -4,18 +4,16 @@ use rocket::{State, post};
 
 use super::token_response::{SignInBody, TokenResponse};
 use crate::config;
-use crate::domain::refusal::Reason;
+use crate::domain::Reason;
 use crate::service::sign_in::{Attempt, sign_in as open_session};
 use crate::service::{Issuer, SharedStatements};
-use crate::web::database::Db;
 use crate::web::guard::proof::ProofErrors;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::SignInRequest;
 use crate::web::guard::{NewKey, Page, RateLimited, VerifiedIdentity};
 use crate::web::openapi::examples;
-use crate::web::openapi::problems::{ANYWHERE, ErrorResponses, Problems, failures};
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::openapi::problems::ANYWHERE;
+use crate::web::{Db, ErrorCode, ErrorResponses, Problem, Problems, failures, resource};
 
 resource!("Session": sign_in);
 

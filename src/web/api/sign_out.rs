@@ -5,13 +5,10 @@ use rocket::{State, post};
 
 use crate::service::SharedStatements;
 use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
-use crate::web::database::Db;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::sign_out_proof::SignOutRequest;
 use crate::web::guard::{Page, Proof, RateLimited, SignOutProof};
-use crate::web::openapi::problems::Problems;
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{Db, ErrorCode, Problem, Problems, resource};
 
 resource!("Session": logout);
 

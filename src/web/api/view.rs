@@ -8,8 +8,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::domain::custom_claims::CustomClaims;
-use crate::domain::user::User;
+use crate::domain::{CustomClaims, User};
 use crate::store::identities::IdentityRow;
 
 /// A JSON answer that must not be cached.

@@ -7,18 +7,14 @@ use super::proof::{self, ProofErrors};
 use super::rate_limited::{admit_name, admit_session};
 use super::{outcome, state};
 use crate::clock;
-use crate::domain::custom_claims::CustomClaims;
-use crate::domain::session::EndReason;
-use crate::domain::user::User;
+use crate::domain::{CustomClaims, EndReason, User};
 use crate::service::access_token::AccessToken;
 use crate::service::{self, Issuer, SharedStatements};
-use crate::store::error::{Error, retrying};
 use crate::store::identities::IdentityRow;
 use crate::store::merging::merged_into;
 use crate::store::sessions::{SessionUser, why_over};
-use crate::web::database::Db;
-use crate::web::openapi::problems::ErrorResponses;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::store::{Error, retrying};
+use crate::web::{Db, ErrorCode, ErrorResponses, Problem};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Challenge {

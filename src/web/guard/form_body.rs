@@ -7,8 +7,7 @@ use rocket::request::Request;
 use url::form_urlencoded;
 
 use super::json_body;
-use crate::web::openapi::problems::ErrorResponses;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, ErrorResponses, Problem};
 
 /// The fields of a form without duplicates. A blank field counts as absent.
 ///

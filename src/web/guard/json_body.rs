@@ -13,8 +13,7 @@ use tokio::time::timeout;
 use super::{outcome, state};
 use crate::domain::json::Object;
 use crate::domain::text::printable;
-use crate::web::openapi::problems::ErrorResponses;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, ErrorResponses, Problem};
 
 /// The longest wait for a whole body. A phone on a bad network needs a second or two.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);

@@ -26,7 +26,7 @@ pub use self::rate_limited::RateLimited;
 pub use self::reauthenticated::{NewIdentity, OtherAccount, Reauthenticated};
 pub use self::sign_out_proof::SignOutProof;
 pub use self::verified_identity::VerifiedIdentity;
-use crate::web::problem::Problem;
+use crate::web::Problem;
 
 /// Returns what Rocket manages. Without it, the request is an internal error.
 fn state<'r, T: Send + Sync + 'static>(request: &'r Request<'_>) -> Result<&'r T, Problem> {

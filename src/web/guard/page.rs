@@ -15,8 +15,7 @@ use crate::secret::Secret;
 use crate::service::access_token::named_session;
 use crate::service::refresh_token::RefreshToken;
 use crate::web::http::cors;
-use crate::web::openapi::problems::ErrorResponses;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, ErrorResponses, Problem};
 
 /// A refresh token that has not been looked up yet: an app sends it in the body, a page in its cookie.
 ///

@@ -7,16 +7,15 @@ use super::verified_identity::provider_in_path;
 use super::{outcome, state};
 use crate::clock;
 use crate::config;
-use crate::domain::actor::Origin;
-use crate::domain::dpop::{self, Binding, Refused, Shown, Thumbprint};
+use crate::domain::dpop::{self, Refused, Shown};
+use crate::domain::{Binding, Origin, Thumbprint};
 use crate::service::access_token::AccessToken;
 use crate::service::refusals::Refusals;
 use crate::service::{Issuer, ProofNonces, refresh};
 use crate::store::events::RefusedRequest;
 use crate::store::sessions::NotRefreshed;
 use crate::web::guard::ClientOrigin;
-use crate::web::openapi::problems::failures;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, Problem, failures};
 
 failures!(
     /// The errors of a request that does not prove the key of its session.

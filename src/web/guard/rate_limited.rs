@@ -11,8 +11,7 @@ use super::client_address;
 use super::{outcome, state};
 use crate::web::http::rate_limit::{Key, Policy, RateLimits};
 use crate::web::http::rate_limit_fields;
-use crate::web::openapi::problems::ErrorResponses;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, ErrorResponses, Problem};
 
 /// A policy whose key is the client's IP address.
 pub trait ByAddress: Send {

@@ -11,17 +11,13 @@ use super::json_body::{self, JsonBody, only};
 use super::rate_limited::{SignIn, admit_address};
 use super::verified_identity::{self, VerifiedIdentity, nonce, posted_code, vouch};
 use super::{outcome, state};
-use crate::domain::claims::VerifiedClaims;
-use crate::domain::id_token::IdToken;
 use crate::domain::json::Object;
-use crate::domain::refusal::Reason;
+use crate::domain::{IdToken, Reason, VerifiedClaims};
 use crate::provider::{Provider, Providers};
 use crate::provider_tokens::ProviderTokens;
-use crate::store::error::retrying;
 use crate::store::reauthentication::{self, judge, opened_within};
-use crate::web::database::Db;
-use crate::web::openapi::problems::ErrorResponses;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::store::retrying;
+use crate::web::{Db, ErrorCode, ErrorResponses, Problem};
 use crate::{clock, config};
 
 /// A signed-in user who has just signed in.

@@ -10,8 +10,7 @@ use super::bearer::Bearer;
 use super::json_body::{self, JsonBody, only};
 use super::outcome;
 use super::page::Page;
-use crate::web::openapi::problems::ErrorResponses;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, ErrorResponses, Problem};
 
 /// Proof enough to end a session.
 ///

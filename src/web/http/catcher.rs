@@ -4,7 +4,7 @@ use rocket::http::Status;
 use rocket::{Catcher, Request, Route, catch, catchers};
 
 use super::cors::Preflight;
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, Problem};
 
 pub fn catchers() -> Vec<Catcher> {
     catchers![default]

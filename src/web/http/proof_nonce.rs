@@ -5,9 +5,9 @@ use rocket::{Request, Response};
 
 use crate::clock;
 use crate::service::ProofNonces;
+use crate::web::Problem;
 use crate::web::guard::proof;
 use crate::web::metrics::Metrics;
-use crate::web::problem::Problem;
 
 /// Adds the header field to the answers, and counts the proofs.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use rocket::form::Form;
 use rocket::request::Request;
 use rocket::uri;
 
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, Problem};
 
 /// The number of bytes in which Rocket looks for a form's `_method`.
 const DISGUISE: usize = "_method=delete".len();

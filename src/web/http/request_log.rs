@@ -15,7 +15,7 @@ use crate::domain::network;
 use crate::web::guard::client_address;
 use crate::web::guard::verified_identity::ProviderCall;
 use crate::web::metrics::{Metrics, SignIn};
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, Problem};
 
 /// The routes that monitoring requests every second.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/metrics"];

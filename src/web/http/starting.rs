@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rocket::route::{Handler, Outcome};
 use rocket::{Data, Request, Route};
 
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::{ErrorCode, Problem};
 
 /// The progress of the start. Clones share it.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,8 @@ use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr};
 
 use super::examples::REQUEST_ID;
-use crate::web::problem::{Entry, ErrorCode};
+use crate::web::ErrorCode;
+use crate::web::problem::Entry;
 
 pub const REQUEST_ID_HEADER: &str = "X-Request-Id";
 const RETRY_AFTER: &str = "Retry-After";

@@ -12,8 +12,7 @@ use rocket::response::{self, Responder, Response};
 use utoipa_swagger_ui::Config;
 
 use super::problems::{NoErrors, NotFoundOnly, Problems};
-use crate::web::problem::{ErrorCode, Problem};
-use crate::web::resource::resource;
+use crate::web::{ErrorCode, Problem, resource};
 
 /// The viewer adds styles at run time and draws its icons from `data:` URLs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \

@@ -13,7 +13,8 @@ use utoipa::openapi::schema::{AllOfBuilder, KnownFormat, Object, ObjectBuilder, 
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
 use super::headers;
-use crate::web::problem::{Entry, ErrorCode, names};
+use crate::web::ErrorCode;
+use crate::web::problem::{Entry, names};
 
 /// A guard, the database, or a handler's own rules: anything that can fail a request.
 pub trait ErrorResponses {

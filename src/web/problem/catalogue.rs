@@ -4,8 +4,7 @@ use serde::Serialize;
 use strum::VariantArray;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
-use crate::domain::refusal::Reason;
-use crate::domain::session::EndReason;
+use crate::domain::{EndReason, Reason};
 
 /// The kind of an error, by its name on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

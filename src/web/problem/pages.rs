@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::{Entry, ErrorCode, Problem};
 use crate::web::http::templates::{Html, html};
-use crate::web::openapi::problems::{NoErrors, NotFoundOnly, Problems};
-use crate::web::resource::resource;
+use crate::web::openapi::problems::NoErrors;
+use crate::web::{NotFoundOnly, Problems, resource};
 
 resource!("Description": problems, problem);
 

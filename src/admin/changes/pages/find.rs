@@ -12,12 +12,11 @@ use crate::admin::person::called;
 use crate::admin::person::store;
 use crate::admin::users::store::search::search;
 use crate::admin::users::store::{Filters, ListedUser};
-use crate::domain::staff::Role;
+use crate::domain::Role;
 use crate::domain::text::printable;
 use crate::provider::Providers;
-use crate::store::error::retrying;
 use crate::store::events::Look;
-use crate::store::identities;
+use crate::store::{identities, retrying};
 
 const PAGE: usize = 10;
 /// The longest search text, in characters.

@@ -24,14 +24,11 @@ use crate::admin::page::Page;
 use crate::admin::person::isolated;
 use crate::admin::question::{Answer, Question};
 use crate::config;
-use crate::domain::actor::{Actor, By};
-use crate::domain::merging::{UserState, merged};
-use crate::domain::staff::Role;
+use crate::domain::{Actor, By, Role, UserState, merged};
 use crate::provider::Providers;
-use crate::store::error::retrying;
 use crate::store::events::Look;
-use crate::store::sessions;
-use crate::web::database::Db;
+use crate::store::{retrying, sessions};
+use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 
 pub(in crate::admin) fn routes() -> Vec<Route> {

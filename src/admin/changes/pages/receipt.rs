@@ -12,8 +12,8 @@ use crate::admin::failure::Failure;
 use crate::admin::guard::Staff;
 use crate::admin::page::Page;
 use crate::config::Events;
-use crate::store::error::retrying;
-use crate::web::database::Db;
+use crate::store::retrying;
+use crate::web::Db;
 
 pub(in crate::admin) fn path(number: Uuid) -> String {
     format!("/admin/deletions/{number}")

@@ -3,7 +3,7 @@
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::{Change, Loaded};
 use crate::admin::person::{self, isolated};
-use crate::domain::merging::{LinkedIdentity, UserState, merged};
+use crate::domain::{LinkedIdentity, UserState, merged};
 
 pub(super) const MERGE: &str = "Merge two users";
 pub(super) const MERGE_LEAD: &str =

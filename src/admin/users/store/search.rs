@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::filter::Filters;
 use super::{COLUMNS, ListedUser, Row, count, cursor};
-use crate::store::error::{Error, retrying};
 use crate::store::unprepared::unprepared;
+use crate::store::{Error, retrying};
 
 /// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
 /// shorter.
