@@ -6,7 +6,8 @@ use sqlx::PgPool;
 use crate::admin::sign_in::store::StaffRow;
 use crate::domain::{Actor, Origin};
 use crate::store;
-use crate::store::events::{Look, record_look};
+use crate::store::Look;
+use crate::store::events::record_look;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -6,9 +6,8 @@ use rocket::{Catcher, Request, catch, catchers as collect};
 use serde::Serialize;
 use url::form_urlencoded;
 
-use super::page::Page;
-use super::question::Answer;
 use crate::admin::guard::{is_out_of_date, page_of, staff};
+use crate::admin::{Answer, Page};
 use crate::web::http::request_id::RequestId;
 use crate::web::{ErrorCode, Problem};
 

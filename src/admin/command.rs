@@ -14,9 +14,8 @@ use crate::admin::users::store::filter::Filters;
 use crate::admin::users::store::search::search;
 use crate::admin::users::store::{ListedUser, providers};
 use crate::domain::{Actor, By, Email, Origin};
-use crate::store::events::Look;
-use crate::store::{identities, sessions};
-use crate::web::http::rfc3339::rfc3339;
+use crate::store::{Look, identities, sessions};
+use crate::web::rfc3339;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 

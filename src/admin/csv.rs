@@ -13,8 +13,7 @@ use time::OffsetDateTime;
 
 use crate::admin::sign_in::store::{StaffRow, may_export};
 use crate::clock;
-use crate::store::deadline::in_time;
-use crate::store::{Error, retrying};
+use crate::store::{Error, in_time, retrying};
 
 /// The end of a file whose remaining rows cannot be read. Rocket ends a failed body as if it were complete, so the
 /// file itself must show the failure: the unclosed quote is an error to a program, and its text is readable to a

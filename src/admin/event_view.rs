@@ -12,7 +12,7 @@ use super::device;
 use crate::admin::audit::store::EventRow;
 use crate::admin::changes::pages::receipt;
 use crate::domain::{Actor, KeyName};
-use crate::web::http::rfc3339::rfc3339;
+use crate::web::rfc3339;
 
 const SIGN_INS: [&str; 3] = ["signed_in", "user_created", "identity_linked"];
 

@@ -5,9 +5,8 @@ use rocket::request::Request;
 use rocket::response::{self, Responder};
 
 use super::catcher::Failed;
-use super::page::Page;
-use crate::admin::access_log;
 use crate::admin::guard::page_of;
+use crate::admin::{Page, access_log};
 use crate::web::http::request_id::RequestId;
 use crate::web::{ErrorCode, Problem};
 use crate::{provider, store};

@@ -31,6 +31,11 @@ mod webhooks;
 
 use rocket::{Catcher, Route};
 
+use self::access_log::record;
+use self::failure::Failure;
+use self::guard::{AdminStaff, ExportingStaff, Signed, Staff, StaffForm};
+use self::page::Page;
+use self::question::{Answer, Question};
 pub use self::sign_in::flow::Admin;
 
 pub fn routes() -> Vec<Route> {

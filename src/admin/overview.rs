@@ -11,10 +11,8 @@ use url::form_urlencoded;
 
 use super::advice::Advice;
 use super::chart::{Chart, Column, height};
-use super::failure::Failure;
-use super::page::Page;
 use super::webhooks::Receiver;
-use crate::admin::guard::Staff;
+use crate::admin::{Failure, Page, Staff};
 use crate::clock;
 use crate::provider::{BOUNDS, Breaker, CallStats, Providers};
 use crate::provider_tokens::ProviderTokens;

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::sign_in::flow::Admin;
 use super::webhooks::is_behind;
-use crate::admin::guard::{Staff, known_staff};
+use crate::admin::Staff;
+use crate::admin::guard::known_staff;
 use crate::domain::Role;
 use crate::provider::{Breaker, CallStats, Providers};
 use crate::web::Problem;

@@ -15,25 +15,20 @@ use uuid::Uuid;
 use self::store::{AlikeRow, NoteRow};
 use super::device;
 use super::event_view::{self, CATEGORIES, ClaimsChange, Day, EventView};
-use super::failure::Failure;
-use super::page::Page;
-use crate::admin::access_log::record;
 use crate::admin::api::DataCopy;
 use crate::admin::audit::store::{self as events, EventRow};
 use crate::admin::changes::pages::{self as changes, receipt};
 use crate::admin::changes::store::deletion_of;
-use crate::admin::guard::{Signed, Staff};
 use crate::admin::users::store::ListedUser;
+use crate::admin::{Failure, Page, Signed, Staff, record};
 use crate::config;
 use crate::domain::text::is_control;
 use crate::provider_tokens::store as provider_tokens;
-use crate::store::events::Look;
 use crate::store::identities::{self, IdentityRow};
 use crate::store::sessions::{self, SessionRow};
-use crate::store::{changing, merging, retrying};
-use crate::web::Db;
+use crate::store::{Look, changing, merging, retrying};
 use crate::web::guard::ClientOrigin;
-use crate::web::http::rfc3339::rfc3339;
+use crate::web::{Db, rfc3339};
 
 /// The numbers of events, of others' attempts and of possible duplicates on the page.
 const EVENTS: i64 = 100;

@@ -5,8 +5,7 @@ use rocket::http::Status;
 use rocket::response::Redirect;
 use serde::Serialize;
 
-use super::page::Page;
-use crate::admin::guard::{Staff, StaffForm};
+use crate::admin::{Page, Staff, StaffForm};
 
 /// The answer to a confirmed change: the way to what was changed, or the question again.
 pub(super) type Answer = Either<Redirect, Page>;

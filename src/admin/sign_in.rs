@@ -16,9 +16,8 @@ use url::form_urlencoded;
 
 use self::flow::{Admin, next as next_page};
 use self::store::Stranger;
-use super::failure::Failure;
-use super::page::Page;
-use crate::admin::guard::{COOKIE, Staff, StaffForm, cookie, same_origin};
+use crate::admin::guard::{COOKIE, cookie, same_origin};
+use crate::admin::{Failure, Page, Staff, StaffForm};
 use crate::clock;
 use crate::domain::{IdToken, VerifiedClaims};
 use crate::provider::{self, Provider, Providers};

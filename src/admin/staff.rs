@@ -15,17 +15,13 @@ use time::OffsetDateTime;
 
 use self::store::Changed;
 use super::dates::{day_before, last_day};
-use super::failure::Failure;
-use super::page::Page;
-use super::question::{Answer, Question};
-use crate::admin::guard::{AdminStaff, Signed, Staff, StaffForm};
 use crate::admin::sign_in::store::{self as members, StaffRow};
+use crate::admin::{AdminStaff, Answer, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
 use crate::domain::{Access, Email, Role};
 use crate::store::retrying;
-use crate::web::Db;
 use crate::web::guard::ClientOrigin;
-use crate::web::http::rfc3339::rfc3339;
+use crate::web::{Db, rfc3339};
 
 const ONESELF: &str = "You cannot change your own access. Ask another admin.";
 const LAST_ADMIN: &str =

@@ -6,10 +6,8 @@ use rocket::response::Redirect;
 use rocket::{Route, get, post, routes};
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::page::Page;
-use crate::admin::guard::{Staff, StaffForm};
 use crate::admin::sign_in::store as members;
+use crate::admin::{Failure, Page, Staff, StaffForm};
 use crate::web::Db;
 
 pub(super) fn routes() -> Vec<Route> {

@@ -19,16 +19,11 @@ use super::audit::network;
 use super::audit::store::{Filter, page};
 use super::csv::Csv;
 use super::event_view::EventView;
-use super::failure::Failure;
 use super::fields::{Chip, NothingMatches, Tab};
-use super::page::Page;
-use super::question::Answer;
-use crate::admin::access_log::record;
-use crate::admin::guard::{ExportingStaff, Staff, StaffForm};
+use crate::admin::{Answer, ExportingStaff, Failure, Page, Staff, StaffForm, record};
 use crate::domain::Email;
 use crate::provider::Providers;
-use crate::store::events::Look;
-use crate::store::{Error, retrying};
+use crate::store::{Error, Look, retrying};
 use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 

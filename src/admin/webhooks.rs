@@ -9,17 +9,13 @@ use time::OffsetDateTime;
 use url::form_urlencoded::byte_serialize;
 use uuid::Uuid;
 
-use super::failure::Failure;
 use super::fields::Choice;
-use super::page::Page;
-use super::question::{Answer, Question};
-use crate::admin::guard::{AdminStaff, Signed, Staff, StaffForm};
+use crate::admin::{AdminStaff, Answer, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
 use crate::config::Webhook;
 use crate::store::retrying;
-use crate::web::Db;
 use crate::web::guard::ClientOrigin;
-use crate::web::http::rfc3339::rfc3339;
+use crate::web::{Db, rfc3339};
 use crate::webhooks::store::{Summary, Unaccepted, Which, exists, summaries, unaccepted};
 use crate::webhooks::{Webhooks, replay};
 

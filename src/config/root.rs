@@ -12,11 +12,12 @@ use serde::{Deserialize, Deserializer};
 
 use super::error::{names, nearest};
 use super::file::unreadable;
-use super::log::{LogFormat, LogLevel};
 use super::provider::Raw as RawProvider;
-use super::proxy::{self, ForwardedHeader};
 use super::webhook::Raw as RawWebhook;
-use super::{Error, Events, Keys, Observers, RateLimit, Session, Web, database_url, secret_key, text};
+use super::{
+    Error, Events, ForwardedHeader, Keys, LogFormat, LogLevel, Observers, RateLimit, Session, Web,
+    database_url, proxy, secret_key, text,
+};
 use crate::secret::SecretKeys;
 
 /// Keys of Rocket (its configuration guide, "Overview") and of its companion crates.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::Error;
 use crate::secret::Secret;
-use crate::service::opaque_token::OpaqueToken;
+use crate::service::OpaqueToken;
 
 /// Reads the secret in this file. If there is none, it creates one with 256 random bits.
 pub(super) fn secret(path: &Path) -> Result<Secret<String>, Error> {

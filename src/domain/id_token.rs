@@ -7,10 +7,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
-use super::claims::{self, Expected};
+use super::claims::Expected;
 use super::json::Object;
-use super::kind;
-use super::refusal::{Reason, Refusal};
+use super::{Reason, Refusal, claims, kind};
 use crate::secret::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

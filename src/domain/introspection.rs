@@ -3,10 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::claims::{Dialect, audience};
-use super::email::Email;
-use super::issuer;
 use super::json::Object;
-use super::refusal::{Reason, Refusal};
+use super::{Email, Reason, Refusal, issuer};
 
 /// The error of an endpoint that does not introspect tokens of this kind (defined by RFC 7009 §2.2.1, also
 /// used for introspection).

@@ -3,8 +3,7 @@
 
 use serde::Deserialize;
 
-use super::claims::VerifiedClaims;
-use super::refusal::Reason;
+use super::{Reason, VerifiedClaims};
 
 /// The rule by which an e-mail address may link to an existing user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]

@@ -15,7 +15,7 @@ use super::rotation::Rotation;
 use super::signing_key::{Error, Jwk, SigningKey};
 use super::store::PgPool;
 use crate::secret::SecretKeys;
-use crate::store::deadline::in_time;
+use crate::store::in_time;
 use crate::{clock, config};
 
 /// Minimum time between two reloads that unknown key ids request, since anyone can send one.

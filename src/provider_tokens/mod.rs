@@ -26,8 +26,7 @@ use crate::keys::seal::{Seal, SealedBy, Unopened};
 use crate::provider::Providers;
 use crate::queue::{Attempts, Gauges, Readings, Stop, Tasks, keep_working};
 use crate::secret::{Secret, SecretKeys};
-use crate::store::deadline::in_time;
-use crate::store::{Error, retrying};
+use crate::store::{Error, in_time, retrying};
 
 /// The rows that one statement reads or seals again.
 const BATCH: i64 = 500;

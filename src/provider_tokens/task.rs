@@ -14,8 +14,7 @@ use crate::keys::seal::{Seal, Unopened};
 use crate::provider::{self, Code, Provider, Revocable};
 use crate::queue::{Attempts, Readings, Worker};
 use crate::secret::Secret;
-use crate::store::deadline::in_time;
-use crate::store::{Error, retrying};
+use crate::store::{Error, in_time, retrying};
 
 /// Seconds after which another instance may take over a row without a recorded result. It is longer than a call.
 const LEASE: u32 = 60;

@@ -9,8 +9,7 @@ use time::OffsetDateTime;
 use tokio::time::sleep;
 
 use super::Stop;
-use crate::store::Error;
-use crate::store::deadline::in_time;
+use crate::store::{Error, in_time};
 
 /// The pause between two readings.
 const PAUSE: Duration = Duration::from_secs(15);

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use sqlx::PgPool;
 
-use crate::store::deadline::in_time;
 use crate::store::users::Traces;
-use crate::store::{Error, erasure as store, retrying};
+use crate::store::{Error, erasure as store, in_time, retrying};
 
 /// Time that a request to delete a user waits for the erasure.
 const TIMEOUT: Duration = Duration::from_secs(3);

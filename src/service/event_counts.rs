@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use sqlx::PgPool;
 
-use crate::store::Error;
-use crate::store::deadline::in_time;
 use crate::store::event_counts::count;
+use crate::store::{Error, in_time};
 
 /// Events that one statement reads.
 const STEP: i64 = 20_000;

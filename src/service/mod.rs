@@ -19,4 +19,6 @@ pub mod sign_out;
 
 pub use self::access_token::Issuer;
 pub use self::lanes::SharedStatements;
+pub use self::opaque_token::OpaqueToken;
 pub use self::proof_nonces::ProofNonces;
+pub use self::refusals::Refusals;

@@ -8,9 +8,8 @@ use uuid::Uuid;
 
 use super::erasure;
 use crate::provider_tokens::store as provider_tokens;
-use crate::store::deadline::in_time;
 use crate::store::prune::Look;
-use crate::store::{Error, partitions, prune};
+use crate::store::{Error, in_time, partitions, prune};
 use crate::webhooks::store as webhooks;
 
 /// Rows that one statement deletes, and of sessions those that it reads.

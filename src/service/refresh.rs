@@ -5,9 +5,8 @@ use std::sync::Arc;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::access_token::Issuer;
-use super::lanes::SharedStatements;
 use super::refresh_token::{REPEAT, RefreshToken, Successors};
+use super::{Issuer, SharedStatements};
 use crate::domain::{Origin, Thumbprint};
 use crate::keys::signing_key;
 use crate::secret::Secret;

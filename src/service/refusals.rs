@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::domain::network;
-use crate::store::deadline::in_time;
 use crate::store::events::{RefusedRequest, record_refusals};
+use crate::store::in_time;
 
 const CAPACITY: usize = 1024;
 const BATCH: usize = 64;

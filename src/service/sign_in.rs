@@ -5,17 +5,15 @@ use std::sync::Arc;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::access_token::Issuer;
-use super::lanes::SharedStatements;
 use super::refresh::Tokens;
 use super::refresh_token::RefreshToken;
-use crate::config;
+use super::{Issuer, SharedStatements};
 use crate::domain::{Origin, Reason, Thumbprint, VerifiedClaims};
 use crate::keys::signing_key;
-use crate::store;
 use crate::store::retrying;
 use crate::store::row_queue::in_turn;
 use crate::store::users::{SignIn, SignedIn};
+use crate::{config, store};
 
 #[derive(Debug)]
 pub struct Attempt<'a> {

@@ -28,5 +28,9 @@ pub mod sessions;
 pub mod unprepared;
 pub mod users;
 
+pub use self::deadline::in_time;
 pub use self::error::Error;
 pub(crate) use self::error::{changing, retrying};
+pub use self::events::Look;
+pub use self::partitions::first_id;
+pub(crate) use self::unprepared::unprepared;

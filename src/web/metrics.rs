@@ -26,7 +26,7 @@ use crate::domain::dpop::Refused;
 use crate::keys::KeyRing;
 use crate::provider::Providers;
 use crate::provider_tokens::ProviderTokens;
-use crate::service::refusals::Refusals;
+use crate::service::Refusals;
 use crate::store::sessions::NotRefreshed;
 use crate::store::users::Outcome;
 use crate::telemetry::database::Times;

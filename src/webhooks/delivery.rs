@@ -12,8 +12,7 @@ use super::sender::{Failed, Sender};
 use super::store::{self, Claimed, Ended, PgPool};
 use crate::clock;
 use crate::queue::{Attempts, Readings, Worker};
-use crate::store::deadline::in_time;
-use crate::store::{Error, retrying};
+use crate::store::{Error, in_time, retrying};
 
 /// The waiting messages that one statement looks at after the start, or makes due after an outage.
 const STEP: i64 = 5000;

@@ -31,8 +31,7 @@ use self::store::PgPool;
 use crate::config::Webhook;
 use crate::domain::By;
 use crate::queue::{Attempts, Gauges, Readings, Summary, Tasks, keep_working};
-use crate::store::deadline::in_time;
-use crate::store::{Error, retrying};
+use crate::store::{Error, in_time, retrying};
 
 /// The messages that one statement makes due again.
 const REPLAYED: i64 = 5000;

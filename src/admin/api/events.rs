@@ -14,8 +14,7 @@ use super::parameters::{Parameters, wrong};
 use super::store::{self, EventRow};
 use super::user;
 use super::users::{NoSuchUser, Wrong, missing};
-use crate::store::partitions::first_id;
-use crate::store::retrying;
+use crate::store::{first_id, retrying};
 use crate::web::{Db, Json, Problem, Problems, resource};
 
 /// The number of events on a page, if the request names none, and the most.

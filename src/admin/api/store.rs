@@ -8,8 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::{Actor, By, CustomClaims, Email, Origin};
-use crate::store::unprepared::unprepared;
-use crate::store::{Error, changing};
+use crate::store::{Error, changing, unprepared};
 
 pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!("SELECT id FROM users WHERE email = $1", email.folded());

@@ -9,7 +9,7 @@ use self::store::KeyRow;
 use crate::admin::staff::store::Changed;
 use crate::domain::{By, KeyName, KeyRole};
 use crate::secret::Secret;
-use crate::service::opaque_token::OpaqueToken;
+use crate::service::OpaqueToken;
 use crate::store::{Error, changing, retrying};
 
 /// The first characters of every key, by which scanners of source code recognise one.

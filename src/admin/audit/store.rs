@@ -6,9 +6,7 @@ use sqlx::{FromRow, PgPool, QueryBuilder};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::store::partitions::first_id;
-use crate::store::unprepared::unprepared;
-use crate::store::{Error, retrying};
+use crate::store::{Error, first_id, retrying, unprepared};
 
 /// Kinds that record that staff viewed data. They would bury the other events.
 pub const DATA_ACCESS_KINDS: [&str; 5] =

@@ -10,7 +10,7 @@ use super::store::{self, Candidate, Pending, StaffRow, Stranger};
 use crate::config::Provider;
 use crate::domain::{Origin, Reason, VerifiedClaims};
 use crate::secret::Secret;
-use crate::service::opaque_token::OpaqueToken;
+use crate::service::OpaqueToken;
 use crate::store::{Error, retrying};
 
 /// A sign-in that has begun. Everything in it is random.

@@ -7,7 +7,7 @@ use crate::admin::csv::Rows;
 use crate::admin::users::store::search::{Position, search};
 use crate::admin::users::store::{self, Cursor, Filters, ListedUser, Sort};
 use crate::store::Error;
-use crate::web::http::rfc3339::rfc3339;
+use crate::web::rfc3339;
 
 const BATCH: usize = 2_000;
 

@@ -20,8 +20,7 @@ pub use self::cursor::{Cursor, Direction};
 use self::filter::last_seen_on;
 pub use self::filter::{Days, Filters, Status, Times, day};
 use crate::admin::dates;
-use crate::store::unprepared::unprepared;
-use crate::store::{Error, retrying};
+use crate::store::{Error, retrying, unprepared};
 
 /// The number of users that a page looks at, in order. If fewer of them pass the filters than the page could hold, it ends
 /// there nevertheless, and the next page goes on: so a page costs the same, whoever passes.

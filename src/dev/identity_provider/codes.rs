@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::account::DevAccount;
-use crate::service::opaque_token::OpaqueToken;
+use crate::service::OpaqueToken;
 
 /// In seconds.
 const TTL: i64 = 60;

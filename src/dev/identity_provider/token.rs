@@ -18,7 +18,7 @@ use url::form_urlencoded::byte_serialize;
 use super::codes::Grant;
 use super::{IdentityProvider, TOKEN_TTL};
 use crate::clock;
-use crate::service::opaque_token::OpaqueToken;
+use crate::service::OpaqueToken;
 use crate::web::{ErrorCode, Problem};
 
 /// An error (RFC 6749 §5.2). The request log shows its description.

@@ -5,7 +5,7 @@ use rocket::{delete, get, patch};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::view::{Identity, Json, UserWithClaims};
+use super::view::{Identity, UserWithClaims};
 use crate::domain::Reason;
 use crate::domain::claims::display_name;
 use crate::service::account::{self, Deleted};
@@ -14,7 +14,7 @@ use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::{
     ClientOrigin, JsonBody, Page, Reauthenticated, Renaming, SignedIn, bearer, verified_identity,
 };
-use crate::web::{Db, ErrorCode, Problem, Problems, failures, resource};
+use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
 
 resource!("Account": get_me, update_me, delete_me);
 

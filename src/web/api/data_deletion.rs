@@ -6,7 +6,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::provider_events::Message;
-use super::view::Json;
 use crate::clock;
 use crate::provider::Providers;
 use crate::provider_events::data_deletion::carry_out;
@@ -15,7 +14,7 @@ use crate::service::Issuer;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::named;
 use crate::web::guard::{ClientOrigin, RateLimited};
-use crate::web::{Db, ErrorCode, Problem, Problems, failures, resource};
+use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
 
 resource!("Providers": request_data_deletion);
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::view::{Identity, Json};
+use super::view::Identity;
 use crate::domain::Reason;
 use crate::service::account::{self, Linked, Unlinked};
 use crate::web::guard::rate_limited::SignIn;
@@ -14,7 +14,7 @@ use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::verified_identity::LinkRequest;
 use crate::web::guard::{ClientOrigin, NewIdentity, RateLimited, Reauthenticated, SignedIn, bearer};
 use crate::web::openapi::examples;
-use crate::web::{Db, ErrorCode, Problem, Problems, failures, resource};
+use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
 
 resource!("Identities": list_identities, link_identity, unlink_identity);
 

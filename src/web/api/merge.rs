@@ -6,14 +6,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::view::Json;
 use crate::domain::{CustomClaims, LinkedIdentity, Reason, User};
 use crate::service::account::{self, MergeRequest, Merging, NotMerged};
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::reauthenticated::MergeMeRequest;
 use crate::web::guard::{ClientOrigin, OtherAccount, RateLimited, bearer};
 use crate::web::openapi::examples;
-use crate::web::{Db, ErrorCode, Problem, Problems, failures, resource};
+use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
 
 resource!("Account": merge_me);
 

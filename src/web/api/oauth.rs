@@ -12,13 +12,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::token_response::{TokenGrant, TokenResponse};
-use super::view::Json;
 use crate::service::refresh::refresh;
 use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::service::{Issuer, SharedStatements};
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{FormBody, Proof, RateLimited};
-use crate::web::{Db, ErrorCode, Problem, Problems, resource};
+use crate::web::{Db, ErrorCode, Json, Problem, Problems, resource};
 use crate::{clock, config, store};
 
 resource!("Session": token, revoke);

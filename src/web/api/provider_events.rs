@@ -9,7 +9,6 @@ use rocket::{State, post};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::view::Json;
 use crate::clock;
 use crate::domain::security_event::Refused;
 use crate::provider::Providers;
@@ -18,7 +17,7 @@ use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::named;
 use crate::web::guard::{ClientOrigin, RateLimited, json_body};
 use crate::web::openapi::examples;
-use crate::web::{Db, ErrorCode, ErrorResponses, Problem, Problems, resource};
+use crate::web::{Db, ErrorCode, ErrorResponses, Json, Problem, Problems, resource};
 
 resource!("Providers": receive_provider_events);
 

@@ -4,14 +4,13 @@ use rocket::{State, post};
 use utoipa::ToSchema;
 
 use super::token_response::{Credential, TokenResponse};
-use crate::clock;
-use crate::config;
 use crate::service::refresh::refresh as exchange;
 use crate::service::{Issuer, SharedStatements};
 use crate::web::guard::proof::ProofErrors;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{PresentedToken, Proof, RateLimited};
 use crate::web::{Db, Problem, Problems, resource};
+use crate::{clock, config};
 
 resource!("Session": refresh);
 

@@ -10,11 +10,10 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::view::Json;
 use crate::service::sign_out;
 use crate::store::{retrying, sessions};
 use crate::web::guard::{ClientOrigin, SignedIn};
-use crate::web::{Db, ErrorCode, NotFoundOnly, Problem, Problems, resource};
+use crate::web::{Db, ErrorCode, Json, NotFoundOnly, Problem, Problems, resource};
 
 resource!("Session": list_sessions, end_session);
 

@@ -6,9 +6,7 @@ use rocket::request::{FromRequest, Outcome, Request};
 use rocket::time::Duration;
 use uuid::Uuid;
 
-use super::bearer;
-use super::json_body::{self, JsonBody};
-use super::{outcome, state};
+use super::{JsonBody, bearer, json_body, outcome, state};
 use crate::config;
 use crate::domain::json::Object;
 use crate::secret::Secret;

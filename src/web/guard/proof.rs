@@ -5,17 +5,15 @@ use uuid::Uuid;
 
 use super::verified_identity::provider_in_path;
 use super::{outcome, state};
-use crate::clock;
-use crate::config;
 use crate::domain::dpop::{self, Refused, Shown};
 use crate::domain::{Binding, Origin, Thumbprint};
 use crate::service::access_token::AccessToken;
-use crate::service::refusals::Refusals;
-use crate::service::{Issuer, ProofNonces, refresh};
+use crate::service::{Issuer, ProofNonces, Refusals, refresh};
 use crate::store::events::RefusedRequest;
 use crate::store::sessions::NotRefreshed;
 use crate::web::guard::ClientOrigin;
 use crate::web::{ErrorCode, Problem, failures};
+use crate::{clock, config};
 
 failures!(
     /// The errors of a request that does not prove the key of its session.

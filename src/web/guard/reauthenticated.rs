@@ -6,11 +6,10 @@ use rocket::request::Request;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::bearer::{self, SignedIn};
-use super::json_body::{self, JsonBody, only};
+use super::json_body::only;
 use super::rate_limited::{SignIn, admit_address};
-use super::verified_identity::{self, VerifiedIdentity, nonce, posted_code, vouch};
-use super::{outcome, state};
+use super::verified_identity::{nonce, posted_code, vouch};
+use super::{JsonBody, SignedIn, VerifiedIdentity, bearer, json_body, outcome, state, verified_identity};
 use crate::domain::json::Object;
 use crate::domain::{IdToken, Reason, VerifiedClaims};
 use crate::provider::{Provider, Providers};

@@ -6,10 +6,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::bearer::Bearer;
-use super::json_body::{self, JsonBody, only};
-use super::outcome;
-use super::page::Page;
+use super::json_body::only;
+use super::{Bearer, JsonBody, Page, json_body, outcome};
 use crate::web::{ErrorCode, ErrorResponses, Problem};
 
 /// Proof enough to end a session.

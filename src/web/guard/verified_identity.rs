@@ -7,13 +7,8 @@ use rocket::request::Request;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::json_body::{self, JsonBody};
-use super::origin::ClientOrigin;
-use super::page::Page;
 use super::reauthenticated::ReauthenticationRequest;
-use super::{outcome, state};
-use crate::clock;
-use crate::config;
+use super::{ClientOrigin, JsonBody, Page, json_body, outcome, state};
 use crate::domain::claims::{MAX_NAME_CHARS, display_name};
 use crate::domain::json::Object;
 use crate::domain::text::printable;
@@ -21,9 +16,10 @@ use crate::domain::{IdToken, Reason, VerifiedClaims};
 use crate::provider::{self, Provider, Providers};
 use crate::provider_tokens::{PostedCode, ProviderTokens};
 use crate::secret::Secret;
-use crate::service::refusals::Refusals;
+use crate::service::Refusals;
 use crate::store::events::RefusedRequest;
 use crate::web::{Db, ErrorCode, ErrorResponses, Problem};
+use crate::{clock, config};
 
 const MAX_NONCE: usize = 512;
 const MAX_DEVICE_TEXT: usize = 100;

@@ -5,18 +5,15 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{Visit, path, words};
-use crate::admin::access_log::record;
-use crate::admin::failure::Failure;
-use crate::admin::page::Page;
 use crate::admin::person::called;
 use crate::admin::person::store;
 use crate::admin::users::store::search::search;
 use crate::admin::users::store::{Filters, ListedUser};
+use crate::admin::{Failure, Page, record};
 use crate::domain::Role;
 use crate::domain::text::printable;
 use crate::provider::Providers;
-use crate::store::events::Look;
-use crate::store::{identities, retrying};
+use crate::store::{Look, identities, retrying};
 
 const PAGE: usize = 10;
 /// The longest search text, in characters.

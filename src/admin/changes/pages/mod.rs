@@ -15,19 +15,13 @@ use uuid::Uuid;
 
 use self::find::find;
 pub(in crate::admin) use self::words::{done, refused};
-use crate::admin::access_log::record;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview, store};
-use crate::admin::device;
-use crate::admin::failure::Failure;
-use crate::admin::guard::{Signed, Staff, StaffForm};
-use crate::admin::page::Page;
 use crate::admin::person::isolated;
-use crate::admin::question::{Answer, Question};
+use crate::admin::{Answer, Failure, Page, Question, Signed, Staff, StaffForm, device, record};
 use crate::config;
 use crate::domain::{Actor, By, Role, UserState, merged};
 use crate::provider::Providers;
-use crate::store::events::Look;
-use crate::store::{retrying, sessions};
+use crate::store::{Look, retrying, sessions};
 use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 

@@ -8,9 +8,7 @@ use time::{Date, Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::admin::changes::store::{self, DeletionRow};
-use crate::admin::failure::Failure;
-use crate::admin::guard::Staff;
-use crate::admin::page::Page;
+use crate::admin::{Failure, Page, Staff};
 use crate::config::Events;
 use crate::store::retrying;
 use crate::web::Db;

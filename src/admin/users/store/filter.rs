@@ -4,7 +4,7 @@ use sqlx::{Postgres, QueryBuilder};
 use time::format_description::well_known::Iso8601;
 use time::{Date, OffsetDateTime};
 
-use crate::store::partitions::first_id;
+use crate::store::first_id;
 
 /// The state of a user, by its name in URLs.
 #[derive(

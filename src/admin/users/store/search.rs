@@ -6,8 +6,7 @@ use uuid::Uuid;
 
 use super::filter::Filters;
 use super::{COLUMNS, ListedUser, Row, count, cursor};
-use crate::store::unprepared::unprepared;
-use crate::store::{Error, retrying};
+use crate::store::{Error, retrying, unprepared};
 
 /// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
 /// shorter.
