@@ -80,7 +80,7 @@ impl<'r> Responder<'r, 'static> for Failure {
             Self::Status(status) => Err(status),
             Self::Problem(problem) => Err(problem.keep(request).status()),
             Self::Conflict(text) => {
-                let problem = Problem::new(ErrorCode::InvalidRequest, text);
+                let problem = Problem::malformed(text);
                 told(request, Status::Conflict, "That was not done", text, problem)
             }
             Self::NotSignedIn(status, text, problem) => {

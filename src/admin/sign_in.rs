@@ -138,7 +138,7 @@ async fn finish(
         return Err(out_of_date("the answer names another issuer"));
     }
     let Some(code) = answer.code else {
-        let problem = Problem::new(ErrorCode::InvalidRequest, "the provider's answer has no code");
+        let problem = Problem::malformed("the provider's answer has no code");
         // Without this check, anyone could make the answer up and send it as a link.
         let problem = match answer.error.map(provider::error_name) {
             Some(error) => problem.logged(format!("the provider answers with an error: {error}")),
@@ -158,7 +158,7 @@ async fn finish(
         }
         Err(stranger) => {
             let text = if claims.email.is_none() { NO_EMAIL } else { refused(stranger) };
-            let problem = Problem::new(ErrorCode::InvalidRequest, text);
+            let problem = Problem::malformed(text);
             Err(Failure::NotSignedIn(Status::Forbidden, text, problem.into()))
         }
     }
@@ -215,7 +215,7 @@ struct Callback<'r> {
 
 fn out_of_date(why: &'static str) -> Failure {
     let text = "This sign-in is out of date or was begun in another browser. Begin again.";
-    Failure::NotSignedIn(Status::BadRequest, text, Problem::new(ErrorCode::InvalidRequest, why).into())
+    Failure::NotSignedIn(Status::BadRequest, text, Problem::malformed(why).into())
 }
 
 #[post("/sign-out", data = "<form>")]

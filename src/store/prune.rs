@@ -154,8 +154,8 @@ macro_rules! delete_by_time {
     }};
 }
 
-/// Deletes the ids of messages from providers that arrived 90 days ago, from `from` on. Returns their number, and the time of
-/// the last one. A message of that age is refused, so none is applied twice.
+/// Deletes the ids of messages from providers that arrived 90 days ago. A message of that age is refused, so none is applied
+/// twice.
 pub async fn provider_events(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
     delete_by_time!(
         "DELETE FROM provider_events WHERE (provider, message_id) IN (
@@ -169,8 +169,7 @@ pub async fn provider_events(pool: &PgPool, from: OffsetDateTime, batch: i64) ->
     )
 }
 
-/// Deletes requests of providers to delete data that arrived 90 days ago, from `from` on. Returns their number, and the time
-/// of the last one.
+/// Deletes requests of providers to delete data that arrived 90 days ago.
 pub async fn deletion_requests(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
     delete_by_time!(
         "DELETE FROM deletion_requests WHERE code IN (
@@ -184,9 +183,8 @@ pub async fn deletion_requests(pool: &PgPool, from: OffsetDateTime, batch: i64) 
     )
 }
 
-/// Deletes the hashes of identities that were deleted 25 hours ago, from `from` on. Returns their number, and the time of the
-/// last one. Tokens from before are older than any provider's `max_token_age`, which is a day at most, even if the clocks
-/// differ.
+/// Deletes the hashes of identities that were deleted 25 hours ago. Tokens from before are older than any provider's
+/// `max_token_age`, which is a day at most, even if the clocks differ.
 pub async fn deleted_identities(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
     delete_by_time!(
         "DELETE FROM deleted_identities WHERE hash IN (
@@ -200,8 +198,7 @@ pub async fn deleted_identities(pool: &PgPool, from: OffsetDateTime, batch: i64)
     )
 }
 
-/// Deletes sign-ins of staff that were begun ten minutes ago and not completed, from `from` on. Returns their number, and the
-/// time of the last one.
+/// Deletes sign-ins of staff that were begun ten minutes ago and not completed.
 pub async fn staff_sign_ins(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
     delete_by_time!(
         "DELETE FROM staff_sign_ins WHERE state_hash IN (

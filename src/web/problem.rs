@@ -69,6 +69,10 @@ impl Problem {
         }
     }
 
+    pub fn malformed(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::InvalidRequest, detail)
+    }
+
     /// Adds the cause, which only the log may show.
     pub fn logged(self, log: impl Into<String>) -> Self {
         Self { log: Some(log.into()), ..self }
@@ -170,7 +174,7 @@ impl<'r> Responder<'r, 'static> for Problem {
 
 impl From<Malformed> for Problem {
     fn from(malformed: Malformed) -> Self {
-        Self::new(ErrorCode::InvalidRequest, malformed.to_string())
+        Self::malformed(malformed.to_string())
     }
 }
 
@@ -208,9 +212,7 @@ impl From<provider_events::Error> for Problem {
     fn from(error: provider_events::Error) -> Self {
         use provider_events::Error;
         match error {
-            Error::Refused(refused) => {
-                Self { log: refused.log, ..Self::new(ErrorCode::InvalidRequest, refused.detail) }
-            }
+            Error::Refused(refused) => Self { log: refused.log, ..Self::malformed(refused.detail) },
             Error::Unavailable(unavailable) => provider::Error::from(unavailable).into(),
         }
     }
@@ -263,11 +265,7 @@ impl From<service::refresh::Error> for Problem {
 impl Problem {
     /// Returns the problem for a status that no code explained. Below 500, the request is at fault.
     pub fn unexplained(status: u16) -> Self {
-        if status < 500 {
-            Self::new(ErrorCode::InvalidRequest, "the request was refused")
-        } else {
-            Self::internal()
-        }
+        if status < 500 { Self::malformed("the request was refused") } else { Self::internal() }
     }
 
     /// Returns the problem of a token from before an event that ended the account's sessions, or the user's deletion.

@@ -186,7 +186,7 @@ impl ChangeResult {
 fn refusal(why: Refused) -> Problem {
     match why {
         Refused::LastIdentity => Problem::new(ErrorCode::LastIdentity, words(why)),
-        Refused::ClaimsTooLong => Problem::new(ErrorCode::InvalidRequest, words(why)),
+        Refused::ClaimsTooLong => Problem::malformed(words(why)),
         // An API key has no account of its own.
         Refused::OwnAccount => Problem::internal(),
     }

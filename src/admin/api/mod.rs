@@ -61,6 +61,6 @@ fn unknown_user() -> Problem {
 fn reason(body: &Object) -> Result<String, Problem> {
     reason::read(required(body, "reason")?).ok_or_else(|| {
         let detail = format!("`reason` must have 1 to {} characters that are not blank", reason::MAX_LENGTH);
-        Problem::new(ErrorCode::InvalidRequest, detail)
+        Problem::malformed(detail)
     })
 }

@@ -6,8 +6,8 @@ use rocket::http::uri::Origin;
 use strum::VariantArray;
 use url::form_urlencoded;
 
+use crate::web::Problem;
 use crate::web::guard::json_body::named;
-use crate::web::{ErrorCode, Problem};
 
 pub(super) struct Parameters(Vec<(String, String)>);
 
@@ -58,5 +58,5 @@ impl Parameters {
 }
 
 pub(super) fn wrong(detail: String) -> Problem {
-    Problem::new(ErrorCode::InvalidRequest, detail)
+    Problem::malformed(detail)
 }

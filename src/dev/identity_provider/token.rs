@@ -19,7 +19,7 @@ use super::codes::Grant;
 use super::{IdentityProvider, TOKEN_TTL};
 use crate::clock;
 use crate::service::OpaqueToken;
-use crate::web::{ErrorCode, Problem};
+use crate::web::Problem;
 
 /// An error (RFC 6749 §5.2). The request log shows its description.
 pub(super) struct OAuthError {
@@ -36,7 +36,7 @@ impl OAuthError {
 
 impl<'r> Responder<'r, 'static> for OAuthError {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
-        Problem::new(ErrorCode::InvalidRequest, self.description).keep(request);
+        Problem::malformed(self.description).keep(request);
         let body = json!({ "error": self.error, "error_description": self.description });
         (self.status, Json(body)).respond_to(request)
     }

@@ -81,7 +81,7 @@ async fn update_me(
 ) -> Result<Json<Me>, Problem> {
     only(&body.0, &["name"], "the body")?;
     if !body.0.has("name") {
-        return Err(Problem::new(ErrorCode::InvalidRequest, "`name` is missing; `null` takes a name back"));
+        return Err(Problem::malformed("`name` is missing; `null` takes a name back"));
     }
     let Renaming(signed_in) = renaming;
     let name = verified_identity::name(&body.0)?.and_then(display_name);

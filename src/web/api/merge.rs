@@ -139,7 +139,7 @@ async fn merge_me(
         Err(NotMerged::ClaimsTooLong) => {
             let detail =
                 "the claims of both users are too long for one: the backend has to set shorter ones first";
-            Err(Problem::new(ErrorCode::InvalidRequest, detail))
+            Err(Problem::malformed(detail))
         }
         Err(NotMerged::NoUser) => Err(bearer::over(db, signed_in.token).await),
     }

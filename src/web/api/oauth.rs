@@ -86,7 +86,7 @@ struct Failure {
 
 impl Failure {
     fn malformed(detail: &'static str) -> Self {
-        Problem::new(ErrorCode::InvalidRequest, detail).into()
+        Problem::malformed(detail).into()
     }
 }
 
@@ -159,7 +159,7 @@ async fn token(
     match form.get("grant_type") {
         Some("refresh_token") => {}
         Some(_) => {
-            let problem = Problem::new(ErrorCode::InvalidRequest, "`grant_type` must be `refresh_token`");
+            let problem = Problem::malformed("`grant_type` must be `refresh_token`");
             return Err(Failure { name: Some(OAuthErrorName::UnsupportedGrantType), problem });
         }
         None => return Err(Failure::malformed("`grant_type` is missing")),

@@ -92,8 +92,7 @@ impl<'r> Responder<'r, 'static> for Failure {
             Self::Refused(sender, refused) => {
                 let log = refused.log.as_ref().map_or(String::new(), |log| format!("; {log}"));
                 let logged = format!("{refused}{log}");
-                let problem =
-                    Problem::new(ErrorCode::InvalidRequest, refused.detail).logged(logged).keep(request);
+                let problem = Problem::malformed(refused.detail).logged(logged).keep(request);
                 if sender == Sender::SecurityEvents {
                     let body = EventError { err: refused.fault.into(), description: refused.detail };
                     let mut response = Json(Status::BadRequest, body).respond_to(request)?;

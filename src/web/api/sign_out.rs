@@ -8,7 +8,7 @@ use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::sign_out_proof::SignOutRequest;
 use crate::web::guard::{Page, Proof, RateLimited, SignOutProof};
-use crate::web::{Db, ErrorCode, Problem, Problems, resource};
+use crate::web::{Db, Problem, Problems, resource};
 
 resource!("Session": logout);
 
@@ -42,7 +42,7 @@ async fn logout(
         [] | ["local"] => Scope::Local,
         ["others"] => Scope::Others,
         ["global"] => Scope::Global,
-        _ => return Err(Problem::new(ErrorCode::InvalidRequest, "`scope` must be local, others or global")),
+        _ => return Err(Problem::malformed("`scope` must be local, others or global")),
     };
     match proof {
         SignOutProof::Session(session) => sign_out(db.pool(), session, scope, &key.origin).await?,

@@ -51,7 +51,7 @@ async fn read(request: &Request<'_>, data: Data<'_>) -> Result<FormBody, Problem
     let mut fields = BTreeMap::new();
     for (name, value) in form_urlencoded::parse(&body).into_owned() {
         if !value.is_empty() && fields.insert(name, value).is_some() {
-            return Err(Problem::new(ErrorCode::InvalidRequest, "a parameter is repeated"));
+            return Err(Problem::malformed("a parameter is repeated"));
         }
     }
     Ok(FormBody(fields))

@@ -79,7 +79,7 @@ pub fn required<'b>(object: &'b Object, path: &str) -> Result<&'b str, Problem> 
         }
         None => format!("`{path}` is missing"),
     };
-    Err(Problem::new(ErrorCode::InvalidRequest, problem))
+    Err(Problem::malformed(problem))
 }
 
 /// Returns what the last name in the path stands for in an object, or `None` if it is absent or `null`.
@@ -90,7 +90,7 @@ pub fn optional<'b, T: Deserialize<'b>>(
 ) -> Result<Option<T>, Problem> {
     let value = object.get(path.rsplit('.').next().unwrap_or(path));
     // The mistake of serde repeats the value.
-    let wrong = |_| Problem::new(ErrorCode::InvalidRequest, format!("`{path}` {rule}"));
+    let wrong = |_| Problem::malformed(format!("`{path}` {rule}"));
     value.map(|value| T::deserialize(value).map_err(wrong)).transpose()
 }
 
@@ -104,10 +104,7 @@ pub fn flag(object: &Object, path: &str) -> Result<Option<bool>, Problem> {
 pub fn only(object: &Object, known: &[&str], whose: &str) -> Result<(), Problem> {
     let Some((name, _)) = object.members().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
     let (name, known) = (named(name), known.join("`, `"));
-    Err(Problem::new(
-        ErrorCode::InvalidRequest,
-        format!("{whose} has an unknown member{name}; there are `{known}`"),
-    ))
+    Err(Problem::malformed(format!("{whose} has an unknown member{name}; there are `{known}`")))
 }
 
 /// Returns an unknown name from a request for a message, or nothing if it is too long for a name.
@@ -115,12 +112,9 @@ pub fn named(name: &str) -> String {
     if name.len() <= MAX_NAME { format!(", `{}`", printable(name, MAX_NAME)) } else { String::new() }
 }
 
-fn malformed(detail: &'static str) -> Problem {
-    Problem::new(ErrorCode::InvalidRequest, detail)
-}
-
 fn parse(body: &[u8]) -> Result<Object, Problem> {
-    Object::parse(body).map_err(|_| malformed("the body must be one JSON object without repeated members"))
+    Object::parse(body)
+        .map_err(|_| Problem::malformed("the body must be one JSON object without repeated members"))
 }
 
 async fn bytes(request: &Request<'_>, data: Data<'_>) -> Result<Vec<u8>, Problem> {
@@ -142,7 +136,7 @@ pub async fn whole(request: &Request<'_>, data: Data<'_>, limit: ByteUnit) -> Re
     let limit = usize::try_from(limit.as_u64()).unwrap_or(usize::MAX);
     let declared = request.headers().get_one("Content-Length").and_then(|length| length.parse().ok());
     let arrived = timeout(BODY_TIMEOUT, arriving(budget, data, declared, limit)).await;
-    arrived.unwrap_or_else(|_| Err(malformed("the body did not arrive in time")))
+    arrived.unwrap_or_else(|_| Err(Problem::malformed("the body did not arrive in time")))
 }
 
 /// Reads a body into as much memory as it has bytes. Rocket's own buffer doubles, and beside it the old half may stay.
@@ -153,7 +147,7 @@ async fn arriving(
     limit: usize,
 ) -> Result<Vec<u8>, Problem> {
     let too_large = || Problem::new(ErrorCode::PayloadTooLarge, "the body is larger than any valid one");
-    let unreadable = |_| malformed("the body could not be read");
+    let unreadable = |_| Problem::malformed("the body could not be read");
     if declared.is_some_and(|declared| declared > limit) {
         return Err(too_large());
     }

@@ -69,7 +69,7 @@ impl<'r> Page<'r> {
 
     /// Returns the page if its sign-in asks for the refresh token in the cookie.
     pub(super) fn asking(self, body: &Object) -> Result<Option<Self>, Problem> {
-        let malformed = |detail| Err(Problem::new(ErrorCode::InvalidRequest, detail));
+        let malformed = |detail| Err(Problem::malformed(detail));
         match body.get("session").map(|session| session.as_str()) {
             None => Ok(None),
             Some(Some("cookie")) if self.is_listed => Ok(Some(self)),

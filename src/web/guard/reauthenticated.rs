@@ -170,7 +170,7 @@ impl<'r> FromData<'r> for OtherAccount<'r> {
             let dry_run = json_body::flag(&body, "dry_run")?;
             // What cannot be undone is not done where it is not clear whether it was asked for.
             if dry_run.is_none() && body.has("dry_run") {
-                return Err(Problem::new(ErrorCode::InvalidRequest, "`dry_run` must be true or false"));
+                return Err(Problem::malformed("`dry_run` must be true or false"));
             }
             reauthenticate(request, &signed_in, &body).await?;
             let claims = proof.vouch(request).await?;
@@ -194,7 +194,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
         }
         Some(_) => {
             let detail = "`reauthentication` must be an object";
-            return Err(Problem::new(ErrorCode::InvalidRequest, detail));
+            return Err(Problem::malformed(detail));
         }
     };
     // The session may have ended since the guard succeeded.
@@ -240,7 +240,7 @@ impl<'r> Proof<'r> {
         let providers: &Providers = state(request)?;
         let provider = proof.str("provider").and_then(|name| providers.get(name)).ok_or_else(|| {
             let detail = format!("`{prefix}provider` must be the name of a configured provider");
-            Problem::new(ErrorCode::InvalidRequest, detail)
+            Problem::malformed(detail)
         })?;
         let id_token = json_body::required(proof, &format!("{prefix}id_token"))?;
         let id_token = IdToken::parse(id_token, provider.settings.token_format)?;

@@ -53,7 +53,7 @@ async fn identify(request: &Request<'_>, data: Data<'_>) -> Result<SignOutProof,
     only(&body, &["refresh_token"], "the body")?;
     let token = body.get("refresh_token").map(Value::as_str);
     match (token.or(cookie.map(Some)), bearer) {
-        (Some(None), _) => Err(Problem::new(ErrorCode::InvalidRequest, "`refresh_token` must be a string")),
+        (Some(None), _) => Err(Problem::malformed("`refresh_token` must be a string")),
         (_, Ok(bearer)) => Ok(SignOutProof::Session(bearer.0.session)),
         (Some(Some(token)), Err(_)) => Ok(SignOutProof::Token(token.to_owned())),
         (None, Err(problem)) => Err(problem),

@@ -185,7 +185,7 @@ pub(super) async fn verify<'r>(
     let device = match body.get("device") {
         None => Object::default(),
         Some(Value::Object(device)) => device.clone().into(),
-        Some(_) => return Err(Problem::new(ErrorCode::InvalidRequest, "`device` must be an object")),
+        Some(_) => return Err(Problem::malformed("`device` must be an object")),
     };
     let id_token = IdToken::parse(id_token, settings.token_format)?;
     let nonce = nonce(body)?;
@@ -265,8 +265,7 @@ fn device_text(device: &Object, name: &str) -> Result<Option<String>, Problem> {
         Some(Value::String(text)) if text.chars().count() <= MAX_DEVICE_TEXT => {
             Ok(Some(printable(text, MAX_DEVICE_TEXT)))
         }
-        Some(_) => Err(Problem::new(
-            ErrorCode::InvalidRequest,
+        Some(_) => Err(Problem::malformed(
             "`device.name` and `device.platform` must be strings of at most 100 characters",
         )),
     }
@@ -276,9 +275,7 @@ pub(crate) fn name(body: &Object) -> Result<Option<&str>, Problem> {
     match body.get("name") {
         None => Ok(None),
         Some(Value::String(name)) if name.chars().count() <= MAX_NAME_CHARS => Ok(Some(name)),
-        Some(_) => {
-            Err(Problem::new(ErrorCode::InvalidRequest, "`name` must be a string of at most 200 characters"))
-        }
+        Some(_) => Err(Problem::malformed("`name` must be a string of at most 200 characters")),
     }
 }
 
@@ -290,7 +287,7 @@ pub(super) fn posted_code(body: &Object) -> Result<Option<PostedCode>, Problem> 
         {
             Ok(Some(text.clone()))
         }
-        Some(_) => Err(Problem::new(ErrorCode::InvalidRequest, malformed)),
+        Some(_) => Err(Problem::malformed(malformed)),
     };
     let code = text("authorization_code", "`authorization_code` must be 1 to 2048 visible ASCII characters")?;
     let redirect_uri = text("redirect_uri", "`redirect_uri` must be 1 to 2048 visible ASCII characters")?;
@@ -301,6 +298,6 @@ pub(super) fn nonce(body: &Object) -> Result<Option<String>, Problem> {
     match body.get("nonce") {
         None => Ok(None),
         Some(Value::String(nonce)) if (1..=MAX_NONCE).contains(&nonce.len()) => Ok(Some(nonce.clone())),
-        Some(_) => Err(Problem::new(ErrorCode::InvalidRequest, "`nonce` must be a string of 1 to 512 bytes")),
+        Some(_) => Err(Problem::malformed("`nonce` must be a string of 1 to 512 bytes")),
     }
 }

@@ -6,7 +6,7 @@ use rocket::form::Form;
 use rocket::request::Request;
 use rocket::uri;
 
-use crate::web::{ErrorCode, Problem};
+use crate::web::Problem;
 
 /// The number of bytes in which Rocket looks for a form's `_method`.
 const DISGUISE: usize = "_method=delete".len();
@@ -31,12 +31,12 @@ impl Fairing for ExactPath {
     async fn on_request(&self, request: &mut Request<'_>, data: &mut Data<'_>) {
         if is_disguised(request, data).await {
             let detail = "a form's field `_method` does not change the method of a request";
-            Problem::new(ErrorCode::InvalidRequest, detail).keep(request);
+            Problem::malformed(detail).keep(request);
         } else if let Some(name) =
             SINGLE.into_iter().find(|name| request.headers().get(name).nth(1).is_some())
         {
             let detail = format!("there must be exactly one `{name}` header");
-            Problem::new(ErrorCode::InvalidRequest, detail).keep(request);
+            Problem::malformed(detail).keep(request);
         } else if is_canonical(request.uri().path().as_str()) {
             return;
         }
