@@ -8,8 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
 use super::claims::Expected;
-use super::json::Object;
-use super::{Reason, Refusal, claims, kind};
+use super::{Object, Reason, Refusal, claims, kind};
 use crate::secret::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::claims::{Dialect, audience};
-use super::json::Object;
-use super::{Email, Reason, Refusal, issuer};
+use super::{Email, Object, Reason, Refusal, issuer};
 
 /// The error of an endpoint that does not introspect tokens of this kind (defined by RFC 7009 §2.2.1, also
 /// used for introspection).

@@ -6,8 +6,7 @@
 
 use serde_json::Value;
 
-use super::json::Object;
-use super::refusal::{Reason, Refusal};
+use super::{Object, Reason, Refusal};
 
 const ACCESS_TOKEN: Refusal =
     Refusal::new(Reason::InvalidToken, "this is an access token; send the id_token");

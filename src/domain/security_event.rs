@@ -2,10 +2,9 @@
 
 use serde_json::Value;
 
-use super::id_token::{IdToken, Unverified};
-use super::issuer::Issuers;
-use super::json::Object;
+use super::id_token::Unverified;
 use super::refusal::visible;
+use super::{IdToken, Issuers, Object};
 
 /// The farthest that a message may come from the future, in seconds: the sender's clock and ours may differ.
 const MAX_SKEW: i64 = 5 * 60;

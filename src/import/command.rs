@@ -13,7 +13,7 @@ use tokio::sync::mpsc::channel;
 use super::row::{RowError, Rules};
 use super::{Error, Format, Summary, Writer, read};
 use crate::clock;
-use crate::domain::text::printable;
+use crate::domain::printable;
 use crate::telemetry::progress::Progress;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::row::{Column, ImportedUser, RawRow, RowError, Rules};
 use super::{Batch, LONGEST};
-use crate::domain::json::{self, Object};
+use crate::domain::Object;
+use crate::domain::json::{self};
 
 /// The number of ignored members that are remembered, so that each is reported once.
 const REMEMBERED: usize = 100;

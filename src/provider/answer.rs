@@ -8,7 +8,7 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use tokio::time::error::Elapsed;
 
 use super::Error;
-use crate::domain::json::Object;
+use crate::domain::Object;
 
 /// The timeout of a whole call, retry included. It is a little below the five seconds that callers are
 /// promised, so that our own response is sent within them.

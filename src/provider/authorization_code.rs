@@ -10,9 +10,8 @@ use url::Url;
 use super::answer::{self, Class, DEADLINE, Unavailable};
 use super::{Error, Provider, attempt, credentials};
 use crate::config::{self, ClientAuthentication};
-use crate::domain::json::Object;
 use crate::domain::metadata::Metadata;
-use crate::domain::{Reason, Refusal};
+use crate::domain::{Object, Reason, Refusal};
 
 impl Provider {
     /// Returns the authorization endpoint, for the authorization-code flow.

@@ -15,11 +15,10 @@ use url::Url;
 use super::answer::{self, Class, DEADLINE, Unavailable};
 use super::attempt::{self, Failure};
 use super::{Error, freshness};
-use crate::domain::Issuers;
-use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{self, Jws};
 use crate::domain::metadata::Unfit;
+use crate::domain::{Issuers, Object};
 
 /// Seconds for which an expired document is used while its provider fails: long enough to notice and repair
 /// it.

@@ -16,8 +16,7 @@ use super::bulkhead::{Bulkhead, CallResult};
 use super::call_stats::{CallCounters, CallStats};
 use super::single_flight::{Key, SingleFlight};
 use crate::config::Provider;
-use crate::domain::IdToken;
-use crate::domain::json::Object;
+use crate::domain::{IdToken, Object};
 
 /// The timeout of a probe. A request waits for it and has a deadline of its own.
 const PROBE: Duration = Duration::from_secs(2);

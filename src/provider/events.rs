@@ -10,12 +10,11 @@ use super::answer::{Class, DEADLINE, Unavailable};
 use super::document::{self, Document};
 use super::{Error, Provider};
 use crate::config::{self, Preset};
-use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::{Transmitter, transmitter_address};
 use crate::domain::security_event::{self, Fault, Refused};
-use crate::domain::{IdToken, Issuers, Refusal};
+use crate::domain::{IdToken, Issuers, Object, Refusal};
 use crate::secret::{Replaceable, Secret};
 
 /// The reason why a message was not verified. It must not be acknowledged.

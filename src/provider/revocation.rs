@@ -11,9 +11,8 @@ use super::answer::{Class, DEADLINE, Unavailable};
 use super::authorization_code::{CREDENTIALS, Rejected, client_rejected, error, refused, tokens};
 use super::{Error, Provider, attempt, credentials};
 use crate::config::{ClientAuthentication, Preset};
-use crate::domain::IdToken;
 use crate::domain::id_token::Format;
-use crate::domain::json::Object;
+use crate::domain::{IdToken, Object};
 use crate::secret::Secret;
 
 #[derive(Debug, Clone, Copy)]

@@ -12,8 +12,7 @@ use super::answer::{self, Class, Unavailable};
 use super::attempt::{self, Failure};
 use super::{Error, credentials};
 use crate::config::{Method, Protocol, Provider, Verify};
-use crate::domain::json::Object;
-use crate::domain::{IdToken, Reason, Refusal, introspection};
+use crate::domain::{IdToken, Object, Reason, Refusal, introspection};
 
 /// The likely reason for which an introspection endpoint forbids the request.
 pub(super) const CONFIDENTIAL: &str = "introspection requires a confidential client with its own secret";

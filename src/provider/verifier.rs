@@ -18,11 +18,10 @@ use super::{Error, Provider, authorization_code, events, probe, tokeninfo};
 use crate::config::{self, ClientAuthentication, Protocol, Verify};
 use crate::domain::claims::{self, Expected};
 use crate::domain::id_token::Unverified;
-use crate::domain::json::Object;
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::Metadata;
-use crate::domain::{IdToken, Refusal, VerifiedClaims, introspection, issuer};
+use crate::domain::{IdToken, Object, Refusal, VerifiedClaims, introspection, issuer};
 
 /// Time for the waits before a call, in addition to the timeout of the call itself.
 const MARGIN: Duration = Duration::from_millis(300);

@@ -10,10 +10,8 @@ use serde_json::Value;
 
 use super::Error;
 use super::report::{Event, EventKind, Report, Subject};
-use crate::domain::claims::is_subject;
-use crate::domain::json::Object;
 use crate::domain::security_event::{Refused, issued_at, message_id};
-use crate::domain::{Email, IdToken};
+use crate::domain::{Email, IdToken, Object, is_subject};
 use crate::provider::Provider;
 
 /// The number of events in one notification. Apple sends one.

@@ -13,9 +13,8 @@ use url::form_urlencoded;
 
 use super::Error;
 use super::report::{Event, EventKind, Report, Subject};
-use crate::domain::claims::is_subject;
-use crate::domain::json::Object;
 use crate::domain::security_event::{Fault, Refused, check_time};
+use crate::domain::{Object, is_subject};
 use crate::provider::Provider;
 use crate::secret::Secret;
 

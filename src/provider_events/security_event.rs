@@ -5,9 +5,8 @@ use serde_json::{Map, Value};
 
 use super::Error;
 use super::report::{Event, EventKind, Report, Subject, word};
-use crate::domain::json::Object;
 use crate::domain::security_event::{self, Refused, seconds};
-use crate::domain::{IdToken, Issuers};
+use crate::domain::{IdToken, Issuers, Object};
 use crate::provider::Provider;
 
 /// The media type of a pushed token (RFC 8417 §2.3).

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use sqlx::PgPool;
 
-use super::Error;
-use super::unprepared::unprepared;
+use super::{Error, unprepared};
 use crate::clock;
 
 /// Time between two attempts to write, in seconds.

@@ -18,8 +18,7 @@ use uuid::Uuid;
 
 pub(super) use self::users::DataCopy;
 use crate::admin::reason;
-use crate::domain::Reason;
-use crate::domain::json::Object;
+use crate::domain::{Object, Reason};
 use crate::web::guard::json_body::required;
 use crate::web::resource::{Resource, operations};
 use crate::web::{ErrorCode, Problem};

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::parameters::wrong;
 use super::store::{NewIdentity, NewUser};
-use crate::domain::json::Object;
-use crate::domain::{CustomClaims, Email, claims};
+use crate::domain::{CustomClaims, Email, Object, claims};
 use crate::web::Problem;
 use crate::web::guard::json_body::{flag, only, optional, required};
 

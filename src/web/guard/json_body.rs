@@ -11,8 +11,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::{outcome, state};
-use crate::domain::json::Object;
-use crate::domain::text::printable;
+use crate::domain::{Object, printable};
 use crate::web::{ErrorCode, ErrorResponses, Problem};
 
 /// The longest wait for a whole body. A phone on a bad network needs a second or two.

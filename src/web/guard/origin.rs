@@ -5,8 +5,7 @@ use std::convert::Infallible;
 use rocket::request::{FromRequest, Outcome, Request};
 
 use super::client_address;
-use crate::domain::Origin;
-use crate::domain::text::printable;
+use crate::domain::{Origin, printable};
 use crate::web::http::request_id::RequestId;
 
 /// The longest `User-Agent` that is stored, in characters.

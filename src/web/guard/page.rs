@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{JsonBody, bearer, json_body, outcome, state};
 use crate::config;
-use crate::domain::json::Object;
+use crate::domain::Object;
 use crate::secret::Secret;
 use crate::service::access_token::named_session;
 use crate::service::refresh_token::RefreshToken;

@@ -10,8 +10,7 @@ use crate::admin::person::store;
 use crate::admin::users::store::search::search;
 use crate::admin::users::store::{Filters, ListedUser};
 use crate::admin::{Failure, Page, record};
-use crate::domain::Role;
-use crate::domain::text::printable;
+use crate::domain::{Role, printable};
 use crate::provider::Providers;
 use crate::store::{Look, identities, retrying};
 
