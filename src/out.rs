@@ -12,6 +12,16 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::out::line(format_args!($($text)*)) };
 }
 
+/// Builds the end of a command's help: its examples and exit codes.
+macro_rules! after_help {
+    ($examples:literal) => {
+        concat!(
+            $examples,
+            "\n\nExit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments."
+        )
+    };
+}
+
 /// Prints a line. Ends the process if the reader has closed the pipe.
 pub fn line(text: Arguments<'_>) {
     written(writeln!(io::stdout(), "{text}"));

@@ -19,23 +19,12 @@ use crate::web::rfc3339;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Builds the end of a command's help: its example and exit codes.
-macro_rules! after_help {
-    ($example:literal) => {
-        concat!(
-            "Example:\n  vestibule user ",
-            $example,
-            "\n\nExit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments."
-        )
-    };
-}
-
 const EVENTS: i64 = 20;
 
 #[derive(Subcommand)]
 pub enum Command {
     /// Find users by an e-mail address, a name, an id or a subject
-    #[command(after_help = after_help!("find ada@example.com"))]
+    #[command(after_help = after_help!("Example:\n  vestibule user find ada@example.com"))]
     Find {
         /// Whole or beginning of an e-mail address, words of a name, an id or a subject
         text: String,
@@ -44,25 +33,25 @@ pub enum Command {
         limit: usize,
     },
     /// Show a user with identities, sessions and the latest events
-    #[command(after_help = after_help!("show 0192f0c1-2b3c-7d4e-8f50-617283940a1b"))]
+    #[command(after_help = after_help!("Example:\n  vestibule user show 0192f0c1-2b3c-7d4e-8f50-617283940a1b"))]
     Show {
         /// Id of the user
         user: Uuid,
     },
     /// End all sessions of a user
-    #[command(after_help = after_help!("sign-out 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
+    #[command(after_help = after_help!("Example:\n  vestibule user sign-out 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
         --reason \"phone stolen, ticket 4711\""))]
     SignOut(On),
     /// Refuse a user's sign-ins, and end all sessions
-    #[command(after_help = after_help!("disable 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
+    #[command(after_help = after_help!("Example:\n  vestibule user disable 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
         --reason \"abuse, ticket 4711\""))]
     Disable(On),
     /// Permit a user's sign-ins again
-    #[command(after_help = after_help!("enable 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
+    #[command(after_help = after_help!("Example:\n  vestibule user enable 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
         --reason \"appeal, ticket 4711\""))]
     Enable(On),
     /// Delete a user with all of their data, at once and for good
-    #[command(after_help = after_help!("delete 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
+    #[command(after_help = after_help!("Example:\n  vestibule user delete 0192f0c1-2b3c-7d4e-8f50-617283940a1b \
         --reason \"request of the person, ticket 4711\""))]
     Delete(On),
 }

@@ -3,16 +3,6 @@
 //! Exit codes: 0 success, 1 failure (one line on standard error says why), 2 wrong arguments, 3 an import refused
 //! rows.
 
-/// Builds the end of a command's help: its examples and exit codes.
-macro_rules! after_help {
-    ($examples:literal) => {
-        concat!(
-            $examples,
-            "\n\nExit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments."
-        )
-    };
-}
-
 mod api_key;
 mod check;
 mod completions;

@@ -11,7 +11,7 @@ use super::rotation::Rotation;
 #[derive(Subcommand)]
 pub enum Command {
     /// Print the keys: id, state and times (UTC)
-    #[command(after_help = "States:
+    #[command(after_help = after_help!("States:
   next       published; will sign later
   signing    signs new tokens
   verifying  no longer signs, but stays published for a day, in which its last token expires
@@ -24,19 +24,15 @@ The last column names the `secret_key` that decrypts the key:
   another   none in the settings
 
 Example:
-  vestibule keys list
-
-Exit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments.")]
+  vestibule keys list"))]
     List,
     /// Publish the next key early, or replace all keys in an emergency
     ///
     /// Running instances load the change within 30 seconds.
-    #[command(after_help = "Examples:
+    #[command(after_help = after_help!("Examples:
   vestibule keys rotate        publish a new key now, which signs in `keys.announce` seconds
   vestibule keys rotate --now  replace a leaked key: all access tokens issued so far become invalid, and
-                               clients have to refresh
-
-Exit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments.")]
+                               clients have to refresh"))]
     Rotate(RotateArguments),
 }
 

@@ -21,11 +21,9 @@ pub enum Command {
     /// List the webhooks with their queues, or the messages of one that failed
     ///
     /// The first line has the names of the columns, which are separated by tabs.
-    #[command(after_help = "Examples:
+    #[command(after_help = after_help!("Examples:
   vestibule webhooks list
-  vestibule webhooks list shop
-
-Exit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments.")]
+  vestibule webhooks list shop"))]
     List {
         /// Name of a webhook
         name: Option<String>,
@@ -40,11 +38,9 @@ Exit codes: 0 accepted, 1 not accepted or failed (one line states the reason), 2
         name: String,
     },
     /// Let running instances send messages again that were not accepted
-    #[command(after_help = "Examples:
+    #[command(after_help = after_help!("Examples:
   vestibule webhooks replay shop --all
-  vestibule webhooks replay shop 019a1b2c-0000-7000-8000-000000000001
-
-Exit codes: 0 done, 1 failed (one line states the reason), 2 wrong arguments.")]
+  vestibule webhooks replay shop 019a1b2c-0000-7000-8000-000000000001"))]
     Replay(Replay),
 }
 
