@@ -6,8 +6,7 @@ use rocket::http::uri::Origin;
 use serde::{Serialize, Serializer};
 use url::form_urlencoded;
 
-use crate::domain::Email;
-use crate::domain::text::printable;
+use crate::domain::{Email, printable};
 
 /// The longest text in a field, in characters.
 const MAX_LENGTH: usize = Email::MAX_LENGTH;
@@ -29,6 +28,7 @@ pub(super) struct Tab {
 pub(super) struct NothingMatches;
 
 /// The fields of a filter, fit to be shown again. One that is not filled in is empty.
+#[derive(Default)]
 pub(super) struct Fields(Vec<(&'static str, String)>);
 
 impl Serialize for Fields {

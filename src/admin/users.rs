@@ -44,7 +44,7 @@ struct Column {
     sorted: Option<&'static str>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct Users {
     asked: ListQuery,
     chips: Vec<Chip>,
@@ -91,17 +91,10 @@ impl Users {
             columns: columns(&asked),
             people,
             count,
-            ends_early: false,
-            range: None,
-            first: None,
-            before: None,
-            after: None,
             file: asked.suffix(asked.sort(), None),
             claimed: Email::parse(asked.q()).map(|email| email.folded().to_owned()),
-            remains: None,
-            suggestion: None,
-            events: Vec::new(),
             asked,
+            ..Self::default()
         }
     }
 

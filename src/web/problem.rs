@@ -25,7 +25,7 @@ use crate::store::sessions::NotRefreshed;
 use crate::{causes, provider, provider_events, service, store};
 
 /// An error on its way to the client and the log.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Problem {
     pub kind: ErrorCode,
     /// The check that failed. It never contains a token, a person's name or anything else from the request but the name
@@ -54,19 +54,7 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(kind: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            kind,
-            detail: detail.into(),
-            retry_after: None,
-            challenge: None,
-            allow: None,
-            reason: None,
-            merged_into: None,
-            log: None,
-            by_token: false,
-            not_refreshed: None,
-            proof: None,
-        }
+        Self { kind, detail: detail.into(), ..Self::default() }
     }
 
     pub fn malformed(detail: impl Into<Cow<'static, str>>) -> Self {

@@ -11,7 +11,7 @@ const FIELDS: [&str; 8] =
     ["q", "provider", "status", "created_from", "created_to", "seen_from", "seen_to", "sort"];
 
 /// The filters after clean-up, as the form shows them again. The default order is an empty field.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct ListQuery(pub Fields);
 

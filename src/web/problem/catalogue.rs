@@ -7,7 +7,7 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use crate::domain::{EndReason, Reason};
 
 /// The kind of an error, by its name on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ErrorCode {
     InvalidRequest,
     Refused(Reason),
@@ -37,6 +37,7 @@ pub enum ErrorCode {
     RateLimited,
     ProviderUnavailable,
     ServiceUnavailable,
+    #[default]
     InternalError,
 }
 
