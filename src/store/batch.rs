@@ -68,9 +68,10 @@ pub struct Lanes<I, O> {
 }
 
 impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
-    /// Opens lanes that run `statement`, which `name` describes in traces. It gets items and returns as many results in the same order; `None` sends an
-    /// item to the single path. It also gets what it returned with the results before, or the default if that was an error
-    /// or the lane has rested since. The lanes end when this value is dropped and all waiting items are done.
+    /// Opens lanes that run `statement`; traces have `name` for it. It gets items and returns as many results in the same
+    /// order; `None` sends an item to the single path. It also gets what it returned with the results before, or the default
+    /// if that was an error or the lane has rested since. The lanes end when this value is dropped and all waiting items are
+    /// done.
     pub fn open<K, S, F>(name: &'static str, count: u32, statement: S) -> Self
     where
         K: Default + Send + 'static,

@@ -1,6 +1,6 @@
 //! A span for each request, and within it one for the call to the identity provider and one for each wait for the database,
-//! as OpenTelemetry's semantic conventions for HTTP and for databases describe. No span identifies a user, a token, an e-mail address or an IP
-//! address.
+//! as OpenTelemetry's semantic conventions for HTTP and for databases describe. No span identifies a user, a token, an e-mail
+//! address or an IP address.
 
 use std::mem;
 use std::sync::PoisonError;
