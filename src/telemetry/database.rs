@@ -2,7 +2,6 @@
 //! here and never logged. In a request of which a trace is sent, they are also noted, as steps of that request.
 
 use std::fmt;
-use std::mem;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -92,15 +91,13 @@ struct Measured {
     name: String,
 }
 
-impl Measured {
-    /// Notes a step that ends now, unless it is of background work or of a request without a trace.
-    fn note(&mut self, seconds: f64) {
-        let _ = STEPS.try_with(|steps| {
-            let took = Duration::from_secs_f64(seconds);
-            let step = Step { name: mem::take(&mut self.name), until: Instant::now(), took };
-            steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
-        });
-    }
+/// Notes a step that ends now, unless it is of background work or of a request without a trace.
+fn note(name: &str, seconds: f64) {
+    let _ = STEPS.try_with(|steps| {
+        let took = Duration::from_secs_f64(seconds);
+        let step = Step { name: name.to_owned(), until: Instant::now(), took };
+        steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+    });
 }
 
 impl Visit for Measured {
@@ -108,14 +105,13 @@ impl Visit for Measured {
         match field.name() {
             "elapsed_secs" => {
                 TIMES.statements.observe(seconds);
-                self.note(seconds);
+                note(&self.name, seconds);
             }
-            "answered_secs" => self.note(seconds),
+            "answered_secs" => note(&self.name, seconds),
             "waited_secs" => TIMES.queue.observe(seconds),
             "acquired_after_secs" => {
                 TIMES.waits.observe(seconds);
-                "wait for a connection".clone_into(&mut self.name);
-                self.note(seconds);
+                note("wait for a connection", seconds);
             }
             _ => {}
         }
