@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::error::reason;
 use super::{Error, doubt};
 
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -46,7 +47,8 @@ impl Servers {
             match attempt {
                 Ok((server, Ok(connection))) => return Ok((server, connection)),
                 Ok((server, Err(error))) => {
-                    failures.push(format!("{}, port {}: {error}", server.get_host(), server.get_port()));
+                    let (host, port) = (server.get_host(), server.get_port());
+                    failures.push(format!("{host}, port {port}: {}", reason(&error)));
                 }
                 Err(panicked) => failures.push(panicked.to_string()),
             }
