@@ -15,6 +15,7 @@ use super::file::{self, Mistake, unreadable};
 
 pub type Environment = BTreeMap<OsString, OsString>;
 
+/// Returns the default settings. They rank below the file's: a bare `(key, value)` would be above its profiles.
 pub fn defaults() -> Figment {
     Figment::from(rocket::Config::default())
         // Rocket would believe an `X-Real-IP` header from any client.

@@ -104,6 +104,7 @@ impl Unavailable {
         Self::after(class, 2)
     }
 
+    /// Creates a failure with its own time before a retry, in seconds.
     pub(super) const fn after(class: Class, retry_after: u32) -> Self {
         Self { class, why: None, seen: None, check: Vec::new(), retry_after, by_token: false }
     }

@@ -21,6 +21,7 @@ impl Provider {
         url.await.map(Cow::into_owned).map_err(|error| error.named(&self.settings))
     }
 
+    /// Exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3 with RFC 7636), within five seconds.
     pub async fn exchange(
         &self,
         code: &str,

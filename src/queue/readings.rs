@@ -57,6 +57,7 @@ impl Readings {
         *self.lock() = queues;
     }
 
+    /// Returns the time before which no row of a queue is due, or `None` before the first reading.
     pub fn since(&self, name: &str) -> Option<OffsetDateTime> {
         self.lock().iter().find(|queue| queue.name == name)?.since
     }

@@ -104,6 +104,7 @@ struct Confirmation {
 }
 
 impl Issuer {
+    /// Returns an issuer of that name (`iss` and `aud`), whose tokens live `ttl` seconds.
     pub fn new(keys: KeyRing, name: String, ttl: u32) -> Self {
         Self { keys, name, ttl, verified: Mutex::default() }
     }

@@ -248,6 +248,7 @@ pub async fn difference(connection: &mut PgConnection) -> Result<Difference, Err
     Ok(difference)
 }
 
+/// Returns the oldest version that the schema serves, or `None` if it is not recorded.
 async fn oldest(connection: &mut PgConnection) -> Result<Option<String>, Error> {
     match sqlx::query_scalar!("SELECT version FROM oldest_version").fetch_optional(connection).await {
         Err(error) if is_undefined_table(&error) => Ok(None),

@@ -12,6 +12,7 @@ pub struct Drain {
 }
 
 impl Drain {
+    /// Creates a drain that lasts `seconds` once it has begun.
     pub fn of(seconds: u32) -> Self {
         Self { seconds, ..Self::default() }
     }
