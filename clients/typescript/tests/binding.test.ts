@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { createHash, createSign, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -291,11 +290,8 @@ test("the key store of the guide for React Native signs as the service reads it,
       onLoad({ filter: /./, namespace: "device" }, () => ({ contents: `export const { ${names} } = phoneCrypto;` }));
     },
   };
-  const guide = readFileSync(join(CLIENT, "../../docs/react-native.md"), "utf8");
-  const [, code] = /^```ts\n(\/\/ phoneKeys\.ts.*?)^```$/ms.exec(guide) ?? [];
-  const [file, outfile] = ["target/phoneKeys.ts", "target/phoneKeys.mjs"].map((name) => join(CLIENT, name)) as [string, string];
-  writeFileSync(file, code ?? assert.fail());
-  await build({ entryPoints: [file], outfile, bundle: true, format: "esm", plugins: [device] });
+  const outfile = join(CLIENT, "target/phoneKeys.mjs");
+  await build({ entryPoints: [join(CLIENT, "examples/phoneKeys.ts")], outfile, bundle: true, format: "esm", plugins: [device] });
   const { phoneKeys } = (await import(pathToFileURL(outfile).href)) as { phoneKeys: KeyStore };
 
   const mine = boundPhone({ deviceKey: phoneKeys });
