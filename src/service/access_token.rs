@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::mem;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -43,7 +44,7 @@ pub struct Issuer {
     keys: KeyRing,
     /// The service's public URL.
     pub name: String,
-    /// Lifetime of a token, in seconds.
+    /// Lifetime of a token whose session does not end sooner, in seconds.
     pub ttl: u32,
     verified: Mutex<Verified>,
 }
@@ -109,8 +110,8 @@ impl Issuer {
         Self { keys, name, ttl, verified: Mutex::default() }
     }
 
-    /// Issues a token for a user's session at `now` (seconds since the epoch), with the user's custom claims, and bound to
-    /// the session's key if it has one.
+    /// Issues a token for a user's session, valid from `iat` to `exp` (seconds since the epoch), with the user's custom claims,
+    /// and bound to the session's key if it has one.
     pub fn issue(
         &self,
         user: Uuid,
@@ -118,14 +119,14 @@ impl Issuer {
         client_id: &str,
         key: Option<&Thumbprint>,
         custom: &CustomClaims,
-        now: i64,
+        Range { start: iat, end: exp }: Range<i64>,
     ) -> Result<Secret<String>, Error> {
         let claims = Claims {
             iss: &self.name,
             sub: user,
             aud: &self.name,
-            exp: now + i64::from(self.ttl),
-            iat: now,
+            exp,
+            iat,
             jti: Uuid::new_v4(),
             sid: session,
             client_id,
@@ -133,7 +134,7 @@ impl Issuer {
             custom,
         };
         let claims = serde_json::to_vec(&claims).map_err(|_| Error::Backend)?;
-        let key = self.keys.signing(now).ok_or(Error::Backend)?;
+        let key = self.keys.signing(iat).ok_or(Error::Backend)?;
         let header = format!(r#"{{"alg":"ES256","typ":"at+jwt","kid":"{}"}}"#, key.kid);
         let mut token = String::with_capacity(640);
         URL_SAFE_NO_PAD.encode_string(header, &mut token);

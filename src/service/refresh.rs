@@ -19,6 +19,8 @@ use crate::store::sessions::{Exchange, NotRefreshed};
 #[derive(Debug)]
 pub struct Tokens {
     pub access_token: Secret<String>,
+    /// Seconds until the access token expires: its lifetime, or the rest of the session's.
+    pub expires_in: u32,
     pub refresh_token: Secret<String>,
     /// Seconds until the refresh token expires if it is not used: its lifetime, or the rest of the session's.
     pub refresh_expires_in: u32,
@@ -79,9 +81,11 @@ pub async fn refresh(
     })?;
     let (user, id, client_id) = (session.user_id, session.session_id, &session.client_id);
     let key = key.as_ref().filter(|_| session.bound);
-    let access_token = issuer.issue(user, id, client_id, key, &session.claims, now)?;
     let refresh_expires_in = session.refresh_expires_in;
+    let expires_in = issuer.ttl.min(refresh_expires_in);
+    let access_token =
+        issuer.issue(user, id, client_id, key, &session.claims, now..now + i64::from(expires_in))?;
     let refresh_token = successors.iter().chain(previous.iter().flatten()).nth(session.successor);
     let refresh_token = refresh_token.ok_or_else(|| store::Error::unexpected("no successor"))?.text();
-    Ok(Tokens { access_token, refresh_token, refresh_expires_in, bound: session.bound })
+    Ok(Tokens { access_token, expires_in, refresh_token, refresh_expires_in, bound: session.bound })
 }

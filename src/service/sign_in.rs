@@ -87,8 +87,10 @@ pub async fn sign_in(
     };
     let (user, client_id) = (signed_in.user.id, &attempt.claims.client_id);
     let (session, key, claims) = (token.session(), attempt.key.as_ref(), &signed_in.claims);
-    let access_token = issuer.issue(user, session, client_id, key, claims, attempt.now)?;
     // No token outlives a new session (`config::session`).
-    let (bound, refresh_expires_in) = (key.is_some(), shared.lifetimes.refresh_token);
-    Ok((signed_in, Tokens { access_token, refresh_token: token.text(), refresh_expires_in, bound }))
+    let (expires_in, refresh_expires_in) = (issuer.ttl, shared.lifetimes.refresh_token);
+    let valid = attempt.now..attempt.now + i64::from(expires_in);
+    let access_token = issuer.issue(user, session, client_id, key, claims, valid)?;
+    let (refresh_token, bound) = (token.text(), key.is_some());
+    Ok((signed_in, Tokens { access_token, expires_in, refresh_token, refresh_expires_in, bound }))
 }

@@ -18,7 +18,7 @@ use crate::service::{Issuer, SharedStatements};
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{FormBody, Proof, RateLimited};
 use crate::web::{Db, ErrorCode, Json, Problem, Problems, resource};
-use crate::{clock, config, store};
+use crate::{clock, store};
 
 resource!("Session": token, revoke);
 
@@ -153,7 +153,6 @@ async fn token(
     db: &Db,
     shared: &State<SharedStatements>,
     issuer: &State<Issuer>,
-    lifetimes: &State<config::Session>,
 ) -> Result<TokenResponse, Failure> {
     let (proof, form) = (proof?, form?);
     match form.get("grant_type") {
@@ -167,7 +166,7 @@ async fn token(
     let presented =
         form.get("refresh_token").ok_or_else(|| Failure::malformed("`refresh_token` is missing"))?;
     match refresh(db.pool(), shared, issuer, presented, proof.key(), &proof.origin, clock::now()).await {
-        Ok(refreshed) => Ok(TokenResponse::granted(&refreshed, **lifetimes)),
+        Ok(refreshed) => Ok(TokenResponse::granted(&refreshed)),
         Err(error) => Err(proof.explain(error).into()),
     }
 }

@@ -4,13 +4,13 @@ use rocket::{State, post};
 use utoipa::ToSchema;
 
 use super::token_response::{Credential, TokenResponse};
+use crate::clock;
 use crate::service::refresh::refresh as exchange;
 use crate::service::{Issuer, SharedStatements};
 use crate::web::guard::proof::ProofErrors;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{PresentedToken, Proof, RateLimited};
 use crate::web::{Db, Problem, Problems, resource};
-use crate::{clock, config};
 
 resource!("Session": refresh);
 
@@ -45,12 +45,11 @@ async fn refresh(
     db: &Db,
     shared: &State<SharedStatements>,
     issuer: &State<Issuer>,
-    lifetimes: &State<config::Session>,
 ) -> Result<TokenResponse, Problem> {
     let now = clock::now();
     // A refusal leaves the cookie: by the time it arrives, another tab may have signed in, whose cookie it would delete.
     let refreshed = exchange(db.pool(), shared, issuer, &token.text, proof.key(), &proof.origin, now)
         .await
         .map_err(|error| proof.explain(error))?;
-    Ok(TokenResponse::refreshed(&refreshed, **lifetimes, now, token.page.as_ref()))
+    Ok(TokenResponse::refreshed(&refreshed, now, token.page.as_ref()))
 }

@@ -88,5 +88,5 @@ async fn sign_in(
     };
     let opened = open_session(db.pool(), shared, issuer, &attempt).await?;
     identity.keep_code(db).await?;
-    Ok(TokenResponse::signed_in(opened, **lifetimes, attempt.now, identity.page.as_ref()))
+    Ok(TokenResponse::signed_in(opened, attempt.now, identity.page.as_ref()))
 }

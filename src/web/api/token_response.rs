@@ -8,7 +8,6 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::view::{Bytes, UserWithClaims};
-use crate::config;
 use crate::domain::user::Identity;
 use crate::secret::Secret;
 use crate::service::refresh::Tokens;
@@ -80,12 +79,12 @@ pub(super) struct TokenResponse {
 
 impl<'a> Credential<'a> {
     /// Shows tokens that were issued at `now` (seconds since the epoch). A page gets the refresh token in its cookie.
-    fn new(tokens: &'a Tokens, lifetimes: config::Session, now: i64, page: Option<&Page<'_>>) -> Self {
+    fn new(tokens: &'a Tokens, now: i64, page: Option<&Page<'_>>) -> Self {
         Self {
             access_token: tokens.access_token.expose(),
             token_type: tokens.into(),
-            expires_in: lifetimes.access_token_ttl,
-            expires_at: after(now, lifetimes.access_token_ttl),
+            expires_in: tokens.expires_in,
+            expires_at: after(now, tokens.expires_in),
             refresh_token: in_body(&tokens.refresh_token, tokens.refresh_expires_in, page),
             refresh_expires_in: tokens.refresh_expires_in,
         }
@@ -101,14 +100,13 @@ impl From<&Tokens> for TokenType {
 impl TokenResponse {
     pub(super) fn signed_in(
         (signed_in, tokens): (SignedIn, Tokens),
-        lifetimes: config::Session,
         now: i64,
         page: Option<&Page<'_>>,
     ) -> Self {
         let SignedIn { outcome, user, identity, claims } = signed_in;
         let status = if outcome == Outcome::Created { Status::Created } else { Status::Ok };
         let body = serde_json::to_vec(&SignInBody {
-            credential: Credential::new(&tokens, lifetimes, now, page),
+            credential: Credential::new(&tokens, now, page),
             outcome,
             user: UserWithClaims { user, claims },
             identity,
@@ -116,22 +114,17 @@ impl TokenResponse {
         Self { status, body, outcome: Some(outcome) }
     }
 
-    pub(super) fn refreshed(
-        tokens: &Tokens,
-        lifetimes: config::Session,
-        now: i64,
-        page: Option<&Page<'_>>,
-    ) -> Self {
-        let body = serde_json::to_vec(&Credential::new(tokens, lifetimes, now, page));
+    pub(super) fn refreshed(tokens: &Tokens, now: i64, page: Option<&Page<'_>>) -> Self {
+        let body = serde_json::to_vec(&Credential::new(tokens, now, page));
         Self { status: Status::Ok, body, outcome: None }
     }
 
     /// Answers the refresh of a standard client.
-    pub(super) fn granted(tokens: &Tokens, lifetimes: config::Session) -> Self {
+    pub(super) fn granted(tokens: &Tokens) -> Self {
         let body = serde_json::to_vec(&TokenGrant {
             access_token: tokens.access_token.expose(),
             token_type: tokens.into(),
-            expires_in: lifetimes.access_token_ttl,
+            expires_in: tokens.expires_in,
             refresh_token: tokens.refresh_token.expose(),
             refresh_expires_in: tokens.refresh_expires_in,
         });

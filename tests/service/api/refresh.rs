@@ -174,7 +174,7 @@ async fn idle_and_absolute_lifetimes_end_a_session_by_the_databases_clock() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_refresh_token_is_promised_to_outlive_its_session() {
+async fn no_token_outlives_its_session() {
     let settings = json!({ "refresh_token_ttl": 3_600, "absolute_ttl": 7_200 });
     let app = App::start_with(|figment| figment.merge(("session", settings))).await;
     let (old, current) = (sign_in(&app).await, sign_in(&app).await);
@@ -188,6 +188,15 @@ async fn no_refresh_token_is_promised_to_outlive_its_session() {
     let end = "SELECT count(*) FROM sessions WHERE expires_at = created_at + interval '7200 seconds'";
     assert_eq!(app.database.count(end).await, 1);
     assert_eq!(app.refresh(&current.refresh_token()).await.json()["refresh_expires_in"], 3_600);
+
+    let older = "UPDATE sessions SET created_at = created_at - interval '1700 seconds'
+                 WHERE id = (SELECT id FROM sessions ORDER BY id LIMIT 1)";
+    execute(&app, older).await;
+    let last = app.refresh(&last.refresh_token()).await;
+    let lives = last.json()["expires_in"].as_i64().unwrap();
+    assert!((300..=500).contains(&lives), "{lives}");
+    assert_eq!(last.json()["refresh_expires_in"], lives);
+    assert_eq!(last.json()["expires_at"], expiry(&last));
 
     let listed = async || {
         let sessions = app.get(&current.access_token(), "/api/v1/me/sessions").await.json();

@@ -53,7 +53,7 @@ async fn access_token(app: &App) -> String {
 
 fn issue(issuer: &Issuer) -> String {
     issuer
-        .issue(Uuid::nil(), Uuid::nil(), "client", None, &CustomClaims::default(), now())
+        .issue(Uuid::nil(), Uuid::nil(), "client", None, &CustomClaims::default(), now()..now() + 900)
         .unwrap()
         .expose()
         .clone()
