@@ -1,4 +1,5 @@
-# Registers the address of events at Google: docs/provider-events.md. In Bash, beside the key file: `. ./google.sh`.
+# Registers the address of events at Google: docs/provider-events.md. Replace the `url` by yours, and run `. ./google.sh` in
+# Bash, beside the key file.
 base64url() { openssl base64 -A | tr '+/' '-_' | tr -d '='; }
 part() { jq -jc "$1" service-account.json | base64url; }
 message=$(part '{alg: "RS256", typ: "JWT", kid: .private_key_id}').$(part '{

@@ -1,4 +1,5 @@
-# Creates a stream of events at a provider: docs/provider-events.md. In Bash, beside the file `token`: `. ./ssf.sh`.
+# Creates a stream of events at a provider: docs/provider-events.md. Replace the provider's URL and the `endpoint_url` by yours,
+# and run `. ./ssf.sh` in Bash, beside the file `token`.
 document=$(curl -sS --fail-with-body https://idp.example.com/.well-known/ssf-configuration)
 ssf() {
   curl -sS --fail-with-body --proto =https -H @<(printf 'Authorization: Bearer %s' "$(cat token)") \

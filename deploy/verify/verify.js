@@ -1,4 +1,5 @@
-// Verifies access tokens in nginx, as /etc/nginx/verify.js: docs/verify.md. Write your `public_url` as ISSUER.
+// Verifies access tokens in nginx, as /etc/nginx/verify.js, by the nginx.conf beside it: docs/verify.md. Replace ISSUER by
+// your `public_url`.
 const ISSUER = "https://id.example.com";
 // A P-256 public key as SPKI (RFC 5480) is this, then x and y.
 const SPKI = Buffer.from("3059301306072a8648ce3d020106082a8648ce3d03010703420004", "hex");
