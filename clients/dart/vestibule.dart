@@ -1,4 +1,4 @@
-// The session of an app made with Flutter, to copy into the app: docs/flutter.md.
+// The session of an app made with Flutter, to copy into the app: docs/flutter.md. `base` has no slash at its end.
 
 import 'dart:async';
 import 'dart:convert';

@@ -1,4 +1,4 @@
-// The session of an app on iOS, to copy into the app: docs/ios.md.
+// The session of an app on iOS, to copy into the app: docs/ios.md. The URL has no slash at its end.
 
 import Foundation
 import Security

@@ -1,4 +1,4 @@
-// A web server that keeps its users' tokens: docs/web.md. `rows` is a table of yours.
+// A web server that keeps its users' tokens: docs/web.md. `rows` is your table of encrypted text, a row for each session.
 
 import { createServer, type IncomingMessage } from "node:http";
 import { createVestibule, type Vestibule, VestibuleError } from "vestibule-client";
