@@ -15,7 +15,7 @@ use super::issuer::Issuers;
 use super::json::Object;
 use super::kind;
 use super::refusal::{Reason, Refusal, visible};
-use super::text::is_control;
+use super::text::{is_control, is_ignorable};
 
 /// The tolerated difference between clocks, in seconds.
 pub const LEEWAY: i64 = 60;
@@ -404,18 +404,9 @@ pub(crate) fn display_name(text: &str) -> Option<String> {
     let clean: String = text.chars().filter(sound).collect();
     let short: String = clean.trim_start().chars().take(MAX_NAME_CHARS).collect();
     let name = short.trim_end();
-    name.chars().any(is_seen).then(|| name.to_owned())
-}
-
-/// Returns false for blanks, and for what is displayed as nothing (`Default_Ignorable_Code_Point` of Unicode, and the empty
-/// Braille pattern).
-fn is_seen(c: char) -> bool {
-    !c.is_whitespace()
-        && !matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
-            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+    // The empty Braille pattern is not seen either.
+    let seen = |c: char| !c.is_whitespace() && !is_ignorable(c) && c != '\u{2800}';
+    name.chars().any(seen).then(|| name.to_owned())
 }
 
 /// Returns the URL of a picture, if it can be put into a page.

@@ -1,21 +1,9 @@
 //! E-mail addresses for linking: one address, ASCII case-folded.
 
-use super::text::is_control;
+use super::text::{is_control, is_ignorable};
 
 /// Characters that stand around an address in a text, and in no address.
 const SEPARATORS: &str = ",;:<>()[]\\\"\u{fffd}";
-
-/// Returns true for a character that is not seen (`Default_Ignorable_Code_Point` of Unicode) or is none: with it, an address looks
-/// like another one.
-const fn is_invisible(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{fffe}'..='\u{ffff}' | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
-    )
-}
 
 /// An e-mail address. Two are the same if their folded forms are equal. Dots, tags and Unicode are not
 /// normalised.
@@ -33,7 +21,10 @@ impl Email {
     /// because other mail software may read them in another way.
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.split_once('@')?;
-        let hidden = |c: char| is_control(c) || is_invisible(c) || c.is_whitespace();
+        // With a character that is not seen, or is none, an address looks like another one.
+        let hidden = |c: char| {
+            is_control(c) || is_ignorable(c) || c.is_whitespace() || ('\u{fffe}'..='\u{ffff}').contains(&c)
+        };
         let plain = |c: char| !hidden(c) && c != '@' && !SEPARATORS.contains(c);
         let sound = text.len() <= Self::MAX_LENGTH
             && !local.is_empty()

@@ -61,17 +61,13 @@ impl IdToken {
         if parts.is_none() && format == Format::Jwt {
             return Err(Malformed::Parts);
         }
-        let read = |[header, claims]: [Vec<u8>; 2]| {
-            Some(Unverified { header: Object::parse(&header).ok()?, claims: Object::told(&claims).ok()? })
-        };
-        Ok(Self { text: Secret::new(text.to_owned()), unverified: parts.and_then(read) })
+        Ok(Self { text: Secret::new(text.to_owned()), unverified: parts.and_then(Unverified::read) })
     }
 
     /// Parses a signed message that is not an `id_token`, such as a security event. Its sender bounds its length.
     pub fn message(text: &str) -> Option<Self> {
-        let [header, claims] = decode(text)?;
-        let (header, claims) = (Object::parse(&header).ok()?, Object::told(&claims).ok()?);
-        Some(Self { text: Secret::new(text.to_owned()), unverified: Some(Unverified { header, claims }) })
+        let unverified = Some(Unverified::read(decode(text)?)?);
+        Some(Self { text: Secret::new(text.to_owned()), unverified })
     }
 
     /// Returns the token, for the one request that sends it to its provider.
@@ -102,6 +98,10 @@ impl IdToken {
 }
 
 impl Unverified {
+    fn read([header, claims]: [Vec<u8>; 2]) -> Option<Self> {
+        Some(Self { header: Object::parse(&header).ok()?, claims: Object::told(&claims).ok()? })
+    }
+
     /// Returns a string claim, which must be shown as unverified.
     pub fn claimed(&self, name: &str) -> Option<&str> {
         self.claims.str(name)

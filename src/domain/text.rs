@@ -8,6 +8,17 @@ pub fn is_control(c: char) -> bool {
     c.is_control() || turns
 }
 
+/// Returns true for a character that is displayed as nothing (`Default_Ignorable_Code_Point` of Unicode).
+pub const fn is_ignorable(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
 /// Returns a text without control characters, and at most that many characters of it: PostgreSQL rejects NUL, and a
 /// terminal obeys others.
 pub fn printable(text: &str, max_chars: usize) -> String {
