@@ -7,7 +7,7 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use tokio::time::error::Elapsed;
 
-use super::Error;
+use crate::config;
 use crate::domain::Object;
 
 /// The timeout of a whole call, retry included. It is a little below the five seconds that callers are
@@ -50,7 +50,6 @@ pub(super) enum Class {
     /// The endpoint does not answer as introspection does.
     NotIntrospection,
     NotJson,
-    Refused,
     /// All permits of the bulkhead are taken.
     #[strum(serialize = "no_place")]
     Saturated,
@@ -135,6 +134,12 @@ impl Unavailable {
         Self { check: vec![Cow::Borrowed(setting)], ..Self::new(class) }
     }
 
+    /// Replaces field names by the settings' full names, which an operator knows.
+    pub(super) fn named(self, provider: &config::Provider) -> Self {
+        let check = self.check.iter().map(|field| provider.setting(field).into()).collect();
+        Self { check, ..self }
+    }
+
     /// Returns the failure of an endpoint that does not accept our client authentication by these settings.
     pub(super) fn client_authentication(settings: &[&'static str]) -> Self {
         let check = settings.iter().copied().map(Cow::Borrowed).collect();
@@ -142,10 +147,9 @@ impl Unavailable {
     }
 }
 
-impl From<Elapsed> for Error {
-    fn from(_: Elapsed) -> Self {
-        Unavailable::new(Class::Timeout).into()
-    }
+/// Returns the failure of a call that takes too long.
+pub(super) fn late<T, E: From<Unavailable>>(_: Elapsed) -> Result<T, E> {
+    Err(Unavailable::new(Class::Timeout).into())
 }
 
 /// Reads the claims about a user: one JSON object.

@@ -8,7 +8,6 @@ use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use url::Url;
 
-use super::Error;
 use super::answer::{Class, Unavailable};
 use crate::causes;
 use crate::config::CERTIFICATE;
@@ -17,39 +16,40 @@ use crate::config::CERTIFICATE;
 const MAX_RETRY_AFTER: u32 = 60;
 
 /// The failure of one attempt. Only a transient one is retried.
-pub(super) enum Failure {
-    Final(Error),
+pub(super) enum Failure<E> {
+    Final(E),
     Transient(Unavailable),
 }
 
-impl From<Unavailable> for Failure {
+impl<E: From<Unavailable>> From<Unavailable> for Failure<E> {
     fn from(unavailable: Unavailable) -> Self {
         Self::Final(unavailable.into())
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Final(error) => error,
-            Failure::Transient(unavailable) => unavailable.into(),
+impl<E: From<Unavailable>> Failure<E> {
+    pub(super) fn into_error(self) -> E {
+        match self {
+            Self::Final(error) => error,
+            Self::Transient(unavailable) => unavailable.into(),
         }
     }
 }
 
 /// Makes an attempt, and retries once after a transient failure.
-pub(super) async fn retry_once<T, A>(attempt: impl Fn() -> A) -> Result<T, Error>
+pub(super) async fn retry_once<T, E, A>(attempt: impl Fn() -> A) -> Result<T, E>
 where
-    A: Future<Output = Result<T, Failure>>,
+    E: From<Unavailable>,
+    A: Future<Output = Result<T, Failure<E>>>,
 {
     let outcome = match attempt().await {
         Err(Failure::Transient(_)) => attempt().await,
         done => done,
     };
-    outcome.map_err(Error::from)
+    outcome.map_err(Failure::into_error)
 }
 
-pub(super) async fn send(request: RequestBuilder) -> Result<Response, Failure> {
+pub(super) async fn send<E>(request: RequestBuilder) -> Result<Response, Failure<E>> {
     request.send().await.map_err(|error| Failure::Transient(unreached(error)))
 }
 
@@ -64,7 +64,7 @@ pub(super) fn unreached(error: reqwest::Error) -> Unavailable {
 
 /// Classifies the status of an unusable response. `setting` is the one that is likely to be wrong if the
 /// provider answers with a redirect or a 4xx.
-pub(super) fn unusable(response: &Response, setting: &'static str) -> Failure {
+pub(super) fn unusable<E: From<Unavailable>>(response: &Response, setting: &'static str) -> Failure<E> {
     let unavailable = unavailable(response, setting);
     if is_transient(response.status()) { Failure::Transient(unavailable) } else { unavailable.into() }
 }

@@ -7,7 +7,7 @@ use reqwest::{RequestBuilder, Response, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
-use super::answer::{self, Class, DEADLINE, Unavailable};
+use super::answer::{self, Class, DEADLINE, Unavailable, late};
 use super::{Error, Provider, attempt, credentials};
 use crate::config::{self, ClientAuthentication};
 use crate::domain::metadata::Metadata;
@@ -18,7 +18,7 @@ impl Provider {
     pub async fn authorization_url(&self, now: i64) -> Result<Url, Error> {
         let configured = self.settings.authorization_url.as_ref();
         let url = self.locate(configured, now, |metadata| &metadata.authorization_url);
-        url.await.map(Cow::into_owned).map_err(|error| error.named(&self.settings))
+        url.await.map(Cow::into_owned).map_err(|unavailable| unavailable.named(&self.settings).into())
     }
 
     /// Exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3 with RFC 7636), within five seconds.
@@ -36,14 +36,13 @@ impl Provider {
                 let response = request.send().await.map_err(attempt::unreached)?;
                 let answer =
                     tokens(response, self.token_setting()).await.map_err(|rejected| match rejected {
-                        Rejected::Client(error) => client_rejected(&CREDENTIALS, &error).into(),
                         Rejected::Code(error) => refused(&error),
-                        Rejected::Unavailable(unavailable) => unavailable.into(),
+                        other => self.rejected(other).into(),
                     })?;
                 let id_token = answer.str("id_token").map(str::to_owned);
                 id_token.ok_or_else(|| Unavailable::new(Class::NoIdToken).into())
             };
-            timeout(DEADLINE, call).await?
+            timeout(DEADLINE, call).await.unwrap_or_else(late)
         };
         exchanged.await.map_err(|error: Error| error.named(&self.settings))
     }
@@ -87,9 +86,6 @@ pub(super) fn authentication(
     }
 }
 
-/// The settings that authenticate us with a client secret.
-pub(super) const CREDENTIALS: [&str; 3] = ["client_id", "client_secret", "token_auth"];
-
 pub(super) enum Rejected {
     Client(String),
     /// Any other error, with its code if it has a valid one.
@@ -124,12 +120,6 @@ pub(super) async fn error(response: Response) -> Rejected {
         return Rejected::Client(error_name(error).to_owned());
     }
     Rejected::Code(error_name(error).to_owned())
-}
-
-/// Returns the failure of an endpoint that rejects our client authentication by these settings.
-pub(super) fn client_rejected(settings: &[&'static str], error: &str) -> Unavailable {
-    let why = Some(format!("the provider's error is {error}"));
-    Unavailable { why, ..Unavailable::client_authentication(settings) }
 }
 
 pub(super) fn refused(why: &str) -> Error {

@@ -12,9 +12,9 @@ use reqwest::{Client, Response, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
-use super::answer::{self, Class, DEADLINE, Unavailable};
+use super::answer::{self, Class, DEADLINE, Unavailable, late};
 use super::attempt::{self, Failure};
-use super::{Error, freshness};
+use super::freshness;
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{self, Jws};
 use crate::domain::metadata::Unfit;
@@ -162,8 +162,8 @@ impl<T: Send + Sync + 'static> Document<T> {
 
     async fn fetch(&self, url: &Url, now: i64, renews: bool) {
         let started = Instant::now();
-        let fetched = attempt::retry_once(|| self.attempt(url, now));
-        let fetched = timeout(DEADLINE, fetched).await.unwrap_or_else(|late| Err(late.into()));
+        let fetched =
+            timeout(DEADLINE, attempt::retry_once(|| self.attempt(url, now))).await.unwrap_or_else(late);
         let mut state = self.state();
         state.fetches += 1;
         let took = i64::try_from(started.elapsed().as_secs()).unwrap_or(i64::MAX);
@@ -176,8 +176,7 @@ impl<T: Send + Sync + 'static> Document<T> {
                 state.held = Some(Arc::new(held));
                 state.failure = None;
             }
-            Err(Error::Unavailable(unavailable)) => state.failure = Some(unavailable),
-            Err(Error::Refused(_)) => state.failure = Some(Unavailable::new(Class::Refused)),
+            Err(unavailable) => state.failure = Some(unavailable),
         }
         if let Some(failure) = &state.failure {
             let (provider, setting) = (&self.provider, self.setting);
@@ -185,7 +184,7 @@ impl<T: Send + Sync + 'static> Document<T> {
         }
     }
 
-    async fn attempt(&self, url: &Url, now: i64) -> Result<Held<T>, Failure> {
+    async fn attempt(&self, url: &Url, now: i64) -> Result<Held<T>, Failure<Unavailable>> {
         let response = attempt::send(self.client.get(url.clone())).await?;
         let lifetime = freshness::lifetime(response.headers(), now);
         let value = self.value(response).await?;
@@ -193,7 +192,7 @@ impl<T: Send + Sync + 'static> Document<T> {
         Ok(Held { value, url: url.clone(), refresh_at: expires_at.saturating_sub(lifetime / 5), expires_at })
     }
 
-    pub async fn value(&self, response: Response) -> Result<T, Failure> {
+    pub async fn value(&self, response: Response) -> Result<T, Failure<Unavailable>> {
         if response.status() != StatusCode::OK {
             return Err(attempt::unusable(&response, self.setting));
         }

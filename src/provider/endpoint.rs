@@ -1,7 +1,6 @@
 //! The token-information endpoint of one provider, with its bulkhead, its single flight per token and its
 //! answer cache.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::Error;
-use super::answer::{DEADLINE, Unavailable};
+use super::answer::{DEADLINE, Unavailable, late};
 use super::answer_cache::AnswerCache;
 use super::bulkhead::{Bulkhead, CallResult};
 use super::call_stats::{CallCounters, CallStats};
@@ -47,17 +46,13 @@ impl Endpoint {
     /// each of them validates the claims.
     ///
     /// `probe` asks about a token of our own. It is called after too many failures of callers' tokens.
-    pub async fn ask<F, P>(
+    pub async fn ask(
         &self,
         token: &IdToken,
         now: i64,
-        call: impl FnOnce() -> F,
-        probe: impl FnOnce() -> P,
-    ) -> Result<Arc<Object>, Error>
-    where
-        F: Future<Output = Result<Object, Error>>,
-        P: Future<Output = Result<Object, Error>>,
-    {
+        call: impl AsyncFnOnce() -> Result<Object, Error>,
+        probe: impl AsyncFnOnce() -> Result<Object, Error>,
+    ) -> Result<Arc<Object>, Error> {
         let key = key(token);
         if let Some(answer) = self.answer_cache.get(&key, now) {
             self.counters.count("kept");
@@ -71,23 +66,20 @@ impl Endpoint {
     }
 
     /// Makes the call, if the bulkhead has room.
-    async fn call<F, P>(
+    async fn call(
         &self,
-        call: impl FnOnce() -> F,
-        probe: impl FnOnce() -> P,
-    ) -> Result<Arc<Object>, Error>
-    where
-        F: Future<Output = Result<Object, Error>>,
-        P: Future<Output = Result<Object, Error>>,
-    {
+        call: impl AsyncFnOnce() -> Result<Object, Error>,
+        probe: impl AsyncFnOnce() -> Result<Object, Error>,
+    ) -> Result<Arc<Object>, Error> {
         let count = |unavailable: &Unavailable| self.counters.count(unavailable.class());
         let mut permit = self.bulkhead.acquire().await.inspect_err(count)?;
         if permit.needs_probe() {
-            let answer = timeout(PROBE, probe()).await.unwrap_or_else(|late| Err(late.into()));
-            permit.probed(call_result(&answer)).inspect_err(count)?;
+            permit
+                .probed(call_result(&timeout(PROBE, probe()).await.unwrap_or_else(late)))
+                .inspect_err(count)?;
         }
         let started = Instant::now();
-        let answer = timeout(DEADLINE, call()).await.unwrap_or_else(|late| Err(late.into()));
+        let answer = timeout(DEADLINE, call()).await.unwrap_or_else(late);
         let outcome = match &answer {
             Ok(_) => "answered",
             Err(Error::Refused(_)) => "refused",

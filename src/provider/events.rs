@@ -6,9 +6,9 @@ use reqwest::Client;
 use tokio::time::timeout;
 use url::Url;
 
-use super::answer::{Class, DEADLINE, Unavailable};
+use super::Provider;
+use super::answer::{Class, DEADLINE, Unavailable, late};
 use super::document::{self, Document};
-use super::{Error, Provider};
 use crate::config::{self, Preset};
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};
@@ -70,13 +70,8 @@ impl Provider {
     }
 
     pub async fn verify_event(&self, token: &IdToken, now: i64) -> Result<Object, EventError> {
-        let verified = timeout(DEADLINE, self.judge(token, now)).await;
-        let verified = verified.unwrap_or_else(|_| Err(Unavailable::new(Class::Timeout).into()));
-        verified.map_err(|error| match error {
-            EventError::Unavailable(unavailable) => match Error::from(unavailable).named(&self.settings) {
-                Error::Unavailable(unavailable) => unavailable.into(),
-                Error::Refused(refusal) => failed(refusal).into(),
-            },
+        timeout(DEADLINE, self.judge(token, now)).await.unwrap_or_else(late).map_err(|error| match error {
+            EventError::Unavailable(unavailable) => unavailable.named(&self.settings).into(),
             refused @ EventError::Refused(_) => refused,
         })
     }
@@ -125,15 +120,8 @@ impl Provider {
             }
         }
         let configured = self.settings.jwks_url.as_ref();
-        match self.locate(configured, now, |metadata| &metadata.jwks_url).await {
-            Ok(url) => Ok(Source {
-                issuers: self.settings.issuers.clone(),
-                url: url.into_owned(),
-                keys: &self.upstream.keys,
-            }),
-            Err(Error::Unavailable(unavailable)) => Err(unavailable),
-            Err(Error::Refused(_)) => Err(Unavailable::new(Class::NoEndpoint)),
-        }
+        let url = self.locate(configured, now, |metadata| &metadata.jwks_url).await?.into_owned();
+        Ok(Source { issuers: self.settings.issuers.clone(), url, keys: &self.upstream.keys })
     }
 }
 

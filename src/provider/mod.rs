@@ -150,32 +150,29 @@ impl Provider {
 impl Error {
     /// Replaces field names by the settings' full names, which an operator knows.
     fn named(self, provider: &config::Provider) -> Self {
-        match self {
-            Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log, vouched }) => {
-                // If introspection is used for tokens that are not JWTs, the audience may be a service that
-                // takes access tokens. It must not be added.
+        let refusal = match self {
+            Self::Refused(refusal) => refusal,
+            Self::Unavailable(unavailable) => return unavailable.named(provider).into(),
+        };
+        let remedy = match refusal.reason {
+            // If introspection is used for tokens that are not JWTs, the audience may be a service that
+            // takes access tokens. It must not be added.
+            Reason::AudienceMismatch => {
                 let setting = provider.setting("additional_client_ids");
-                let remedy = match (provider.protocol, provider.token_format) {
+                match (provider.protocol, provider.token_format) {
                     (Protocol::Introspection(_), Format::Any) => String::new(),
                     _ => format!("; if the client id is yours, add it to {setting}"),
-                };
-                let log = log.map(|received| format!("{detail}; received {received}{remedy}"));
-                Self::Refused(Refusal { reason: Reason::AudienceMismatch, detail, log, vouched })
+                }
             }
-            Self::Refused(Refusal { reason: Reason::IssuerMismatch, detail, log, vouched }) => {
-                let setting = match provider.issuers {
-                    Issuers::Listed(_) => provider.setting("issuers"),
-                    Issuers::Tenants(_) => provider.setting("tenants"),
-                };
-                let remedy = format!("if the issuer is yours, correct {setting}");
-                let log = log.map(|received| format!("{detail}; received {received}; {remedy}"));
-                Self::Refused(Refusal { reason: Reason::IssuerMismatch, detail, log, vouched })
+            Reason::IssuerMismatch => {
+                let tenants = matches!(provider.issuers, Issuers::Tenants(_));
+                let setting = provider.setting(if tenants { "tenants" } else { "issuers" });
+                format!("; if the issuer is yours, correct {setting}")
             }
-            Self::Unavailable(unavailable) => {
-                let check = unavailable.check.iter().map(|field| provider.setting(field).into()).collect();
-                Self::Unavailable(Unavailable { check, ..unavailable })
-            }
-            refused @ Self::Refused(_) => refused,
-        }
+            _ => return refusal.into(),
+        };
+        let detail = refusal.detail;
+        let log = refusal.log.map(|received| format!("{detail}; received {received}{remedy}"));
+        Refusal { log, ..refusal }.into()
     }
 }

@@ -1,6 +1,7 @@
 //! Checks the configuration of a provider for an operator. It sends what a sign-in sends, with a token or a code
 //! that no provider has issued, and the answer is read as at a sign-in. Each request is sent once and is timed.
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use base64::Engine;
@@ -11,9 +12,10 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{Class, DEADLINE, Unavailable};
+use super::attempt::{self, Failure};
 use super::authorization_code::{Rejected, tokens};
 use super::document::Document;
-use super::{Code, Error, Provider, attempt, freshness, tokeninfo};
+use super::{Code, Error, Provider, freshness, tokeninfo};
 use crate::config::{self, CERTIFICATE, Protocol, Verify};
 use crate::domain::jwk::KeySet;
 use crate::domain::metadata::Metadata;
@@ -67,16 +69,16 @@ impl Provider {
         let (settings, mut probe) = (&self.settings, self.probe(now));
         let endpoint = settings.token_url.is_some() || settings.discovery.is_some();
         if settings.client_secret.is_some() && endpoint {
-            match self.token_endpoint(now).await.map_err(|error| error.named(settings)) {
+            match self.token_endpoint(now).await {
                 Ok((url, authentication)) => {
                     if let Err(error) = self.authorization_url(now).await {
-                        probe.not_located(SIGN_IN_PAGE, &error);
+                        probe.not_located(SIGN_IN_PAGE, error);
                     }
                     let verifier = MADE_UP.repeat(3);
                     let request = self.code_request(&url, authentication, MADE_UP, &verifier, redirect_uri);
                     probe.code(CODE_FLOW, &url, request, None).await;
                 }
-                Err(error) => probe.not_located(CODE_FLOW, &error),
+                Err(unavailable) => probe.not_located(CODE_FLOW, unavailable.named(settings)),
             }
         }
         if let Some(strayed) = settings.strayed_endpoint() {
@@ -96,12 +98,11 @@ impl Provider {
                 let code = Code { code: MADE_UP, redirect_uri: None, client_id, subject: MADE_UP };
                 let request = async {
                     let (url, authentication) = self.token_endpoint(now).await?;
-                    let request = self.request_for_code(&url, authentication, code, now)?;
-                    Ok((url, request))
+                    Ok::<_, Unavailable>((self.request_for_code(&url, authentication, code, now)?, url))
                 };
-                match request.await.map_err(|error: Error| error.named(settings)) {
-                    Ok((url, request)) => probe.code(REVOCATION, &url, request, Some(client_id)).await,
-                    Err(error) => probe.not_located(REVOCATION, &error),
+                match request.await {
+                    Ok((request, url)) => probe.code(REVOCATION, &url, request, Some(client_id)).await,
+                    Err(unavailable) => probe.not_located(REVOCATION, unavailable.named(settings)),
                 }
             }
         }
@@ -170,10 +171,10 @@ impl Probe<'_> {
         url: &Url,
         describe: impl FnOnce(&T) -> String,
     ) -> Option<T> {
-        let (host, setting) = (host(url), self.settings.setting(document.setting));
-        let read = async |response| match document.value(response).await.map_err(Error::from) {
+        let setting = self.settings.setting(document.setting);
+        let read = async |response| match document.value(response).await.map_err(Failure::into_error) {
             Ok(value) => Ok((describe(&value), value)),
-            Err(error) => Err(fault(error, &setting, host)),
+            Err(unavailable) => Err(fault(unavailable, &setting, url)),
         };
         self.call(endpoint, url, &setting, self.provider.upstream.client.get(url.clone()), read).await
     }
@@ -194,7 +195,7 @@ impl Probe<'_> {
             } else {
                 tokeninfo::classify(settings, response).await
             };
-            match answer.map_err(Error::from) {
+            match answer.map_err(Failure::into_error) {
                 Ok(claims) if introspection::active(&claims).is_some() && !introspected => Err(Fault::new(
                     "responds like a token introspection endpoint",
                     format!("set {} to \"rfc7662\", or correct {setting}", settings.setting("preset")),
@@ -218,11 +219,11 @@ impl Probe<'_> {
                         format!("correct {setting} or {}", settings.setting("preset")),
                     ),
                     Class::Status4xx if unavailable.why.as_deref() == Some(tokeninfo::CONFIDENTIAL) => {
-                        let Fault { problem, remedy } = fault(unavailable.into(), &setting, host(url));
+                        let Fault { problem, remedy } = fault(unavailable, &setting, url);
                         let secret = settings.setting("client_secret");
                         Fault::new(problem, format!("{remedy}; {}: check {secret}", tokeninfo::CONFIDENTIAL))
                     }
-                    _ => fault(unavailable.into(), &setting, host(url)),
+                    _ => fault(unavailable, &setting, url),
                 }),
             }
         };
@@ -278,16 +279,14 @@ impl Probe<'_> {
                     let whose = client_id.map(|client| format!(" of {client}")).unwrap_or_default();
                     Ok((format!("rejects an invalid code{whose} as expected ({status})"), ()))
                 }
-                Err(Rejected::Unavailable(unavailable)) => {
-                    Err(fault(unavailable.into(), &setting, host(url)))
-                }
+                Err(Rejected::Unavailable(unavailable)) => Err(fault(unavailable, &setting, url)),
             }
         };
         self.call(endpoint, url, &setting, request, read).await;
     }
 
     /// Reports that the endpoint, or our authentication at it, could not be determined.
-    fn not_located(&mut self, endpoint: &'static str, error: &Error) {
+    fn not_located(&mut self, endpoint: &'static str, error: impl Display) {
         let remedy = format!("check {}", self.settings.setting("issuer"));
         self.not_called(endpoint, Fault::new(format!("cannot be called: {error}"), remedy));
     }
@@ -313,19 +312,19 @@ impl Probe<'_> {
         read: impl AsyncFnOnce(Response) -> Result<(String, T), Fault>,
     ) -> Option<T> {
         let (started, mut ahead) = (Instant::now(), None);
+        let failed = |unavailable| fault(unavailable, setting, url);
         let call = async {
-            let response = request.send().await.map_err(attempt::unreached);
-            let response = response.map_err(|unreached| fault(unreached.into(), setting, host(url)))?;
+            let response = request.send().await.map_err(attempt::unreached).map_err(failed)?;
             ahead =
                 freshness::server_time(response.headers()).map(|theirs| theirs.saturating_sub(self.time()));
             read(response).await
         };
         let outcome = timeout(DEADLINE, call).await;
-        let (outcome, value) =
-            match outcome.unwrap_or_else(|late| Err(fault(late.into(), setting, host(url)))) {
-                Ok((success, value)) => (Ok(success), Some(value)),
-                Err(fault) => (Err(fault), None),
-            };
+        let (outcome, value) = match outcome.unwrap_or_else(|_| Err(failed(Unavailable::new(Class::Timeout))))
+        {
+            Ok((success, value)) => (Ok(success), Some(value)),
+            Err(fault) => (Err(fault), None),
+        };
         let (host, took) = (host(url).to_owned(), Some(started.elapsed()));
         self.findings.push(Finding { endpoint, host, took, ahead, outcome, warning: None });
         value
@@ -354,17 +353,13 @@ pub(super) fn worthless_token(provider: &config::Provider, now: i64) -> Option<I
 }
 
 /// Explains what failed, to an operator who can correct `setting`.
-fn fault(error: Error, setting: &str, host: &str) -> Fault {
-    let unavailable = match error {
-        Error::Unavailable(unavailable) => unavailable,
-        Error::Refused(refusal) => return Fault::new(refusal.detail, correct(setting)),
-    };
+fn fault(unavailable: Unavailable, setting: &str, url: &Url) -> Fault {
     let class = unavailable.class();
     let Unavailable { class: kind, why, seen, .. } = unavailable;
     let remedy = match kind {
         Class::Connect | Class::Connection if why.is_some() => CERTIFICATE.into(),
         Class::Connect | Class::Connection | Class::Timeout => {
-            format!("check {setting}, and that this machine can reach {host}")
+            format!("check {setting}, and that this machine can reach {}", host(url))
         }
         Class::Status3xx => {
             format!("set {setting} to the target of the redirect, because redirects are not followed")

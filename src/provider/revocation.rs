@@ -7,8 +7,8 @@ use reqwest::{RequestBuilder, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
-use super::answer::{Class, DEADLINE, Unavailable};
-use super::authorization_code::{CREDENTIALS, Rejected, client_rejected, error, refused, tokens};
+use super::answer::{Class, DEADLINE, Unavailable, late};
+use super::authorization_code::{Rejected, error, refused, tokens};
 use super::{Error, Provider, attempt, credentials};
 use crate::config::{ClientAuthentication, Preset};
 use crate::domain::id_token::Format;
@@ -53,9 +53,10 @@ impl Provider {
             let (access, token) = found.ok_or(Unavailable::new(Class::NoToken))?;
             Ok(Revocable { token: Secret::new(token.to_owned()), access })
         };
-        let exchanged: Result<_, Error> =
-            timeout(DEADLINE, exchanged).await.unwrap_or_else(|late| Err(late.into()));
-        exchanged.map_err(|error| error.named(&self.settings))
+        timeout(DEADLINE, exchanged)
+            .await
+            .unwrap_or_else(late)
+            .map_err(|error: Error| error.named(&self.settings))
     }
 
     /// Revokes a token. A token that the provider no longer knows is revoked.
@@ -75,9 +76,10 @@ impl Provider {
                 _ => Err(attempt::unavailable(&response, "revocation_url").into()),
             }
         };
-        let revoked: Result<_, Error> =
-            timeout(DEADLINE, revoked).await.unwrap_or_else(|late| Err(late.into()));
-        revoked.map_err(|error| error.named(&self.settings))
+        timeout(DEADLINE, revoked)
+            .await
+            .unwrap_or_else(late)
+            .map_err(|error: Error| error.named(&self.settings))
     }
 
     /// Checks that the answer to a code is about the user whose code it was. RFC 6749 knows no `id_token`; Apple always
@@ -95,7 +97,7 @@ impl Provider {
         }
     }
 
-    async fn revocation_url(&self, now: i64) -> Result<Cow<'_, Url>, Error> {
+    async fn revocation_url(&self, now: i64) -> Result<Cow<'_, Url>, Unavailable> {
         let configured = self.settings.revocation_url.as_ref();
         self.locate(configured, now, |metadata| &metadata.revocation_url).await
     }
@@ -131,17 +133,18 @@ impl Provider {
     }
 
     /// Returns the failure of a request that the provider rejects, if the token or the code is not to blame.
-    fn rejected(&self, rejected: Rejected) -> Unavailable {
-        match rejected {
-            Rejected::Client(name) if self.settings.client_key.is_some() => {
-                client_rejected(&["team_id", "key_id", "private_key"], &name)
-            }
-            Rejected::Client(name) => client_rejected(&CREDENTIALS, &name),
-            Rejected::Code(name) => {
-                let why = Some(format!("the provider's error is {name}"));
-                Unavailable { why, ..Unavailable::new(Class::Status4xx) }
-            }
-            Rejected::Unavailable(unavailable) => unavailable,
-        }
+    pub(super) fn rejected(&self, rejected: Rejected) -> Unavailable {
+        let signs = self.settings.client_key.is_some();
+        let credentials = if signs {
+            ["team_id", "key_id", "private_key"]
+        } else {
+            ["client_id", "client_secret", "token_auth"]
+        };
+        let (name, unavailable) = match rejected {
+            Rejected::Client(name) => (name, Unavailable::client_authentication(&credentials)),
+            Rejected::Code(name) => (name, Unavailable::new(Class::Status4xx)),
+            Rejected::Unavailable(unavailable) => return unavailable,
+        };
+        Unavailable { why: Some(format!("the provider's error is {name}")), ..unavailable }
     }
 }

@@ -48,7 +48,7 @@ pub(super) async fn ask(
 }
 
 /// Classifies a response: claims, the token's fault, or the provider's.
-pub(super) async fn classify(provider: &Provider, response: Response) -> Result<Object, Failure> {
+pub(super) async fn classify(provider: &Provider, response: Response) -> Result<Object, Failure<Error>> {
     match (response.status(), provider.protocol) {
         (StatusCode::OK, Protocol::Introspection(_)) => introspected(provider, response).await,
         (StatusCode::FORBIDDEN, Protocol::Introspection(_)) => {
@@ -114,11 +114,11 @@ fn intended_client<'p>(provider: &'p Provider, token: &IdToken) -> &'p str {
     known.unwrap_or(&provider.client_ids[0])
 }
 
-fn refused() -> Failure {
+fn refused() -> Failure<Error> {
     Failure::Final(Refusal::new(Reason::InvalidToken, "the provider rejected the token").into())
 }
 
-async fn claims(response: Response) -> Result<Object, Failure> {
+async fn claims(response: Response) -> Result<Object, Failure<Error>> {
     let claims = answer::json(response).await.map_err(Unavailable::about_token)?;
     match claims.str("error") {
         None if claims.get("error").is_none() => Ok(claims),
@@ -127,7 +127,7 @@ async fn claims(response: Response) -> Result<Object, Failure> {
     }
 }
 
-async fn introspected(provider: &Provider, response: Response) -> Result<Object, Failure> {
+async fn introspected(provider: &Provider, response: Response) -> Result<Object, Failure<Error>> {
     let claims = claims(response).await?;
     match introspection::active(&claims) {
         Some(true) => Ok(introspection::claims(claims)),
@@ -141,7 +141,7 @@ async fn introspected(provider: &Provider, response: Response) -> Result<Object,
 /// §5.2). If the token were blamed for that, every sign-in would be refused until the secret is corrected.
 ///
 /// Returns `None` for a 400 that does not state its reason.
-pub(super) async fn client_or_token(status: StatusCode, response: Response) -> Option<Failure> {
+pub(super) async fn client_or_token(status: StatusCode, response: Response) -> Option<Failure<Error>> {
     let error = answer::json(response).await.ok();
     let client_rejected = || Unavailable::client_authentication(&["client_id", "client_secret"]).into();
     match error.as_ref().and_then(|error| error.str("error")) {

@@ -11,7 +11,7 @@ use reqwest::Client;
 use tokio::time::timeout;
 use url::Url;
 
-use super::answer::{Class, DEADLINE, Unavailable};
+use super::answer::{Class, DEADLINE, Unavailable, late};
 use super::document::{self, Document};
 use super::endpoint::Endpoint;
 use super::{Error, Provider, authorization_code, events, probe, tokeninfo};
@@ -99,7 +99,7 @@ impl Provider {
             }
         };
         // The call itself has a shorter timeout and ends first, so that its result is recorded.
-        timeout(DEADLINE + MARGIN, claims).await?
+        timeout(DEADLINE + MARGIN, claims).await.unwrap_or_else(late)
     }
 
     /// Returns the claims that the endpoint confirms: its own, with those of the token if it introspects.
@@ -165,7 +165,7 @@ impl Provider {
         configured: Option<&'p Url>,
         now: i64,
         published: impl Fn(&Metadata) -> &Option<Url>,
-    ) -> Result<Cow<'p, Url>, Error> {
+    ) -> Result<Cow<'p, Url>, Unavailable> {
         if let Some(url) = configured {
             return Ok(Cow::Borrowed(url));
         }
@@ -178,7 +178,7 @@ impl Provider {
     pub(super) async fn token_endpoint(
         &self,
         now: i64,
-    ) -> Result<(Cow<'_, Url>, ClientAuthentication), Error> {
+    ) -> Result<(Cow<'_, Url>, ClientAuthentication), Unavailable> {
         let settings = &self.settings;
         let url = self.locate(settings.token_url.as_ref(), now, |metadata| &metadata.token_url).await?;
         let published = match &settings.discovery {
