@@ -103,7 +103,8 @@ impl Config {
             web: root.web.at(&public_url),
             public_url,
             secret_key: root::secret_key(&figment, root.secret_key)?,
-            drain: root.drain,
+            // A proxy that probes every second sees two failed probes.
+            drain: root.drain.unwrap_or(2),
             session: session::check(&figment, root.session)?,
             events: root.events,
             proxies: proxy::read(&figment, root.trusted_proxies, root.forwarded_header)?,

@@ -34,7 +34,7 @@ impl Default for Observers {
 
 fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let remedy = "list IP addresses or networks, such as 10.1.0.0/16; an empty list denies all access";
-    text::list_of(deserializer, |item| network(item).map_err(|problem| format!("{problem}; {remedy}")))
+    text::list_of(deserializer, network, remedy)
 }
 
 /// Reads a network, or a single address.

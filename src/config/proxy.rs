@@ -57,10 +57,11 @@ pub(super) fn read(
 }
 
 pub(super) fn trusted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
-    let remedy = "list the proxies' IP addresses or networks, such as 10.1.0.0/16";
-    text::list_of(deserializer, |item| {
-        trusted_network(item).map_err(|problem| format!("{problem}; {remedy}"))
-    })
+    text::list_of(
+        deserializer,
+        trusted_network,
+        "list the proxies' IP addresses or networks, such as 10.1.0.0/16",
+    )
 }
 
 fn trusted_network(text: &str) -> Result<IpNet, &'static str> {

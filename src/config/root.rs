@@ -65,9 +65,10 @@ const TLS_KEYS: [&str; 4] = ["certs", "key", "ciphers", "prefer_server_cipher_or
 const DATABASE_KEYS: [&str; 5] =
     ["url", "min_connections", "max_connections", "connect_timeout", "idle_timeout"];
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Root {
-    #[serde(default, deserialize_with = "origin")]
+    #[serde(deserialize_with = "origin")]
     pub public_url: Option<String>,
     /// Read by [`LogFormat::of`]. It stands here so that an invalid value is reported.
     #[serde(rename = "log_format")]
@@ -75,33 +76,22 @@ pub(super) struct Root {
     /// Read by [`LogLevel::of`], in the same way.
     #[serde(rename = "log_level")]
     _log_level: Option<LogLevel>,
-    #[serde(default, deserialize_with = "secret_key::deserialize")]
+    #[serde(deserialize_with = "secret_key::deserialize")]
     pub secret_key: Option<SecretKeys>,
-    #[serde(default)]
     pub session: Session,
-    #[serde(default = "two_probes", deserialize_with = "drain")]
-    pub drain: u32,
-    #[serde(default, deserialize_with = "proxy::trusted")]
+    #[serde(deserialize_with = "drain")]
+    pub drain: Option<u32>,
+    #[serde(deserialize_with = "proxy::trusted")]
     pub trusted_proxies: Vec<IpNet>,
-    #[serde(default)]
     pub forwarded_header: ForwardedHeader,
-    #[serde(default)]
     pub rate_limit: RateLimit,
-    #[serde(default)]
     pub events: Events,
-    #[serde(default)]
     pub keys: Keys,
-    #[serde(default)]
     pub metrics: Observers,
-    #[serde(default)]
     pub admin: RawAdmin,
-    #[serde(default)]
     pub idp: RawProvider,
-    #[serde(default)]
     pub providers: BTreeMap<String, RawProvider>,
-    #[serde(default)]
     pub webhooks: BTreeMap<String, RawWebhook>,
-    #[serde(default)]
     pub web: Web,
 }
 
@@ -180,12 +170,7 @@ pub(super) fn secret_key(figment: &Figment, keys: Option<SecretKeys>) -> Result<
     keys.ok_or_else(|| Error::at(figment, "secret_key", "is missing", secret_key::REMEDY))
 }
 
-/// The default of `drain`: with it, a proxy that probes every second sees two failed probes.
-const fn two_probes() -> u32 {
-    2
-}
-
-fn drain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+fn drain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     text::time(deserializer, 0..=300, "set it to 0 to 300 seconds")
 }
 

@@ -133,9 +133,11 @@ fn item<E: Error>(text: &str) -> Result<String, E> {
 /// Deserializes a list whose items have a type of their own.
 pub(super) fn list_of<'de, D: Deserializer<'de>, T>(
     deserializer: D,
-    parse: impl Fn(&str) -> Result<T, String>,
+    parse: impl Fn(&str) -> Result<T, &'static str>,
+    remedy: impl Display,
 ) -> Result<Vec<T>, D::Error> {
-    list(deserializer)?.iter().map(|item| parse(item).map_err(D::Error::custom)).collect()
+    let mistake = |problem| D::Error::custom(format_args!("{problem}; {remedy}"));
+    list(deserializer)?.iter().map(|item| parse(item).map_err(mistake)).collect()
 }
 
 /// Reads a URL to which a secret may be sent.

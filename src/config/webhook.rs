@@ -79,12 +79,11 @@ fn every_type() -> Vec<MessageType> {
 }
 
 fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<MessageType>, D::Error> {
-    let known = || format!("use one or more of: {}", <MessageType as VariantNames>::VARIANTS.join(", "));
-    let mut types: Vec<MessageType> = text::list_of(deserializer, |text| {
-        text.parse().map_err(|_| format!("has an unknown type of message; {}", known()))
-    })?;
+    let remedy = format!("use one or more of: {}", <MessageType as VariantNames>::VARIANTS.join(", "));
+    let parse = |text: &str| text.parse().map_err(|_| "has an unknown type of message");
+    let mut types: Vec<MessageType> = text::list_of(deserializer, parse, &remedy)?;
     if types.is_empty() {
-        return Err(D::Error::custom(format_args!("is empty; {}", known())));
+        return Err(D::Error::custom(format_args!("is empty; {remedy}")));
     }
     types.sort_unstable();
     types.dedup();

@@ -22,69 +22,64 @@ pub(super) const ISSUER: &str =
 pub(super) const APPLES_ID: &str = "set it to the ten letters and digits that Apple's developer pages show";
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub(in crate::config) struct Keys {
     pub preset: Option<Preset>,
     pub verify: Option<Verify>,
-    #[serde(default, deserialize_with = "client_id")]
+    #[serde(deserialize_with = "client_id")]
     pub client_id: Option<String>,
-    #[serde(default, deserialize_with = "secret")]
+    #[serde(deserialize_with = "secret")]
     pub client_secret: Option<Secret<String>>,
     pub client_secret_file: Option<PathBuf>,
     pub issuer: Option<Discovered>,
-    #[serde(default, deserialize_with = "endpoint")]
+    #[serde(deserialize_with = "endpoint")]
     pub tokeninfo_url: Option<Url>,
     pub tokeninfo_method: Option<Method>,
     pub tokeninfo_auth: Option<ClientAuthentication>,
-    #[serde(default, deserialize_with = "endpoint")]
+    #[serde(deserialize_with = "endpoint")]
     pub jwks_url: Option<Url>,
-    #[serde(default, deserialize_with = "endpoint")]
+    #[serde(deserialize_with = "endpoint")]
     pub ssf_url: Option<Url>,
-    #[serde(default, deserialize_with = "endpoint")]
+    #[serde(deserialize_with = "endpoint")]
     pub authorization_url: Option<Url>,
-    #[serde(default, deserialize_with = "endpoint")]
+    #[serde(deserialize_with = "endpoint")]
     pub token_url: Option<Url>,
     pub token_auth: Option<ClientAuthentication>,
-    #[serde(default, deserialize_with = "endpoint")]
+    #[serde(deserialize_with = "endpoint")]
     pub revocation_url: Option<Url>,
-    #[serde(default, deserialize_with = "apples_id")]
+    #[serde(deserialize_with = "apples_id")]
     pub team_id: Option<String>,
-    #[serde(default, deserialize_with = "apples_id")]
+    #[serde(deserialize_with = "apples_id")]
     pub key_id: Option<String>,
-    #[serde(default, deserialize_with = "secret")]
+    #[serde(deserialize_with = "secret")]
     pub private_key: Option<Secret<String>>,
     pub private_key_file: Option<PathBuf>,
     pub name: Option<String>,
-    #[serde(default, deserialize_with = "text::list")]
+    #[serde(deserialize_with = "text::list")]
     pub issuers: Vec<String>,
-    #[serde(default, deserialize_with = "tenant")]
+    #[serde(deserialize_with = "tenant")]
     pub tenants: Option<Tenant>,
-    #[serde(default, deserialize_with = "text::list")]
+    #[serde(deserialize_with = "text::list")]
     pub additional_client_ids: Vec<String>,
-    #[serde(default, deserialize_with = "text::list")]
+    #[serde(deserialize_with = "text::list")]
     pub allowed_domains: Vec<String>,
     pub token_format: Option<Format>,
     pub nonce: Option<NonceRule>,
     pub nonce_form: Option<NonceForm>,
-    #[serde(default)]
     pub clients: BTreeMap<String, Client>,
-    #[serde(default, deserialize_with = "text::flag")]
+    #[serde(deserialize_with = "text::flag")]
     pub trust_email: bool,
-    #[serde(default, deserialize_with = "text::flag")]
+    #[serde(deserialize_with = "text::flag")]
     pub enabled: Option<bool>,
-    #[serde(default, deserialize_with = "text::seconds::<60, DAY, _, _>")]
+    #[serde(deserialize_with = "text::seconds::<60, DAY, _, _>")]
     pub max_token_age: Option<u32>,
-    #[serde(default, deserialize_with = "text::count")]
+    #[serde(deserialize_with = "text::count")]
     pub max_calls: Option<u32>,
-    #[serde(default, deserialize_with = "verify_cache")]
+    #[serde(deserialize_with = "verify_cache")]
     pub verify_cache: u32,
-    #[serde(default)]
     pub link: Link,
-    #[serde(default)]
     pub unverified_email: Doubt,
-    #[serde(default)]
     pub missing_email: Doubt,
-    #[serde(default)]
     pub recycled_email: Doubt,
 }
 
