@@ -119,25 +119,21 @@ mod tests {
     }
 
     #[test]
-    fn each_event_is_read_from_a_string_an_object_and_a_list() {
-        for (name, kind) in [
-            ("email-disabled", EventKind::EmailDisabled),
-            ("email-enabled", EventKind::EmailEnabled),
-            ("consent-revoked", EventKind::ConsentRevoked),
-            ("account-delete", EventKind::AccountDeleted),
-            ("account-deleted", EventKind::AccountDeleted),
-        ] {
-            let subject = Some(Subject::Subject("000001.aa.0001".into()));
-            let event = Event { kind, subject, reason: None, email: None };
+    fn an_event_is_read_from_a_string_an_object_and_a_list_and_an_unknown_one_is_no_mistake() {
+        let subject = Some(Subject::Subject("000001.aa.0001".into()));
+        let known = Event { kind: EventKind::AccountDeleted, subject, reason: None, email: None };
+        for (kind, events) in [("account-delete", vec![known]), ("account-paused", vec![])] {
             let id = "abede67e-7b1b-4d4c-b7a2-5a2a1d6f0c1e".to_owned();
-            let expected = Report { id, at: NOW - 20, events: vec![event] };
-            let told = told(name);
+            let expected = Report { id, at: NOW - 20, events };
+            let told = told(kind);
             for events in
                 [json!(told.to_string()), told.clone(), json!([told]), json!(json!([told]).to_string())]
             {
                 assert_eq!(told_by(&claims(&events)).as_ref(), Ok(&expected), "{events}");
             }
         }
+        // An unknown one need not even have a subject.
+        assert!(told_by(&claims(&json!(r#"{"type":"new"}"#))).unwrap().events.is_empty());
     }
 
     #[test]
@@ -154,14 +150,6 @@ mod tests {
             told["email"] = odd;
             assert_eq!(told_by(&claims(&json!(told.to_string()))).unwrap().events[0].email, None);
         }
-    }
-
-    #[test]
-    fn an_unknown_event_is_no_event_and_no_mistake() {
-        let report = told_by(&claims(&json!(told("account-paused").to_string()))).unwrap();
-        assert_eq!((report.at, report.events), (NOW - 20, vec![]));
-        // It need not even have a subject.
-        assert!(told_by(&claims(&json!(r#"{"type":"new"}"#))).unwrap().events.is_empty());
     }
 
     #[test]
@@ -198,13 +186,7 @@ mod tests {
         let many = vec![told("consent-revoked"); MAX_EVENTS + 1];
         for odd in [
             with("jti", json!(null)),
-            with("jti", json!("")),
-            with("jti", json!("j".repeat(256))),
-            with("jti", json!(1)),
-            with("iat", json!(null)),
-            with("iat", json!("now")),
             with("iat", json!(NOW + 301)),
-            with("iat", json!(NOW * 1000)),
             with("events", json!(null)),
             with("events", json!("")),
             with("events", json!("{")),

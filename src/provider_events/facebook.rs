@@ -176,8 +176,6 @@ mod tests {
             with("issued_at", json!(null)),
             with("issued_at", json!("1291836800")),
             with("issued_at", json!(NOW + 301)),
-            with("issued_at", json!(NOW * 1000)),
-            with("issued_at", json!(NOW - 31 * 86_400)),
             with("user_id", json!(null)),
             with("user_id", json!("")),
             with("user_id", json!("1".repeat(256))),
