@@ -2,7 +2,7 @@
 //! verified as Apple's documentation states ("Creating a client secret").
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::recorded::Recorded;
+use crate::support::signer::{Signer, jwks};
+use crate::support::token::now;
 
 /// `iss` of Apple's tokens.
 pub const APPLE: &str = "https://appleid.apple.com";
@@ -54,61 +56,24 @@ struct Books {
 #[derive(Default)]
 pub(super) struct Apple(Mutex<Books>);
 
-struct Keys {
-    apple: EcdsaKeyPair,
-    /// The team's key, as Apple offers it for download.
-    ours: EcdsaKeyPair,
-    pem: String,
-}
-
-fn keys() -> &'static Keys {
-    static KEYS: OnceLock<Keys> = OnceLock::new();
-    KEYS.get_or_init(|| {
-        let pem = other_key();
-        let der =
-            STANDARD.decode(pem.lines().filter(|line| !line.starts_with('-')).collect::<String>()).unwrap();
-        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
-        Keys {
-            apple: EcdsaKeyPair::generate(algorithm).unwrap(),
-            ours: EcdsaKeyPair::from_pkcs8(algorithm, &der).unwrap(),
-            pem,
-        }
-    })
-}
-
-/// The team's private key: a `.p8` file.
-#[must_use]
+/// The team's private key: a `.p8` file, as Apple offers it for download.
 pub fn private_key() -> &'static str {
-    &keys().pem
+    static KEY: LazyLock<String> = LazyLock::new(other_key);
+    &KEY
 }
 
 /// A private key of the same form that Apple does not know.
-#[must_use]
 pub fn other_key() -> String {
     let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
     format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", STANDARD.encode(key))
 }
 
 /// An `id_token` of Apple's for that client.
-#[must_use]
 pub fn id_token(subject: &str, email: &str, client_id: &str) -> String {
-    let now = now();
-    let claims = json!({
+    Signer::Ec.token(&json!({
         "iss": APPLE, "aud": client_id, "sub": subject, "email": email, "email_verified": "true",
-        "iat": now, "exp": now + 86_400,
-    });
-    signed(&claims)
-}
-
-fn signed(claims: &Value) -> String {
-    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    let message = format!("{}.{}", part(&json!({ "alg": "ES256", "kid": "apple" })), part(claims));
-    let signature = keys().apple.sign(&SystemRandom::new(), message.as_bytes()).unwrap();
-    format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
-}
-
-fn now() -> i64 {
-    vestibule::clock::now()
+        "iat": now(), "exp": now() + 86_400,
+    }))
 }
 
 impl Apple {
@@ -143,7 +108,7 @@ impl Apple {
             Answer::new(code, "application/json;charset=ISO-8859-1", value.to_string().into_bytes())
         };
         let done = match request.path.as_str() {
-            "/auth/keys" => Ok(jwks()),
+            "/auth/keys" => Ok(jwks(&[Signer::Ec.jwk()])),
             "/auth/token" => self.token(request),
             "/auth/revoke" => self.revoke(request).map(|()| Value::Null),
             _ => return None,
@@ -174,7 +139,7 @@ impl Apple {
         let claims = json!({ "iss": APPLE, "aud": client_id, "sub": known.subject, "iat": now(), "exp": now() + 86_400 });
         let answer = json!({
             "access_token": format!("a{code}"), "token_type": "Bearer", "expires_in": 3600, "refresh_token": token,
-            "id_token": signed(&claims),
+            "id_token": Signer::Ec.token(&claims),
         });
         books.issued.push(Issued { subject: known.subject, client_id, token, revoked: false });
         Ok(answer)
@@ -210,7 +175,10 @@ fn client(request: &Recorded) -> Result<String, &'static str> {
 
 fn is_sound(secret: &str, client_id: &str) -> Option<bool> {
     let (message, signature) = secret.rsplit_once('.')?;
-    let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, keys().ours.public_key().as_ref());
+    let der: String = private_key().lines().filter(|line| !line.starts_with('-')).collect();
+    let ours =
+        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &STANDARD.decode(der).unwrap()).unwrap();
+    let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, ours.public_key().as_ref());
     public.verify(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).ok()?).ok()?;
     let part = |part: &str| serde_json::from_slice::<Value>(&URL_SAFE_NO_PAD.decode(part).ok()?).ok();
     let (header, claims) = message.split_once('.')?;
@@ -225,10 +193,4 @@ fn is_sound(secret: &str, client_id: &str) -> Option<bool> {
             && until > now()
             && until - from <= LONGEST,
     )
-}
-
-fn jwks() -> Value {
-    let public = keys().apple.public_key().as_ref();
-    let (x, y) = (URL_SAFE_NO_PAD.encode(&public[1..33]), URL_SAFE_NO_PAD.encode(&public[33..]));
-    json!({ "keys": [{ "kty": "EC", "crv": "P-256", "kid": "apple", "use": "sig", "alg": "ES256", "x": x, "y": y }] })
 }
