@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::support::cluster::{Database, cluster};
-use crate::support::process::{Process, complete_settings, eventually, free_port, run};
+use crate::support::process::{Process, complete_settings, eventually, run};
 use crate::support::provider::Provider;
 use crate::support::token::{claims, opaque};
 
@@ -85,8 +85,7 @@ async fn a_service_whose_database_has_no_space_is_not_ready_until_it_has_some() 
     let database = Database::of_locale(&format!("TABLESPACE {name}")).await;
     let provider = Provider::start().await;
     let settings = [("ROCKET_RATE_LIMIT", "{enabled=false}")];
-    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-    service.answers("/readyz", 200).await;
+    let service = Process::ready(&database, &provider, &settings).await;
     assert_eq!(sign_in(&service, &provider).await.0, 201);
     assert!(checked(&database, &provider).await.starts_with("ok "));
 

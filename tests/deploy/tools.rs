@@ -2,14 +2,13 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::ops::Deref;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tokio::sync::{Mutex, MutexGuard};
 
+pub use crate::support::folder::{Folder, folder};
 use crate::support::process::eventually;
 
 /// The newest PostgreSQL's programs.
@@ -33,35 +32,6 @@ pub fn shipped(file: &str, changes: &[(&str, &str)]) -> String {
         text = text.replace(from, to);
     }
     text
-}
-
-/// A folder of the test's own, which others may enter and the server's user may write to. It goes when
-/// the test has passed.
-pub struct Folder(PathBuf);
-
-pub fn folder(name: &str) -> Folder {
-    // Short, for the sockets in it: their paths end at 107 bytes.
-    let folder = env::temp_dir().join(format!("vestibule-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-    Folder(folder)
-}
-
-impl Deref for Folder {
-    type Target = Path;
-
-    fn deref(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 }
 
 /// A program that runs until it is dropped.

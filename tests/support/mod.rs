@@ -7,6 +7,7 @@ mod sql;
 pub mod app;
 pub mod cluster;
 pub mod desk;
+pub mod folder;
 pub mod keys;
 pub mod missing;
 pub mod pages;

@@ -12,7 +12,9 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::app::{Answer, App};
+use super::cluster::Database;
 pub use super::port::free_port;
+use super::provider::Provider;
 use super::token::{CLIENT_ID, ISSUER};
 
 /// The secret key of the tests.
@@ -60,6 +62,13 @@ impl Process {
     pub fn start(port: u16, database: &str, tokeninfo: &str, settings: &[(&str, &str)]) -> Self {
         let program = Command::new(env!("CARGO_BIN_EXE_vestibule"));
         Self::run(program, port, database, tokeninfo, settings)
+    }
+
+    /// Starts it on a port of its own, and waits until it is ready.
+    pub async fn ready(database: &Database, provider: &Provider, settings: &[(&str, &str)]) -> Self {
+        let service = Self::start(free_port(), &database.url, &provider.tokeninfo_url(), settings);
+        service.answers("/readyz", 200).await;
+        service
     }
 
     /// The same from a shell that allows so many open files, unless one asks for more.
@@ -143,11 +152,17 @@ impl Process {
         .await
     }
 
+    /// Posts JSON with those headers besides.
+    pub async fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
+        let request =
+            self.client.post(format!("{}{path}", self.url)).header("Content-Type", "application/json");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        App::answer(request.body(body.to_string()).send().await.unwrap()).await
+    }
+
     /// Signs in at a provider with a request body.
     pub async fn sign_in(&self, provider: &str, body: &Value) -> Answer {
-        let request = self.client.post(format!("{}/api/v1/auth/oauth/{provider}", self.url));
-        let request = request.header("Content-Type", "application/json").body(body.to_string());
-        App::answer(request.send().await.unwrap()).await
+        self.post(&format!("/api/v1/auth/oauth/{provider}"), &[], body).await
     }
 
     /// What it has written to its log so far. The line of an answer may come after it.

@@ -1,7 +1,8 @@
-//! A way to the tests' PostgreSQL on which a test counts, breaks or keeps back what passes.
+//! Ways to the tests' PostgreSQL on which a test counts, breaks or keeps back what passes.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
 use figment::Figment;
 use tokio::io::AsyncReadExt;
@@ -9,7 +10,40 @@ use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use uuid::Uuid;
 
-use super::cluster::cluster;
+use super::cluster::{Database, cluster};
+
+/// A way that can be cut: a link to the socket.
+pub struct Way {
+    there: PathBuf,
+    /// The link, if it is not cut.
+    pub link: PathBuf,
+    /// The database by that way.
+    pub url: String,
+}
+
+impl Way {
+    /// One to that database that leads nowhere yet.
+    pub async fn cut_to(database: &Database) -> Self {
+        let there = cluster().await.socket_dir().to_owned();
+        let link = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
+        let encoded = |path: &Path| path.to_str().unwrap().replace('/', "%2F");
+        let url = database.url.replace(&encoded(&there), &encoded(&link));
+        assert_ne!(url, database.url);
+        Self { there, link, url }
+    }
+
+    /// Leads to the server from now on.
+    pub fn mend(&self) {
+        symlink(&self.there, &self.link).unwrap();
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        // It may be cut.
+        let _ = fs::remove_file(&self.link);
+    }
+}
 
 /// The folder of a socket that leads to the tests' PostgreSQL, deleted with this value.
 pub struct Relay(PathBuf);
@@ -21,8 +55,8 @@ impl Relay {
         F: Future<Output = ()> + Send + 'static,
     {
         let directory = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
-        std::fs::create_dir(&directory).unwrap();
-        std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o700)).unwrap();
+        fs::create_dir(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
         let server = cluster().await.socket_dir().join(".s.PGSQL.5432");
         let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
         tokio::spawn(async move {
@@ -46,7 +80,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).unwrap();
+        fs::remove_dir_all(&self.0).unwrap();
     }
 }
 

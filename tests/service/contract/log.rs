@@ -28,8 +28,7 @@ async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
          verify=\"tokeninfo\"}}}}"
     );
     let settings = [("ROCKET_PROVIDERS", settings.as_str())];
-    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-    service.answers("/readyz", 200).await;
+    let service = Process::ready(&database, &provider, &settings).await;
     let metadata = json!({ "issuer": issuer, "introspection_endpoint": provider.tokeninfo_url() });
     provider.behave_once(Behaviour::Json(metadata));
     let claims = json!({ "iss": issuer, "sub": "s", "aud": CLIENT_ID, "iat": now(), "exp": now() + 300 });
@@ -53,7 +52,7 @@ async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
     let issuer = provider.url();
     let settings = format!("{{other={{preset=\"oidc\",issuer=\"{issuer}\",client_id=\"{CLIENT_ID}\"}}}}");
     let settings = [("ROCKET_PROVIDERS", settings.as_str())];
-    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    let service = Process::ready(&database, &provider, &settings).await;
     let keys: Value =
         serde_json::from_str(&service.answers("/.well-known/jwks.json", 200).await).expect("a key set");
     provider.behave_once(Behaviour::Json(json!({ "issuer": issuer, "jwks_uri": format!("{issuer}/jwks") })));
@@ -80,26 +79,21 @@ async fn a_pages_cookie_is_in_no_line_whether_it_is_taken_or_refused() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let settings =
         [("ROCKET_WEB", r#"{origins=["https://app.example.com"]}"#), ("ROCKET_LOG_LEVEL", "debug")];
-    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-    service.answers("/readyz", 200).await;
-    let post = async |path: &str, origin: &str, cookie: &str, body: String| {
-        let request = reqwest::Client::new().post(format!("{}/api/v1/auth/{path}", service.url));
-        let request = request.header("Content-Type", "application/json").header("Origin", origin);
-        request.header("Cookie", cookie).body(body).send().await.unwrap()
-    };
+    let service = Process::ready(&database, &provider, &settings).await;
     let (id_token, page) = (token::opaque(), "https://app.example.com");
     provider.accept(&id_token, claims("ada", "ada@example.com"));
-    let body = json!({ "id_token": id_token, "session": "cookie" }).to_string();
+    let body = json!({ "id_token": id_token, "session": "cookie" });
+    let post = async |path: &str, origin: &str, cookie: &str| {
+        service.post(&format!("/api/v1/auth/{path}"), &[("Origin", origin), ("Cookie", cookie)], &body).await
+    };
     let mut cookies = Vec::new();
     for path in ["oauth/idp", "refresh", "refresh"] {
         let cookie = cookies.last().map_or("", String::as_str);
-        let answer = post(path, page, cookie, body.clone()).await;
-        let set = answer.headers()["Set-Cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-        cookies.push(set);
+        let answer = post(path, page, cookie).await;
+        cookies.push(answer.header("Set-Cookie").unwrap().split(';').next().unwrap().to_owned());
     }
     for (origin, cookie, status) in [("https://evil.example", &cookies[2], 403), (page, &cookies[0], 401)] {
-        let answer = post("refresh", origin, cookie, String::new()).await;
-        assert_eq!(answer.status().as_u16(), status);
+        assert_eq!(post("refresh", origin, cookie).await.status.as_u16(), status);
     }
     let log = service.tells("/api/v1/auth/", 5).await;
     for cookie in &cookies {
@@ -113,9 +107,7 @@ async fn with_staff(database: &Database, provider: &Provider) -> Process {
     let (authorize, token) = (format!("{}/authorize", provider.url()), format!("{}/token", provider.url()));
     let settings =
         [("IDP_CLIENT_SECRET", "hush"), ("IDP_AUTHORIZATION_URL", &authorize), ("IDP_TOKEN_URL", &token)];
-    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-    service.answers("/readyz", 200).await;
-    service
+    Process::ready(database, provider, &settings).await
 }
 
 /// Begins a sign-in, and returns its `state`.
@@ -196,8 +188,7 @@ async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_a
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_instance_writes_nothing_about_the_probes_that_it_answers() {
     let (database, provider) = (Database::create().await, Provider::start().await);
-    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[]);
-    service.answers("/readyz", 200).await;
+    let service = Process::ready(&database, &provider, &[]).await;
     let lines = || service.log().lines().filter(|line| line.contains("\"request\"")).count();
     service.answers("/nowhere", 404).await;
     service.tells("not_found", 1).await;
@@ -236,9 +227,8 @@ async fn the_level_of_the_log_decides_which_lines_there_are() {
         ("error", [false, false, false]),
     ] {
         let settings = [("ROCKET_LOG_LEVEL", level), ("RUST_LOG", "trace")];
-        let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+        let service = Process::ready(&database, &provider, &settings).await;
         service.answers("/livez", 200).await;
-        service.answers("/readyz", 200).await;
         service.answers("/nowhere", 404).await;
         provider.behave_once(Behaviour::status(404));
         let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims("ada", "ada@example.com").to_string()) });
@@ -256,15 +246,12 @@ async fn the_level_of_the_log_decides_which_lines_there_are() {
 async fn a_flood_is_told_by_the_network_that_it_comes_from_and_by_no_address() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let settings = [("ROCKET_TRUSTED_PROXIES", "127.0.0.1"), ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=1}")];
-    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-    service.answers("/readyz", 200).await;
+    let service = Process::ready(&database, &provider, &settings).await;
     for (address, network) in [("192.0.2.77", "192.0.2.0/24"), ("2001:db8:7:8::9", "2001:db8:7::/48")] {
         for limited in [false, true] {
-            let request = reqwest::Client::new().post(format!("{}/api/v1/auth/oauth/idp", service.url));
-            let request =
-                request.header("Content-Type", "application/json").header("X-Forwarded-For", address);
-            let answer = request.body("{}").send().await.unwrap();
-            assert_eq!(answer.status() == 429, limited);
+            let forwarded = [("X-Forwarded-For", address)];
+            let answer = service.post("/api/v1/auth/oauth/idp", &forwarded, &json!({})).await;
+            assert_eq!(answer.status == 429, limited);
         }
         let log = service.tells(network, 1).await;
         let line = log.lines().rfind(|line| line.contains("rate_limited")).unwrap_or_else(|| panic!("{log}"));
@@ -276,8 +263,7 @@ async fn a_flood_is_told_by_the_network_that_it_comes_from_and_by_no_address() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_issuer_is_in_the_line_with_the_setting_and_not_in_the_answer() {
     let (database, provider) = (Database::create().await, Provider::start().await);
-    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[]);
-    service.answers("/readyz", 200).await;
+    let service = Process::ready(&database, &provider, &[]).await;
     let mut claims = claims("ada", "ada@example.com");
     claims["iss"] = "https://elsewhere.example\nFORGED".into();
     let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims.to_string()) });
@@ -372,8 +358,7 @@ async fn the_end_of_the_process_loses_no_line() {
 async fn a_flood_gets_few_lines_in_the_log() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let settings = [("ROCKET_RATE_LIMIT", "{staff_pages_per_minute=10}"), ("ROCKET_DRAIN", "0")];
-    let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-    service.answers("/readyz", 200).await;
+    let mut service = Process::ready(&database, &provider, &settings).await;
     ask(&service, "/nowhere", 404).await;
     ask(&service, "/api/v1/me", 401).await;
     ask(&service, "/admin", 303).await;
@@ -398,7 +383,7 @@ async fn a_flood_gets_few_lines_in_the_log() {
 async fn the_log_of_events_begins_with_the_first_start_that_has_it() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let settings = [("ROCKET_EVENTS", "{log=true}")];
-    let _service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    let _service = Process::ready(&database, &provider, &settings).await;
     eventually("it has begun", async || {
         let begun: bool = value!(
             &database.pool,
@@ -466,7 +451,7 @@ async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_end
     collector.behave(Behaviour::Status { code: 200, headers: Vec::new(), body: Vec::new() });
     let sent =
         [settings[0], ("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url()), ("OTEL_TRACES_EXPORTER", "none")];
-    let mut next = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &sent);
+    let mut next = Process::ready(&database, &provider, &sent).await;
     eventually("the next ones are logged", async || {
         let events = lines(std::slice::from_ref(&next));
         (events.len() == 7).then_some(())

@@ -1,7 +1,6 @@
 //! The program from its start on: it waits for its database, and writes a log that machines can read.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -16,28 +15,19 @@ use url::Url;
 use uuid::Uuid;
 use vestibule::store::migrations;
 
-use crate::support::cluster::{Database, cluster};
+use crate::support::cluster::Database;
 use crate::support::process::{Process, eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::receiver::Receiver;
+use crate::support::relay::Way;
 use crate::support::tls::SelfSigned;
 use crate::support::token::{ISSUER, claims, opaque};
-
-/// The address of a database whose server is not there until the second value, a link to it, is made.
-async fn unreachable(database: &Database) -> (String, impl Fn()) {
-    let there = cluster().await.socket_dir().to_owned();
-    let link = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
-    let encoded = |path: &std::path::Path| path.to_str().unwrap().replace('/', "%2F");
-    let url = database.url.replace(&encoded(&there), &encoded(&link));
-    assert_ne!(url, database.url);
-    (url, move || symlink(&there, &link).unwrap())
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready_within_ten_seconds_of_it() {
     let (database, provider) = (Database::bare().await, Provider::start().await);
-    let (url, appears) = unreachable(&database).await;
-    let service = Process::start(free_port(), &url, &provider.tokeninfo_url(), &[]);
+    let way = Way::cut_to(&database).await;
+    let service = Process::start(free_port(), &way.url, &provider.tokeninfo_url(), &[]);
     assert_eq!(service.answers("/livez", 200).await, "ok\n");
     let listening = eventually("it says that it listens", async || {
         let line = service.log().lines().find(|line| line.contains("\"listening\""))?.to_owned();
@@ -49,7 +39,7 @@ async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready
         (&json!("0.1.0"), &json!("idp")),
         "{listening}"
     );
-    let name = url.split(['/', '?']).find(|part| part.starts_with("test_")).unwrap();
+    let name = way.url.split(['/', '?']).find(|part| part.starts_with("test_")).unwrap();
     assert_eq!(listening["database"], name, "{listening}");
     let hosts = listening["database_hosts"].as_str().unwrap();
     assert!(hosts.contains("/vestibule-") && hosts.ends_with(":5432"), "{listening}");
@@ -63,7 +53,7 @@ async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready
     for path in ["/admin", "/.well-known/jwks.json"] {
         service.answers(path, 503).await;
     }
-    appears();
+    way.mend();
     let there = Instant::now();
     let ready = async {
         service.answers("/readyz", 200).await;
@@ -87,14 +77,13 @@ async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_fails_late_ends_the_service_and_says_why() {
     let database = Database::create().await;
-    let (url, appears) = unreachable(&database).await;
-    let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
+    let way = Way::cut_to(&database).await;
+    let mut service = Process::start(free_port(), &way.url, "http://127.0.0.1:1", &[]);
     service.answers("/livez", 200).await;
-    let newer = ["UPDATE oldest_version SET version = '9.9.9'", OF_THE_FUTURE];
-    for statement in newer {
-        sqlx::raw_sql(statement).execute(&database.pool).await.unwrap();
+    for statement in ["UPDATE oldest_version SET version = '9.9.9'", OF_THE_FUTURE] {
+        database.run(statement).await;
     }
-    appears();
+    way.mend();
     assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
     assert!(service.log().contains("the migration of the schema failed"), "{}", service.log());
 }
@@ -122,25 +111,20 @@ async fn a_program_starts_again_on_a_schema_that_a_newer_release_added_to_until_
     let start = || Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[]);
     let service = start();
     service.answers("/readyz", 200).await;
-    let client = reqwest::Client::new();
-    let post = async |path: &str, body: Value| -> Value {
-        let request = client.post(format!("{}/api/v1/auth/{path}", service.url)).body(body.to_string());
-        let answer = request.header("Content-Type", "application/json").send().await.unwrap();
-        serde_json::from_str(&answer.error_for_status().unwrap().text().await.unwrap()).unwrap()
-    };
     let mut refresh_token = String::new();
     for outcome in ["created", "signed_in"] {
         let token = opaque();
         provider.accept(&token, claims("subject-of-ada", "ada@example.com"));
-        let signed_in = post("oauth/idp", json!({ "id_token": token })).await;
-        assert_eq!(signed_in["outcome"], outcome);
-        signed_in["refresh_token"].as_str().unwrap().clone_into(&mut refresh_token);
+        let signed_in = service.sign_in("idp", &json!({ "id_token": token })).await;
+        assert_eq!(signed_in.outcome(), outcome);
+        refresh_token = signed_in.refresh_token();
     }
-    let refreshed = post("refresh", json!({ "refresh_token": refresh_token })).await;
-    assert!(refreshed["access_token"].is_string(), "{refreshed}");
+    let body = json!({ "refresh_token": refresh_token });
+    let refreshed = service.post("/api/v1/auth/refresh", &[], &body).await;
+    assert_ne!(refreshed.access_token(), "", "{}", refreshed.text);
     assert!(service.log().contains("a newer release has migrated the schema"), "{}", service.log());
 
-    sqlx::raw_sql("UPDATE oldest_version SET version = '9.0.0'").execute(&database.pool).await.unwrap();
+    database.run("UPDATE oldest_version SET version = '9.0.0'").await;
     service.answers("/readyz", 200).await;
     let mut late = start();
     assert_eq!(late.ended().await.code(), Some(1), "{}", late.log());
@@ -166,8 +150,8 @@ async fn more_clients_than_a_shells_limit_of_open_files_do_not_stop_the_service(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_waits_for_its_database_stops_when_it_is_told_to() {
     let database = Database::bare().await;
-    let (url, _) = unreachable(&database).await;
-    let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
+    let way = Way::cut_to(&database).await;
+    let mut service = Process::start(free_port(), &way.url, "http://127.0.0.1:1", &[]);
     service.answers("/livez", 200).await;
     service.terminate();
     assert!(service.ended().await.success());
@@ -176,16 +160,13 @@ async fn a_service_that_waits_for_its_database_stops_when_it_is_told_to() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_is_told_to_stop_between_its_database_and_its_first_request_stops() {
     let database = Database::create().await;
-    let (url, appears) = unreachable(&database).await;
-    let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
+    let way = Way::cut_to(&database).await;
+    let mut service = Process::start(free_port(), &way.url, "http://127.0.0.1:1", &[]);
     service.answers("/livez", 200).await;
     let mut other = database.pool.acquire().await.unwrap();
     let turn = migrations::take_turn(&mut other).await.unwrap();
-    appears();
-    eventually("it waits for its turn", async || {
-        service.log().contains("another instance is migrating the schema").then_some(())
-    })
-    .await;
+    way.mend();
+    service.tells("another instance is migrating the schema", 1).await;
     service.terminate();
     assert!(service.ended().await.success());
     turn.rollback().await.unwrap();
@@ -259,20 +240,16 @@ async fn a_certificate_of_the_database_that_does_not_fit_is_told_with_its_remedy
 async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
     let (database, provider) = (Database::bare().await, Provider::start().await);
     let settings = [("ROCKET_TRUSTED_PROXIES", "127.0.0.1")];
-    let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-    service.answers("/readyz", 200).await;
+    let mut service = Process::ready(&database, &provider, &settings).await;
     let token = opaque();
     provider.accept(&token, claims("subject-of-ada", "ada@example.com"));
-    let client = reqwest::Client::new();
-    let sign_in = |name: &str| {
-        let request = client.post(format!("{}/api/v1/auth/oauth/{name}", service.url));
-        let request = request.header("Content-Type", "application/json").header("X-Request-Id", "mine.1");
-        // Nothing of this may become a line of its own.
-        let request = request.header("User-Agent", "\t{\"level\":\"FORGED\"}");
-        request.body(json!({ "id_token": token, "device": { "name": "a\nb" } }).to_string()).send()
-    };
-    assert_eq!(sign_in("idp").await.unwrap().status(), 201);
-    assert_eq!(sign_in("%0Aforged").await.unwrap().status(), 404);
+    let body = json!({ "id_token": token, "device": { "name": "a\nb" } });
+    // Nothing of this may become a line of its own.
+    let headers = [("X-Request-Id", "mine.1"), ("User-Agent", "\t{\"level\":\"FORGED\"}")];
+    for (name, status) in [("idp", 201), ("%0Aforged", 404)] {
+        let path = format!("/api/v1/auth/oauth/{name}");
+        assert_eq!(service.post(&path, &headers, &body).await.status, status);
+    }
     let metrics = service.answers("/metrics", 200).await;
     service.terminate();
     assert!(service.ended().await.success());
@@ -353,8 +330,7 @@ async fn changed_settings_are_applied_at_a_hangup_all_of_them_or_none() {
     };
     write("one", "", "60", "");
     let settings = [("ROCKET_CONFIG", file.to_str().unwrap())];
-    let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-    service.answers("/readyz", 200).await;
+    let mut service = Process::ready(&database, &provider, &settings).await;
     // The limit that a sign-in is told, and the credentials that the provider is asked with.
     let used = async || {
         let answer = service.sign_in("introspection", &json!({ "id_token": "a-token" })).await;

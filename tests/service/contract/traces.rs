@@ -67,16 +67,12 @@ async fn each_request_is_a_span_with_its_waits_in_it_and_a_log_record_and_joins_
         }
         let before = collector.requests().len();
         let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let mut service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-        service.answers("/readyz", 200).await;
+        let mut service = Process::ready(&database, &provider, &settings).await;
         let token = opaque();
         provider.accept(&token, claims("subject-of-ada", "ada@example.com"));
-        let client = reqwest::Client::new();
-        let request = client.post(format!("{}/api/v1/auth/oauth/idp", service.url));
-        let request = request.header("traceparent", format!("00-{TRACE}-00f067aa0ba902b7-01"));
-        let request = request.header("Content-Type", "application/json");
-        let answer = request.body(json!({ "id_token": token }).to_string()).send().await.unwrap();
-        assert!(answer.status().is_success());
+        let parent = [("traceparent", &*format!("00-{TRACE}-00f067aa0ba902b7-01"))];
+        let body = json!({ "id_token": token });
+        assert!(service.post("/api/v1/auth/oauth/idp", &parent, &body).await.status.is_success());
         service.answers("/api/v1/me", 401).await;
         service.terminate();
         assert!(service.ended().await.success());

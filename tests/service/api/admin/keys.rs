@@ -12,7 +12,7 @@ use vestibule::domain::api_key::KeyRole;
 use crate::support::app::{Answer, App};
 use crate::support::cluster::Database;
 use crate::support::problem::assert_problem;
-use crate::support::process::{Process, free_port};
+use crate::support::process::Process;
 use crate::support::provider::Provider;
 use crate::support::token::claims;
 
@@ -191,9 +191,7 @@ async fn made_up_keys_are_counted_by_address_and_valid_ones_by_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_is_stored_or_logged() {
     let (database, provider) = (Database::create().await, Provider::start().await);
-    let service =
-        Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[("RUST_LOG", "debug")]);
-    service.answers("/readyz", 200).await;
+    let service = Process::ready(&database, &provider, &[("RUST_LOG", "debug")]).await;
     let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
     let name = "backend".parse().unwrap();
     let added = add(&database.pool, &name, KeyRole::Support, None, by).await;
