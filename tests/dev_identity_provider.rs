@@ -1,6 +1,6 @@
 //! The development identity provider over real HTTP, as its clients see it.
+
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use aws_lc_rs::rsa::PublicKeyComponents;
@@ -9,19 +9,16 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
-use rocket::config::LogLevel;
-use rocket::fairing::AdHoc;
-use rocket::figment::Figment;
-use rocket::{Config, async_test};
+use rocket::async_test;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 use url::Url;
 use uuid::Uuid;
 use vestibule::dev::Error;
 use vestibule::dev::identity_provider::{IdentityProvider, remote};
 use vestibule::secret::Secret;
-use vestibule::web::http::templates;
 
+use crate::support::desk::serve;
+use crate::support::folder::{Folder, folder};
 use crate::support::process::free_port;
 
 const CLIENT: &str = "development-client";
@@ -34,19 +31,8 @@ fn secret() -> Secret<String> {
     Secret::new(SECRET.into())
 }
 
-/// A folder that goes when the test ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Arc<Self> {
-        Arc::new(Self(std::env::temp_dir().join(format!("vestibule-test-{}", Uuid::new_v4().simple()))))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+fn fresh() -> Arc<Folder> {
+    Arc::new(folder(&Uuid::now_v7().to_string()))
 }
 
 /// A server with nothing but the provider, until the test ends.
@@ -59,23 +45,15 @@ struct Server {
 
 impl Server {
     async fn start() -> Self {
-        Self::start_with(Folder::new(), None).await
+        Self::start_with(fresh(), None).await
     }
 
     /// A server on a port of its own, whose folder and issuer may be those of another.
     async fn start_with(folder: Arc<Folder>, issuer: Option<&str>) -> Self {
         let port = free_port();
         let issuer = issuer.map_or_else(|| format!("http://127.0.0.1:{port}/dev/idp"), str::to_owned);
-        let provider = IdentityProvider::open(&folder.0, issuer.clone(), CLIENT.into(), secret()).unwrap();
-        let (tell, started) = oneshot::channel();
-        // A place without templates of its own: the fairing brings them.
-        let figment = Figment::from(Config { port, log_level: LogLevel::Off, ..Config::debug_default() })
-            .merge(("template_dir", std::env::current_exe().unwrap()));
-        let rocket = rocket::custom(figment)
-            .attach(templates::fairing())
-            .attach(AdHoc::on_liftoff("started", |_| Box::pin(async { tell.send(()).unwrap() })));
-        tokio::spawn(provider.mount(rocket).launch());
-        started.await.unwrap();
+        let provider = IdentityProvider::open(&folder, issuer.clone(), CLIENT.into(), secret()).unwrap();
+        serve(provider, port).await;
         let client = Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
         Self { port, issuer, folder, client }
     }
@@ -306,7 +284,7 @@ async fn mint_says_what_is_wrong_in_one_line_of_text() {
 #[async_test]
 async fn a_token_that_is_not_the_providers_own_or_not_current_is_invalid() {
     let server = Server::start().await;
-    let foreign = Server::start_with(Folder::new(), Some(&server.issuer)).await;
+    let foreign = Server::start_with(fresh(), Some(&server.issuer)).await;
     let elsewhere = Server::start_with(server.folder.clone(), None).await;
     let ada = [("email", "ada@example.com")];
     let token = server.minted(&ada).await;
@@ -342,11 +320,11 @@ async fn the_key_survives_a_restart_in_a_file_of_its_owners() {
     let token = first.minted(&[("email", "ada@example.com")]).await;
     assert_eq!(second.tokeninfo(&token).await.0, StatusCode::OK);
 
-    let files: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let files: Vec<_> = std::fs::read_dir(&**folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     let [file] = &files[..] else { panic!("one file is expected, not {files:?}") };
     assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     std::fs::write(file, "something else").unwrap();
-    let opened = IdentityProvider::open(&folder.0, String::new(), String::new(), secret());
+    let opened = IdentityProvider::open(&folder, String::new(), String::new(), secret());
     assert!(matches!(opened, Err(Error::Key(path)) if path == *file));
     assert_eq!(std::fs::read(file).unwrap(), b"something else", "it is not overwritten");
 }
@@ -358,7 +336,13 @@ async fn a_wrong_request_gets_a_page_that_names_the_mistake_and_no_redirect() {
         ("response_type", "token"),
         ("client_id", "another"),
         ("redirect_uri", "https://example.com/"),
+        ("redirect_uri", "http://127.0.0.1.example.com/"),
         ("redirect_uri", "http://127.0.0.1@example.com/"),
+        ("redirect_uri", "http://user@127.0.0.1/"),
+        ("redirect_uri", "http://127.0.0.1/#"),
+        ("redirect_uri", "http://0.0.0.0/"),
+        ("redirect_uri", "http://[::ffff:192.0.2.1]/"),
+        ("redirect_uri", "app://127.0.0.1/"),
         ("redirect_uri", "javascript:alert(1)"),
         ("redirect_uri", "/back"),
         ("scope", "email openidx"),
@@ -380,6 +364,10 @@ async fn a_wrong_request_gets_a_page_that_names_the_mistake_and_no_redirect() {
                 "{page}"
             );
         }
+    }
+    for uri in ["https://localhost/", "http://[::1]:1/", "http://127.1.2.3/"] {
+        let page = server.get("/authorize", &request_with("redirect_uri", uri)).await;
+        assert_eq!(page.status(), StatusCode::OK, "{uri}");
     }
 }
 

@@ -2,38 +2,30 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use reqwest::ClientBuilder;
-
-use crate::deploy::certificate::{Certificate, HOST};
+use crate::deploy::site::Site;
 use crate::deploy::tools::{Running, shipped};
 use crate::deploy::vestibule::Vestibule;
 use crate::programs::program;
 use crate::support::process::{eventually, free_port};
 
 pub struct HaProxy {
-    pub address: SocketAddr,
-    pub certificate: Certificate,
+    pub site: Site,
     admin: PathBuf,
     _running: Running,
 }
 
 impl HaProxy {
-    /// Before these two instances, where there is HAProxy.
-    pub fn start(folder: &Path, instances: &[&Vestibule; 2]) -> Option<Self> {
-        Self::start_with(folder, instances, &[])
-    }
-
-    /// The same, with some of the shipped settings replaced.
-    pub fn start_with(folder: &Path, instances: &[&Vestibule; 2], changes: &[(&str, &str)]) -> Option<Self> {
+    /// Before these two instances, and has found both to be ready, where there is HAProxy: with some of the
+    /// shipped settings replaced.
+    pub async fn start(folder: &Path, instances: &[Vestibule; 2], changes: &[(&str, &str)]) -> Option<Self> {
         let program = program("haproxy", (2, 6))?;
-        let certificate = Certificate::new();
-        let pem = folder.join("vestibule.pem");
-        fs::write(&pem, format!("{}{}", certificate.text, certificate.key)).unwrap();
         let (plain, port, admin) = (free_port(), free_port(), folder.join("admin.sock"));
+        let site = Site::on(port);
+        let pem = folder.join("vestibule.pem");
+        fs::write(&pem, format!("{}{}", site.certificate, site.key)).unwrap();
         // Who may change its user loses the signal that ends it with the test.
         let own = [
             ("    user haproxy\n    group haproxy\n    chroot /var/lib/haproxy\n", ""),
@@ -52,17 +44,9 @@ impl HaProxy {
         let running = Running::start(&program, &folder.join("haproxy.log"), |command| {
             command.args(["-db", "-f"]).arg(&file);
         });
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        Some(Self { address, certificate, admin, _running: running })
-    }
-
-    pub fn url(&self) -> String {
-        format!("https://{HOST}:{}", self.address.port())
-    }
-
-    /// A client that knows it.
-    pub fn client(&self) -> ClientBuilder {
-        self.certificate.client(self.address)
+        let proxy = Self { site, admin, _running: running };
+        proxy.sees(2).await;
+        Some(proxy)
     }
 
     /// Waits until it has found that many instances to be ready, and the others not to be.

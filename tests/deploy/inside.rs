@@ -4,19 +4,16 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
+use reqwest::Client;
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder};
 use rustix::process::geteuid;
 use serde_json::Value;
 
-use crate::deploy::haproxy::HaProxy;
-use crate::deploy::nginx::Nginx;
-use crate::deploy::tools::{Running, alone, folder, shipped};
-use crate::deploy::vestibule::Vestibule;
+use crate::deploy::site::Site;
+use crate::deploy::tools::{Running, folder, shipped};
+use crate::deploy::vestibule::Deployment;
 use crate::programs::program;
-use crate::support::cluster::Database;
 use crate::support::process::{eventually, free_port};
-use crate::support::provider::Provider;
 
 /// The addresses of staff and of the product's backend, and somebody else's.
 const STAFF: &str = "127.0.0.97";
@@ -28,9 +25,9 @@ async fn asked(client: &Client, url: &str, path: &str) -> u16 {
 }
 
 /// Asks through a proxy with clients at these addresses, and asks an instance itself.
-async fn paths_are_for_whom_they_are(builder: impl Fn() -> ClientBuilder, proxy: &str, instance: &str) {
-    let [staff, backend, outside] = [STAFF, BACKEND, OUTSIDE]
-        .map(|from| builder().local_address(from.parse().ok()).redirect(Policy::none()).build().unwrap());
+async fn paths_are_for_whom_they_are(site: &Site, instance: &str) {
+    let proxy = &site.url();
+    let [staff, backend, outside] = [STAFF, BACKEND, OUTSIDE].map(|from| site.client_at(from));
     let all = [&staff, &backend, &outside];
     for (path, number) in [
         ("/admin", 0),
@@ -62,43 +59,19 @@ async fn paths_are_for_whom_they_are(builder: impl Fn() -> ClientBuilder, proxy:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pages_and_the_api_are_for_the_networks_that_the_proxies_name_and_the_metrics_for_nobody() {
-    let _alone = alone().await;
-    let (folder, database) = (folder("inside"), Database::create().await);
-    let provider = Provider::start().await;
-    let instances = Vestibule::two(&folder, &database.url, &provider).await;
-    let both = [&instances[0], &instances[1]];
     let [staff, backends] = [format!("staff src {STAFF}"), format!("backends src {BACKEND}")];
-    let changes = [("staff src 127.0.0.0/8", &*staff), ("backends src 127.0.0.0/8", &*backends)];
-    if let Some(proxy) = HaProxy::start_with(&folder, &both, &changes) {
-        proxy.sees(2).await;
-        paths_are_for_whom_they_are(|| proxy.client(), &proxy.url(), &instances[0].url()).await;
-    }
+    let haproxy = [("staff src 127.0.0.0/8", &*staff), ("backends src 127.0.0.0/8", &*backends)];
     let [staff, backends] = [STAFF, BACKEND].map(|address| format!("allow {address};"));
-    let changes = [("allow 127.0.0.0/8; # backends", &*backends), ("allow 127.0.0.0/8;", &*staff)];
-    if let Some(proxy) = Nginx::start_with(&folder, &both, &changes).await {
-        let client = || proxy.certificate.client(proxy.address);
-        paths_are_for_whom_they_are(client, &proxy.url(), &instances[0].url()).await;
-    }
-}
-
-/// Asks through HAProxy and then through nginx, where they are, with a client and by that URL.
-async fn through_each_proxy(name: &str, ask: impl AsyncFn(&Client, &str)) {
-    let _alone = alone().await;
-    let (folder, database) = (folder(name), Database::create().await);
-    let provider = Provider::start().await;
-    let instances = Vestibule::two(&folder, &database.url, &provider).await;
-    let both = [&instances[0], &instances[1]];
-    if let Some(proxy) = HaProxy::start(&folder, &both) {
-        proxy.sees(2).await;
-        ask(&proxy.client().build().unwrap(), &proxy.url()).await;
-    }
-    if let Some(proxy) = Nginx::start(&folder, &both).await {
-        ask(&proxy.certificate.client(proxy.address).build().unwrap(), &proxy.url()).await;
-    }
+    let nginx = [("allow 127.0.0.0/8; # backends", &*backends), ("allow 127.0.0.0/8;", &*staff)];
+    Deployment::through_each_proxy("inside", [&haproxy, &nginx], async |site, deployment| {
+        paths_are_for_whom_they_are(site, &deployment.instances[0].url()).await;
+    })
+    .await;
 }
 
 /// Posts as many bytes as a route takes, and one more.
-async fn bodies_are_as_long_as_the_service_reads(client: &Client, proxy: &str) {
+async fn bodies_are_as_long_as_the_service_reads(site: &Site, _: &Deployment) {
+    let (client, proxy) = (site.client().build().unwrap(), site.url());
     for (path, most) in [("/api/v1/auth/refresh", 64 << 10), ("/api/v1/providers/idp/events", 256 << 10)] {
         for (length, too_large) in [(most, false), (most + 1, true)] {
             // Whoever still sends when the proxy hangs up may not read its answer.
@@ -118,11 +91,12 @@ async fn bodies_are_as_long_as_the_service_reads(client: &Client, proxy: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_proxies_refuse_what_is_too_large_for_the_service_and_nothing_else() {
-    through_each_proxy("large", bodies_are_as_long_as_the_service_reads).await;
+    Deployment::through_each_proxy("large", [&[]; 2], bodies_are_as_long_as_the_service_reads).await;
 }
 
 /// Asks for what may be compressed, with and without a secret in it.
-async fn only_what_has_no_secret_is_compressed(client: &Client, proxy: &str) {
+async fn only_what_has_no_secret_is_compressed(site: &Site, _: &Deployment) {
+    let (client, proxy) = (site.client().build().unwrap(), site.url());
     for (path, compressed) in [
         ("/admin/admin.css", true),
         ("/admin/admin.js", true),
@@ -142,23 +116,20 @@ async fn only_what_has_no_secret_is_compressed(client: &Client, proxy: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_proxies_compress_styles_scripts_and_icons_and_no_page() {
-    through_each_proxy("compressed", only_what_has_no_secret_is_compressed).await;
+    Deployment::through_each_proxy("compressed", [&[]; 2], only_what_has_no_secret_is_compressed).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nginx_leads_to_tls_and_its_log_has_the_request_id_and_no_query() {
-    let _alone = alone().await;
-    let (folder, database) = (folder("inside-log"), Database::create().await);
-    let provider = Provider::start().await;
-    let instances = Vestibule::two(&folder, &database.url, &provider).await;
-    let Some(proxy) = Nginx::start(&folder, &[&instances[0], &instances[1]]).await else { return };
+    let deployment = Deployment::start("inside-log").await;
+    let Some(proxy) = deployment.nginx(&[]).await else { return };
     let path = "/admin/sign-in/callback?code=hush";
     let plain = Client::builder().redirect(Policy::none()).build().unwrap();
     let answer = plain.get(format!("http://{}{path}", proxy.plain)).send().await.unwrap();
     assert_eq!(answer.status(), 308);
     assert_eq!(answer.headers()["location"], format!("https://127.0.0.1{path}"));
-    let client = proxy.certificate.client(proxy.address).build().unwrap();
-    let answer = client.get(format!("{}{path}", proxy.url())).send().await.unwrap();
+    let client = proxy.site.client().build().unwrap();
+    let answer = client.get(format!("{}{path}", proxy.site.url())).send().await.unwrap();
     let id = answer.headers()["x-request-id"].to_str().unwrap();
     let line = eventually("the request is in the log", async || {
         fs::read_to_string(&proxy.requests).ok().filter(|lines| lines.contains(id))

@@ -5,7 +5,6 @@
 //! needs says so.
 
 mod backup;
-mod certificate;
 mod drain;
 mod haproxy;
 mod inside;
@@ -13,9 +12,10 @@ mod nginx;
 mod outage;
 mod patroni;
 mod pgbouncer;
-mod phone;
+pub mod phone;
 mod rolling;
 mod settings;
+mod site;
 mod slow;
 mod tls;
 pub mod tools;

@@ -4,15 +4,14 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::deploy::certificate::{Certificate, HOST};
+use crate::deploy::site::Site;
 use crate::deploy::tools::{Running, shipped};
 use crate::deploy::vestibule::Vestibule;
 use crate::programs::program;
 use crate::support::process::{eventually, free_port};
 
 pub struct Nginx {
-    pub address: SocketAddr,
-    pub certificate: Certificate,
+    pub site: Site,
     /// Where it redirects to HTTPS.
     pub plain: SocketAddr,
     /// Its lines about requests.
@@ -21,39 +20,24 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Before these two instances, where there is nginx.
-    pub async fn start(folder: &Path, instances: &[&Vestibule; 2]) -> Option<Self> {
-        Self::start_with(folder, instances, &[]).await
-    }
-
-    /// The same, with some of the shipped settings replaced.
-    pub async fn start_with(
-        folder: &Path,
-        instances: &[&Vestibule; 2],
-        changes: &[(&str, &str)],
-    ) -> Option<Self> {
+    /// Before these two instances, where there is nginx: with some of the shipped settings replaced.
+    pub async fn start(folder: &Path, instances: &[Vestibule; 2], changes: &[(&str, &str)]) -> Option<Self> {
         let program = program("nginx", (1, 22))?;
-        let certificate = Certificate::new();
-        let [text, key] = [("vestibule.pem", &certificate.text), ("vestibule.key", &certificate.key)].map(
-            |(name, content)| {
-                let file = folder.join(name);
-                fs::write(&file, content).unwrap();
-                file
-            },
-        );
         let (port, plain, requests) = (free_port(), free_port(), folder.join("requests.log"));
+        let site = Site::on(port);
+        let [certificate, key] = site.write(folder);
         let own = [
             ("listen 80;", &*format!("listen 127.0.0.1:{plain};")),
             ("/var/log/nginx/vestibule.log", requests.to_str().unwrap()),
             ("listen 443 ssl", &format!("listen 127.0.0.1:{port} ssl")),
-            ("/etc/nginx/vestibule.pem", text.to_str().unwrap()),
+            ("/etc/nginx/vestibule.pem", certificate.to_str().unwrap()),
             ("/etc/nginx/vestibule.key", key.to_str().unwrap()),
             ("allow 10.0.0.0/24;", "allow 127.0.0.0/8;"),
             ("allow 10.0.0.40;", "allow 127.0.0.0/8; # backends"),
             ("10.0.0.11:8000", &format!("127.0.0.1:{}", instances[0].port)),
             ("10.0.0.12:8000", &format!("127.0.0.1:{}", instances[1].port)),
         ];
-        let site = shipped("nginx.conf", &[&own, changes].concat());
+        let server = shipped("nginx.conf", &[&own, changes].concat());
         // What a distribution has around it, in a place of its own.
         let place = folder.display();
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -62,7 +46,7 @@ impl Nginx {
         // In one process: the workers of a master that is killed would stay.
         let text = format!(
             "daemon off; master_process off; pid {place}/nginx.pid; error_log stderr; events {{ }}
-             http {{ gzip on; {temporary} {site} }}"
+             http {{ gzip on; {temporary} {server} }}"
         );
         let file = folder.join("nginx.conf");
         fs::write(&file, text).unwrap();
@@ -70,15 +54,10 @@ impl Nginx {
         let running = Running::start_as_server(&program, &log, |command| {
             command.args(["-e", "stderr", "-c"]).arg(&file);
         });
-        let [address, plain] = [port, plain].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         eventually(&format!("nginx listens; see {}", log.display()), async || {
-            tokio::net::TcpStream::connect(address).await.ok()
+            tokio::net::TcpStream::connect(site.address).await.ok()
         })
         .await;
-        Some(Self { address, certificate, plain, requests, _running: running })
-    }
-
-    pub fn url(&self) -> String {
-        format!("https://{HOST}:{}", self.address.port())
+        Some(Self { site, plain: ([127, 0, 0, 1], plain).into(), requests, _running: running })
     }
 }

@@ -48,30 +48,29 @@ async fn without_the_database_the_service_answers_for_itself_behind_haproxy() {
     let postgres = server();
     postgres.ensure_database("outage").unwrap();
     let (provider, url) = (Arc::new(Provider::start().await), postgres.url("outage"));
-    let instances = Vestibule::two(&folder, &url, &provider).await;
-    let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
-    proxy.sees(2).await;
-    let client = proxy.client().build().unwrap();
+    let instances = Vestibule::two(&folder, &url, &provider, &[]).await;
+    let Some(proxy) = HaProxy::start(&folder, &instances, &[]).await else { return };
+    let (client, url) = (proxy.site.client().build().unwrap(), proxy.site.url());
     let token = token::opaque();
     provider.accept(&token, token::claims("subject", "ada@example.com"));
-    let session = phone::sign_in(&client, &proxy.url(), &token).await.unwrap();
+    let session = phone::sign_in(&client, &url, &token).await.unwrap();
 
     postgres.stop();
     proxy.sees(0).await;
-    let keys = client.get(format!("{}/.well-known/jwks.json", proxy.url()));
+    let keys = client.get(format!("{url}/.well-known/jwks.json"));
     let keys = phone::ask(keys, "the keys").await.unwrap();
     assert!(!keys["keys"].as_array().unwrap().is_empty(), "{keys}");
     for (path, body) in [
         ("/api/v1/auth/oauth/idp", json!({ "id_token": token })),
         ("/api/v1/auth/refresh", json!({ "refresh_token": session["refresh_token"] })),
     ] {
-        let answer = phone::post(&client, &proxy.url(), path, &body).send().await.unwrap();
+        let answer = phone::post(&client, &url, path, &body).send().await.unwrap();
         told_to_wait(answer, 503, "service_unavailable").await;
     }
 
     let _postgres = server();
     proxy.sees(2).await;
-    phone::refresh(&client, &proxy.url(), &session).await.expect("all is as it was");
+    phone::refresh(&client, &url, &session).await.expect("all is as it was");
 }
 
 /// Answers everybody with 200, but slowly.
@@ -101,8 +100,8 @@ async fn an_instance_that_is_slow_to_say_that_it_is_ready_is_ready_to_haproxy() 
     for instance in &instances {
         tokio::spawn(dawdle(instance.port));
     }
-    let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
-    proxy.sees(2).await;
+    // It is there once it has found both to be ready.
+    HaProxy::start(&folder, &instances, &[]).await;
 }
 
 /// A sign-in with a token that the provider does not know.
@@ -117,30 +116,25 @@ async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_un
     let postgres = server();
     postgres.ensure_database("many").unwrap();
     let (provider, url) = (Arc::new(Provider::start().await), postgres.url("many"));
-    let instance = || {
-        let instance = Vestibule::new(&folder, &url, &provider.tokeninfo_url());
-        instance.with("IDP_MAX_CALLS", "200").started()
-    };
-    let instances = [instance().await, instance().await];
+    let instances = Vestibule::two(&folder, &url, &provider, &[("IDP_MAX_CALLS", "200")]).await;
     for (changes, phones) in [
         (&[][..], 120),
         // The same with a limit that is met soon.
         (&[("limit_conn vestibule 300;", "limit_conn vestibule 2;")], 2),
     ] {
-        let proxy = Nginx::start_with(&folder, &[&instances[0], &instances[1]], changes).await;
-        let Some(proxy) = proxy else { return };
-        let client = || proxy.certificate.client(proxy.address).build().unwrap();
+        let Some(proxy) = Nginx::start(&folder, &instances, changes).await else { return };
+        let (client, url) = (|| proxy.site.client().build().unwrap(), proxy.site.url());
         // Each phone has its own connection, which is open by then, and all have one address.
         let clients: Vec<_> = (0..phones).map(|_| client()).collect();
         for client in &clients {
-            client.get(format!("{}/livez", proxy.url())).send().await.unwrap();
+            client.get(format!("{url}/livez")).send().await.unwrap();
         }
         let gate = provider.hold();
         let waiting: Vec<_> =
-            clients.iter().map(|client| tokio::spawn(sign_in(client, &proxy.url()).send())).collect();
+            clients.iter().map(|client| tokio::spawn(sign_in(client, &url).send())).collect();
         gate.arrived(phones).await;
         if !changes.is_empty() {
-            let answer = sign_in(&client(), &proxy.url()).send().await.unwrap();
+            let answer = sign_in(&client(), &url).send().await.unwrap();
             told_to_wait(answer, 429, "rate_limited").await;
         }
         gate.release();

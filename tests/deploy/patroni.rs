@@ -21,9 +21,9 @@ use vestibule::service::refresh_token::{RefreshToken, Successors};
 
 use crate::deploy::phone;
 use crate::deploy::tools::{Running, folder, postgres, shipped};
-use crate::deploy::vestibule::{SECRET_KEY, Vestibule};
+use crate::deploy::vestibule::Vestibule;
 use crate::programs::program;
-use crate::support::process::{eventually, free_port};
+use crate::support::process::{SECRET_KEY, eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token;
 

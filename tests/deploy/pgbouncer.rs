@@ -6,14 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reqwest::Client;
-use rocket::fairing::AdHoc;
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::secret::Secret;
-use vestibule::web::http::templates;
 
 use crate::deploy::outage::server;
 use crate::deploy::phone::Crowd;
@@ -21,7 +18,7 @@ use crate::deploy::tools::{Running, alone, folder, shipped};
 use crate::deploy::vestibule::Vestibule;
 use crate::programs::{program, version};
 use crate::support::cluster::Database;
-use crate::support::desk::Browser;
+use crate::support::desk::{Browser, serve};
 use crate::support::process::{eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token::CLIENT_ID;
@@ -91,15 +88,7 @@ async fn staff_provider(folder: &Path) -> String {
     let issuer = format!("http://127.0.0.1:{port}/dev/idp");
     let secret = Secret::new("hush".to_owned());
     let provider = IdentityProvider::open(folder, issuer.clone(), CLIENT_ID.into(), secret).unwrap();
-    let (tell, started) = oneshot::channel();
-    let figment = vestibule::config::defaults()
-        .merge(("port", port))
-        .merge(("template_dir", std::env::current_exe().unwrap()));
-    let rocket = rocket::custom(figment)
-        .attach(templates::fairing())
-        .attach(AdHoc::on_liftoff("started", |_| Box::pin(async { tell.send(()).unwrap() })));
-    tokio::spawn(provider.mount(rocket).launch());
-    started.await.unwrap();
+    serve(provider, port).await;
     issuer
 }
 
@@ -119,10 +108,11 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
         let staff = format!(
             "{{staff={{preset=\"oidc\",issuer=\"{issuer}\",client_id=\"{CLIENT_ID}\",client_secret=\"hush\"}}}}"
         );
-        instance
-            .with("ROCKET_PUBLIC_URL", &url)
-            .with("ROCKET_PROVIDERS", &staff)
-            .with("ROCKET_ADMIN", "{provider=\"staff\"}")
+        instance.with_all(&[
+            ("ROCKET_PUBLIC_URL", &url),
+            ("ROCKET_PROVIDERS", &staff),
+            ("ROCKET_ADMIN", "{provider=\"staff\"}"),
+        ])
     });
     for instance in &mut instances {
         instance.start();

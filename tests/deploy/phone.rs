@@ -10,10 +10,7 @@ use tokio::task::JoinSet;
 use crate::support::provider::Provider;
 use crate::support::token;
 
-/// Sends a request whose good answer has that status, and reads it.
-///
-/// # Errors
-/// What came instead.
+/// Sends a request, and reads its good answer; or says what came instead.
 pub async fn ask(request: RequestBuilder, what: &str) -> Result<Value, String> {
     let answer = request.send().await.map_err(|error| format!("{what}: {error:?}"))?;
     let status = answer.status();
@@ -28,29 +25,27 @@ pub fn post(client: &Client, url: &str, path: &str, body: &Value) -> RequestBuil
 }
 
 /// Signs in with a token that the provider knows.
-///
-/// # Errors
-/// What came instead.
 pub async fn sign_in(client: &Client, url: &str, token: &str) -> Result<Value, String> {
     ask(post(client, url, "/api/v1/auth/oauth/idp", &json!({ "id_token": token })), "sign-in").await
 }
 
 /// Exchanges the refresh token of an answer.
-///
-/// # Errors
-/// What came instead.
 pub async fn refresh(client: &Client, url: &str, session: &Value) -> Result<Value, String> {
     let body = json!({ "refresh_token": session["refresh_token"] });
     ask(post(client, url, "/api/v1/auth/refresh", &body), "refresh").await
 }
 
 /// Reads a resource as the user of an answer.
-///
-/// # Errors
-/// What came instead.
 pub async fn read(client: &Client, url: &str, session: &Value, path: &str) -> Result<Value, String> {
     let token = session["access_token"].as_str().unwrap();
     ask(client.get(format!("{url}{path}")).bearer_auth(token), path).await
+}
+
+/// The address that an answer's session is used from.
+pub async fn address(client: &Client, url: &str, session: &Value) -> Value {
+    let sessions = read(client, url, session, "/api/v1/me/sessions").await.unwrap();
+    let mut sessions = sessions["sessions"].as_array().unwrap().iter();
+    sessions.find(|session| session["current"] == true).unwrap()["ip"].clone()
 }
 
 /// People who sign in, look, and refresh until they are stopped.

@@ -1,20 +1,14 @@
 //! Replacing the instances behind HAProxy one by one, while people use them and while the schema becomes that of a later
 //! version: the upgrade of a deployment, and the way back.
 
-use std::sync::Arc;
-
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, SqlSafeStr};
 use vestibule::store::migrations;
 
-use crate::deploy::haproxy::HaProxy;
 use crate::deploy::phone::Crowd;
-use crate::deploy::tools::{alone, folder};
-use crate::deploy::vestibule::Vestibule;
-use crate::support::cluster::Database;
+use crate::deploy::vestibule::Deployment;
 use crate::support::process::eventually;
-use crate::support::provider::Provider;
 
 /// The migration of a later version, which only adds.
 fn later() -> Migrator {
@@ -33,24 +27,19 @@ fn later() -> Migrator {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rolling_restart_around_a_migration_behind_haproxy_loses_no_request() {
-    let _alone = alone().await;
-    let (folder, database) = (folder("rolling"), Database::create().await);
-    let provider = Arc::new(Provider::start().await);
-    let mut instances = Vestibule::two(&folder, &database.url, &provider).await;
-    let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
-    proxy.sees(2).await;
-
-    let clients = (0..8).map(|_| proxy.client().build().unwrap());
-    let crowd = Crowd::gather(clients.collect(), &proxy.url(), &provider);
+    let mut deployment = Deployment::start("rolling").await;
+    let Some(proxy) = deployment.haproxy(&[]).await else { return };
+    let clients = (0..8).map(|_| proxy.site.client().build().unwrap());
+    let crowd = Crowd::gather(clients.collect(), &proxy.site.url(), &deployment.provider);
     // The second instance goes on with a schema that it did not start on; then both start on it.
     for (index, migrates) in [(0, false), (1, true), (0, false)] {
         if migrates {
-            let mut connection = PgConnection::connect(&database.url).await.unwrap();
+            let mut connection = PgConnection::connect(&deployment.database.url).await.unwrap();
             migrations::run(&mut connection, &mut later()).await.unwrap();
         }
         let before = crowd.answers();
         eventually("people are at it", async || (crowd.answers() > before + 100).then_some(())).await;
-        let instance = &mut instances[index];
+        let instance = &mut deployment.instances[index];
         instance.tell_to_stop();
         assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
         instance.start();

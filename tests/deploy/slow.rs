@@ -14,11 +14,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::deploy::certificate::HOST;
-use crate::deploy::haproxy::HaProxy;
 use crate::deploy::phone;
+use crate::deploy::site::HOST;
 use crate::deploy::tools::{alone, folder};
-use crate::deploy::vestibule::Vestibule;
+use crate::deploy::vestibule::{Deployment, Vestibule};
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
 use crate::support::provider::Provider;
@@ -50,14 +49,11 @@ async fn dawdle(tls: TlsConnector, proxy: SocketAddr, beginning: &str, begun: Ar
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
-    let _alone = alone().await;
-    let (folder, database) = (folder("slow"), Database::create().await);
-    let provider = Arc::new(Provider::start().await);
-    let instances = Vestibule::two(&folder, &database.url, &provider).await;
-    let Some(proxy) = HaProxy::start(&folder, &[&instances[0], &instances[1]]) else { return };
-    proxy.sees(2).await;
+    let deployment = Deployment::start("slow").await;
+    let Some(proxy) = deployment.haproxy(&[]).await else { return };
+    let site = &proxy.site;
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(proxy.certificate.text.as_bytes()).unwrap()).unwrap();
+    roots.add(CertificateDer::from_pem_slice(site.certificate.as_bytes()).unwrap()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -69,19 +65,19 @@ async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
     let mut slow = JoinSet::new();
     for number in 0..SLOW {
         let beginning = BEGINNINGS[number % BEGINNINGS.len()];
-        slow.spawn(dawdle(tls.clone(), proxy.address, beginning, begun.clone()));
+        slow.spawn(dawdle(tls.clone(), site.address, beginning, begun.clone()));
     }
     let all = || (begun.load(Ordering::Relaxed) == SLOW).then_some(());
     eventually("all are connected", async || all()).await;
     let (connected, started) = (started.elapsed(), Instant::now());
 
-    let client = proxy.client().build().unwrap();
+    let client = site.client().build().unwrap();
     let token = token::opaque();
-    provider.accept(&token, token::claims("subject", "ada@example.com"));
+    deployment.provider.accept(&token, token::claims("subject", "ada@example.com"));
     let (mut waits, mut given_up) = (Vec::new(), Vec::new());
     while given_up.len() < SLOW {
         let asked = Instant::now();
-        phone::sign_in(&client, &proxy.url(), &token).await.expect("a healthy client signs in");
+        phone::sign_in(&client, &site.url(), &token).await.expect("a healthy client signs in");
         waits.push(asked.elapsed());
         while let Some(answer) = slow.try_join_next() {
             given_up.push(answer.unwrap());

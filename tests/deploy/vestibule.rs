@@ -3,17 +3,20 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 use reqwest::StatusCode;
 use rustix::process::Signal;
+use tokio::sync::MutexGuard;
 
-use crate::deploy::tools::Running;
-use crate::support::process::{eventually, free_port};
+use crate::deploy::haproxy::HaProxy;
+use crate::deploy::nginx::Nginx;
+use crate::deploy::site::Site;
+use crate::deploy::tools::{Folder, Running, alone, folder};
+use crate::support::cluster::Database;
+use crate::support::process::{SECRET_KEY, eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token;
-
-/// The secret that all instances share.
-pub const SECRET_KEY: &str = "a secret key that only the tests use";
 
 /// One instance, started and stopped any number of times.
 pub struct Vestibule {
@@ -32,29 +35,32 @@ impl Vestibule {
         bare.with("ROCKET_PORT", &port.to_string()).with("ROCKET_PROFILE", "release")
     }
 
-    /// An instance that does not run yet.
-    pub fn new(folder: &Path, database: &str, tokeninfo: &str) -> Self {
-        [
+    /// An instance that does not run yet, and knows no provider.
+    pub fn without_provider(folder: &Path, database: &str) -> Self {
+        Self::bare(folder).with_all(&[
             ("ROCKET_PUBLIC_URL", "https://id.example.com"),
             ("ROCKET_SECRET_KEY", SECRET_KEY),
             ("ROCKET_WORKERS", "2"),
             ("ROCKET_RATE_LIMIT", "{enabled=false}"),
             ("DATABASE_URL", database),
+        ])
+    }
+
+    /// An instance that does not run yet.
+    pub fn new(folder: &Path, database: &str, tokeninfo: &str) -> Self {
+        Self::without_provider(folder, database).with_all(&[
             ("IDP_CLIENT_ID", token::CLIENT_ID),
             ("IDP_ISSUERS", token::ISSUER),
             ("IDP_TOKENINFO_URL", tokeninfo),
             ("IDP_TOKEN_FORMAT", "jwt"),
-        ]
-        .into_iter()
-        .fold(Self::bare(folder), |instance, (name, value)| instance.with(name, value))
+        ])
     }
 
-    /// Two that run, and believe a proxy on this machine.
-    pub async fn two(folder: &Path, database: &str, provider: &Provider) -> [Self; 2] {
+    /// Two that run, and believe a proxy on this machine, with more settings.
+    pub async fn two(folder: &Path, database: &str, provider: &Provider, more: &[(&str, &str)]) -> [Self; 2] {
         let instance = || {
-            Self::new(folder, database, &provider.tokeninfo_url())
-                .with("ROCKET_TRUSTED_PROXIES", "127.0.0.1")
-                .started()
+            let instance = Self::new(folder, database, &provider.tokeninfo_url());
+            instance.with("ROCKET_TRUSTED_PROXIES", "127.0.0.1").with_all(more).started()
         };
         [instance().await, instance().await]
     }
@@ -64,6 +70,11 @@ impl Vestibule {
         self.settings.retain(|(known, _)| known != name);
         self.settings.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// With other settings.
+    pub fn with_all(self, settings: &[(&str, &str)]) -> Self {
+        settings.iter().fold(self, |instance, (name, value)| instance.with(name, value))
     }
 
     /// Begins to run, and may not be ready for a while.
@@ -122,5 +133,54 @@ impl Vestibule {
     /// Its log.
     pub fn said(&self) -> String {
         self.running.as_ref().unwrap().said()
+    }
+}
+
+/// Two instances with all that they need, while nobody else uses the machine.
+pub struct Deployment {
+    pub instances: [Vestibule; 2],
+    pub provider: Arc<Provider>,
+    pub database: Database,
+    pub folder: Folder,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Deployment {
+    pub async fn start(name: &str) -> Self {
+        Self::start_with(name, &[]).await
+    }
+
+    /// With more settings.
+    pub async fn start_with(name: &str, more: &[(&str, &str)]) -> Self {
+        let alone = alone().await;
+        let (folder, database) = (folder(name), Database::create().await);
+        let provider = Arc::new(Provider::start().await);
+        let instances = Vestibule::two(&folder, &database.url, &provider, more).await;
+        Self { instances, provider, database, folder, _alone: alone }
+    }
+
+    /// HAProxy before them, where it is, with some of the shipped settings replaced.
+    pub async fn haproxy(&self, changes: &[(&str, &str)]) -> Option<HaProxy> {
+        HaProxy::start(&self.folder, &self.instances, changes).await
+    }
+
+    /// The same with nginx.
+    pub async fn nginx(&self, changes: &[(&str, &str)]) -> Option<Nginx> {
+        Nginx::start(&self.folder, &self.instances, changes).await
+    }
+
+    /// Asks through the one, and then through the other.
+    pub async fn through_each_proxy(
+        name: &str,
+        [haproxy, nginx]: [&[(&str, &str)]; 2],
+        ask: impl AsyncFn(&Site, &Self),
+    ) {
+        let deployment = Self::start(name).await;
+        if let Some(proxy) = deployment.haproxy(haproxy).await {
+            ask(&proxy.site, &deployment).await;
+        }
+        if let Some(proxy) = deployment.nginx(nginx).await {
+            ask(&proxy.site, &deployment).await;
+        }
     }
 }

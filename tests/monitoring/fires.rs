@@ -2,68 +2,36 @@
 //! come back, and Prometheus says so.
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use uuid::Uuid;
 
-use crate::monitoring::client::{CLIENT, post, sign_in};
+use crate::deploy::phone;
+use crate::monitoring::client::{CLIENT, sign_in};
 use crate::monitoring::prometheus::{Prometheus, is_here};
-use crate::support::cluster::{Database, cluster};
+use crate::support::cluster::Database;
 use crate::support::process::{Process, eventually, free_port};
 use crate::support::provider::{Behaviour, Provider};
+use crate::support::relay::Way;
 use crate::support::token::{claims, opaque, with};
 
 /// Between two requests of one phone.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The way to a database, which can be cut.
-struct Way {
-    there: PathBuf,
-    link: PathBuf,
-    url: String,
-}
-
-impl Way {
-    async fn to(database: &Database) -> Self {
-        let there = cluster().await.socket_dir().to_owned();
-        let link = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
-        let encoded = |path: &Path| path.to_str().unwrap().replace('/', "%2F");
-        let url = database.url.replace(&encoded(&there), &encoded(&link));
-        assert_ne!(url, database.url);
-        let way = Self { there, link, url };
-        way.mend();
-        way
-    }
-
-    fn mend(&self) {
-        symlink(&self.there, &self.link).unwrap();
-    }
-
-    /// Nobody comes through any more, and whoever has come is sent away.
-    async fn cut(&self, database: &Database) {
-        fs::remove_file(&self.link).unwrap();
-        let away = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-                    WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
-        // One connection for all of it, or the pool's own would send each other away.
-        let mut own = database.pool.acquire().await.unwrap();
-        // Somebody may be on the way in.
-        eventually("all are gone", async || {
-            let gone: i64 = sqlx::query_scalar(away).fetch_one(&mut *own).await.unwrap();
-            (gone == 0).then_some(())
-        })
-        .await;
-    }
-}
-
-impl Drop for Way {
-    fn drop(&mut self) {
-        // It may be cut.
-        let _ = fs::remove_file(&self.link);
-    }
+/// Nobody comes through any more, and whoever has come is sent away.
+async fn cut(way: &Way, database: &Database) {
+    fs::remove_file(&way.link).unwrap();
+    let away = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+    // One connection for all of it, or the pool's own would send each other away.
+    let mut own = database.pool.acquire().await.unwrap();
+    // Somebody may be on the way in.
+    eventually("all are gone", async || {
+        let gone: i64 = sqlx::query_scalar(away).fetch_one(&mut *own).await.unwrap();
+        (gone == 0).then_some(())
+    })
+    .await;
 }
 
 /// Phones that go on whatever they are answered, and the proxy that asks whether it is ready.
@@ -74,12 +42,10 @@ fn traffic(url: &str, provider: &Provider) -> JoinSet<()> {
         provider.accept(&token, claims(&format!("subject-{number}"), &format!("{number}@example.com")));
         traffic.spawn(async move {
             loop {
-                let body = json!({ "id_token": token });
-                let answer = post(&url, "/api/v1/auth/oauth/idp", &body).await;
-                let refresh = answer.map(|(_, answer)| answer["refresh_token"].clone()).unwrap_or_default();
-                let body = json!({ "refresh_token": refresh.as_str().unwrap_or("none") });
                 // Whatever becomes of it is what Prometheus is to see.
-                let _ = post(&url, "/api/v1/auth/refresh", &body).await;
+                let session = phone::sign_in(&CLIENT, &url, &token).await;
+                let session = session.unwrap_or(json!({ "refresh_token": "none" }));
+                let _ = phone::refresh(&CLIENT, &url, &session).await;
                 let _ = CLIENT.get(format!("{url}/readyz")).send().await;
                 tokio::time::sleep(PAUSE).await;
             }
@@ -96,7 +62,8 @@ async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
     // One database for each instance, so that one can lose its own.
     let (database, another, provider) =
         (Database::create().await, Database::create().await, Provider::start().await);
-    let way = Way::to(&database).await;
+    let way = Way::cut_to(&database).await;
+    way.mend();
     let unlimited = [("ROCKET_RATE_LIMIT", "{enabled=false}")];
     let start = |port, url: &str| Process::start(port, url, &provider.tokeninfo_url(), &unlimited);
     let ports = [free_port(), free_port()];
@@ -124,7 +91,7 @@ async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
     provider.behave(Behaviour::Usual);
     prometheus.is_silent("VestibuleProviderFailing").await;
 
-    way.cut(&database).await;
+    cut(&way, &database).await;
     prometheus.fires("VestibuleDatabaseFailing", "instance", &instances[0]).await;
     prometheus.fires("VestibuleNotReady", "instance", &instances[0]).await;
     way.mend();
@@ -160,6 +127,6 @@ async fn the_first_failed_sign_in_of_an_instance_is_an_increase() {
     };
     eventually("it is watched", async || increase().await.filter(|value| *value == 0.0)).await;
     let foreign = with(claims("ada", "ada@example.com"), &json!({ "aud": "another", "azp": "another" }));
-    assert_eq!(sign_in(&service.url, &provider, foreign, &json!({})).await.0, "audience_mismatch");
+    assert_eq!(sign_in(&service, &provider, foreign, &json!({})).await.0, "audience_mismatch");
     eventually("it is seen", async || increase().await.filter(|value| *value > 0.0)).await;
 }

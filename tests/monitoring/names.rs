@@ -7,11 +7,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::monitoring::client::{post, sign_in};
+use crate::monitoring::client::sign_in;
 use crate::monitoring::prometheus::{Prometheus, is_here, promtool, shipped};
 use crate::monitoring::promql::{grouped_by, selectors};
 use crate::support::cluster::Database;
-use crate::support::process::{Process, eventually, free_port};
+use crate::support::process::{Process, eventually};
 use crate::support::provider::{Behaviour, Provider, apple};
 use crate::support::token::{claims, opaque, with};
 
@@ -55,11 +55,10 @@ async fn of_a_varied_life() -> String {
             "{shop={url=\"http://127.0.0.1:1\",secret=\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"}}",
         ),
     ];
-    let service = Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
-    service.answers("/readyz", 200).await;
+    let service = Process::ready(&database, &provider, &settings).await;
     service.answers("/livez", 200).await;
     let ada = || claims("subject-of-ada", "ada@example.com");
-    let (outcome, answer) = sign_in(&service.url, &provider, ada(), &json!({})).await;
+    let (outcome, answer) = sign_in(&service, &provider, ada(), &json!({})).await;
     assert_eq!(outcome, "created");
     let another = claims("another-subject-of-ada", "ada@example.com");
     for (claims, more, expected) in [
@@ -69,27 +68,27 @@ async fn of_a_varied_life() -> String {
         (with(ada(), &json!({ "iss": "https://another.example" })), json!({}), "issuer_mismatch"),
         (ada(), json!({ "nonce": "a nonce that is in no token" }), "nonce_mismatch"),
     ] {
-        assert_eq!(sign_in(&service.url, &provider, claims, &more).await.0, expected);
+        assert_eq!(sign_in(&service, &provider, claims, &more).await.0, expected);
     }
     let token = opaque();
     provider.accept(&token, ada());
     for _ in 0..2 {
         let body = json!({ "id_token": token });
-        assert_eq!(post(&service.url, "/api/v1/auth/oauth/idp", &body).await.unwrap().0, 200);
+        assert_eq!(service.sign_in("idp", &body).await.status, 200);
     }
-    assert_eq!(post(&service.url, "/nowhere", &json!({})).await.unwrap().0, 404);
+    assert_eq!(service.post("/nowhere", &[], &json!({})).await.status, 404);
     provider.behave(Behaviour::status(400));
-    assert_eq!(sign_in(&service.url, &provider, ada(), &json!({})).await.0, "invalid_token");
+    assert_eq!(sign_in(&service, &provider, ada(), &json!({})).await.0, "invalid_token");
     for nonsense in [Behaviour::body("application/json", "{"), Behaviour::Huge(100 << 10)] {
         provider.behave(nonsense);
-        assert_eq!(sign_in(&service.url, &provider, ada(), &json!({})).await.0, "provider_unavailable");
+        assert_eq!(sign_in(&service, &provider, ada(), &json!({})).await.0, "provider_unavailable");
     }
     provider.behave(Behaviour::status(503));
-    assert_eq!(sign_in(&service.url, &provider, ada(), &json!({})).await.0, "provider_unavailable");
+    assert_eq!(sign_in(&service, &provider, ada(), &json!({})).await.0, "provider_unavailable");
     let body = json!({ "refresh_token": answer["refresh_token"] });
-    assert_eq!(post(&service.url, "/api/v1/auth/refresh", &body).await.unwrap().0, 200);
+    assert_eq!(service.post("/api/v1/auth/refresh", &[], &body).await.status, 200);
     eventually("the limit is met", async || {
-        (sign_in(&service.url, &provider, ada(), &json!({})).await.0 == "rate_limited").then_some(())
+        (sign_in(&service, &provider, ada(), &json!({})).await.0 == "rate_limited").then_some(())
     })
     .await;
     database.run("UPDATE _sqlx_migrations SET success = false").await;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
-use uuid::Uuid;
 
+use crate::deploy::tools::{self, Folder, Running, folder};
 use crate::monitoring::client::CLIENT;
 use crate::programs::program;
 use crate::support::process::{eventually, free_port};
@@ -38,56 +38,41 @@ pub fn promtool(arguments: &[&str], file: &Path) {
     assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&said));
 }
 
-/// A text with one part replaced, which has to be there.
-fn replaced(text: &str, from: &str, to: &str) -> String {
-    assert!(text.contains(from), "{from}: {text}");
-    text.replace(from, to)
-}
-
 /// A running Prometheus, killed when it is dropped.
 pub struct Prometheus {
-    child: Child,
     url: String,
-    folder: PathBuf,
+    _running: Running,
+    _folder: Folder,
 }
 
 impl Prometheus {
     /// Watches the programs at these two addresses, by the configuration and the alerts that are shipped.
     pub async fn watch(instances: [&str; 2]) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("prometheus-{}", Uuid::now_v7()));
-        fs::create_dir_all(&folder).unwrap();
-        let mut alerts = fs::read_to_string(shipped("prometheus/alerts.yml")).unwrap();
-        for (long, short) in SHORTER {
-            alerts = replaced(&alerts, long, short);
-        }
-        fs::write(folder.join("alerts.yml"), alerts).unwrap();
-        let mut configuration = fs::read_to_string(shipped("prometheus/prometheus.yml")).unwrap();
-        for (from, to) in [
+        let port = free_port();
+        let folder = folder(&format!("prometheus-{port}"));
+        fs::write(folder.join("alerts.yml"), tools::shipped("prometheus/alerts.yml", &SHORTER)).unwrap();
+        let changes = [
             // The job's own, since the job is what is copied.
             ("\n    scrape_interval: 15s", "\n    scrape_interval: 500ms"),
             ("evaluation_interval: 15s", "evaluation_interval: 250ms"),
             ("vestibule-1.internal:8000", instances[0]),
             ("vestibule-2.internal:8000", instances[1]),
-        ] {
-            configuration = replaced(&configuration, from, to);
-        }
-        fs::write(folder.join("prometheus.yml"), configuration).unwrap();
-        let address = format!("127.0.0.1:{}", free_port());
-        let child = Command::new("prometheus")
-            .arg(format!("--config.file={}", folder.join("prometheus.yml").display()))
-            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
-            .arg(format!("--web.listen-address={address}"))
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(folder.join("log")).unwrap())
-            .spawn()
-            .unwrap();
-        let prometheus = Self { child, url: format!("http://{address}"), folder };
-        eventually("Prometheus is ready", async || {
-            let answer = CLIENT.get(format!("{}/-/ready", prometheus.url)).send().await.ok()?;
+        ];
+        let configuration = folder.join("prometheus.yml");
+        fs::write(&configuration, tools::shipped("prometheus/prometheus.yml", &changes)).unwrap();
+        let log = folder.join("log");
+        let running = Running::start(Path::new("prometheus"), &log, |command| {
+            command.arg(format!("--config.file={}", configuration.display()));
+            command.arg(format!("--storage.tsdb.path={}", folder.join("data").display()));
+            command.arg(format!("--web.listen-address=127.0.0.1:{port}"));
+        });
+        let url = format!("http://127.0.0.1:{port}");
+        eventually(&format!("Prometheus is ready; see {}", log.display()), async || {
+            let answer = CLIENT.get(format!("{url}/-/ready")).send().await.ok()?;
             answer.status().is_success().then_some(())
         })
         .await;
-        prometheus
+        Self { url, _running: running, _folder: folder }
     }
 
     /// What its API says about it.
@@ -127,18 +112,5 @@ impl Prometheus {
             self.firing(name, "alertname").await.is_empty().then_some(())
         })
         .await;
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        // It may have ended already; its log says why.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if std::thread::panicking() {
-            let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
-            eprintln!("Prometheus: {log}");
-        }
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -31,8 +31,7 @@ impl Signed {
         let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
         let url = instance.url();
         let instance = instance.with("ROCKET_PUBLIC_URL", &url);
-        let with = |instance: Vestibule, (name, value): &(&str, &str)| instance.with(name, value);
-        let instance = settings.iter().fold(instance, with).started().await;
+        let instance = instance.with_all(settings).started().await;
         Self { instance, folder, provider, _database: database }
     }
 
@@ -47,7 +46,7 @@ impl Signed {
     pub async fn credential(&self) -> Value {
         let answer = crate::real::service::sign_in(&self.instance, &self.id_token(), None).await;
         assert!(answer.status.is_success(), "{answer:?}");
-        answer.body
+        answer.json()
     }
 }
 

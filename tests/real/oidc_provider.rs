@@ -73,10 +73,14 @@ async fn an_id_token_signs_in_and_an_access_token_that_tells_its_kind_never_does
         let [id_token, access_token] =
             ["id_token", "access_token"].map(|name| tokens[name].as_str().unwrap());
         let answer = sign_in(&instance, id_token, None).await;
-        assert_eq!(answer.body["outcome"], "created", "{access}: {answer:?}");
+        assert_eq!(answer.outcome(), "created", "{access}: {answer:?}");
         let answer = sign_in(&instance, access_token, None).await;
-        assert_eq!((answer.status, answer.error()), (StatusCode::UNAUTHORIZED, "invalid_token"), "{access}");
-        let detail = answer.body["detail"].as_str().unwrap();
+        assert_eq!(
+            (answer.status, &*answer.error()),
+            (StatusCode::UNAUTHORIZED, "invalid_token"),
+            "{access}"
+        );
+        let detail = answer.json()["detail"].to_string();
         assert!(
             detail.contains("access token") && detail.contains("send the id_token"),
             "{access}: {detail}"
@@ -96,11 +100,11 @@ async fn an_access_token_that_tells_nothing_fails_for_want_of_a_nonce_where_one_
     let instance = instance(&folder, &database, &options.issuer(), &always).started().await;
     let tokens = tokens(&options.issuer(), "phone", "ada", Some(NONCE)).await;
     let [id_token, access_token] = ["id_token", "access_token"].map(|name| tokens[name].as_str().unwrap());
-    assert_eq!(sign_in(&instance, id_token, Some(NONCE)).await.body["outcome"], "created");
+    assert_eq!(sign_in(&instance, id_token, Some(NONCE)).await.outcome(), "created");
     for (token, nonce) in [(access_token, None), (access_token, Some(NONCE)), (id_token, None)] {
         let answer = sign_in(&instance, token, nonce).await;
         assert_eq!(
-            (answer.status, answer.error()),
+            (answer.status, &*answer.error()),
             (StatusCode::UNAUTHORIZED, "nonce_mismatch"),
             "{answer:?}"
         );
@@ -118,21 +122,21 @@ async fn a_key_that_the_provider_began_to_use_a_moment_ago_is_no_reason_to_refus
         let tokens = tokens(&options.issuer(), "phone", "ada", None).await;
         tokens["id_token"].as_str().unwrap().to_owned()
     };
-    assert_eq!(sign_in(&instance, &id_token().await, None).await.body["outcome"], "created");
+    assert_eq!(sign_in(&instance, &id_token().await, None).await.outcome(), "created");
     drop(provider);
     provider = options.start(&node, &folder).await;
     let answer = sign_in(&instance, &id_token().await, None).await;
-    assert_eq!(answer.body["outcome"], "signed_in", "the first new key: {answer:?}");
+    assert_eq!(answer.outcome(), "signed_in", "the first new key: {answer:?}");
     drop(provider);
     let _provider = options.start(&node, &folder).await;
     let id_token = id_token().await;
     eventually("the second new key is known", async || {
         let answer = sign_in(&instance, &id_token, None).await;
         if answer.status == StatusCode::SERVICE_UNAVAILABLE {
-            assert!(answer.retry_after.is_some(), "{answer:?}");
+            assert!(answer.header("Retry-After").is_some(), "{answer:?}");
             return None;
         }
-        assert_eq!(answer.body["outcome"], "signed_in", "{answer:?}");
+        assert_eq!(answer.outcome(), "signed_in", "{answer:?}");
         Some(())
     })
     .await;

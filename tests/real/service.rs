@@ -2,39 +2,19 @@
 
 use std::path::Path;
 
-use reqwest::{Client, StatusCode};
-use serde_json::{Value, json};
+use reqwest::Client;
+use serde_json::json;
 
+use crate::deploy::phone;
 use crate::deploy::vestibule::Vestibule;
+use crate::support::app::{Answer, App};
 use crate::support::cluster::Database;
-
-/// What the service answered to a sign-in.
-#[derive(Debug)]
-pub struct Answer {
-    pub status: StatusCode,
-    pub retry_after: Option<String>,
-    pub body: Value,
-}
-
-impl Answer {
-    pub fn error(&self) -> &str {
-        self.body["error"].as_str().unwrap_or_default()
-    }
-}
 
 /// An instance that does not run yet, with those settings of its provider.
 pub fn at_provider(folder: &Path, database: &Database, settings: &[(&str, &str)]) -> Vestibule {
-    let bare = Vestibule::bare(folder);
-    let url = bare.url();
-    let complete = [
-        ("ROCKET_PUBLIC_URL", url.as_str()),
-        ("ROCKET_SECRET_KEY", "a secret key that only the tests use"),
-        ("ROCKET_WORKERS", "2"),
-        ("ROCKET_RATE_LIMIT", "{enabled=false}"),
-        ("DATABASE_URL", &database.url),
-    ];
-    let settings = complete.iter().chain(settings);
-    settings.fold(bare, |instance, (name, value)| instance.with(name, value))
+    let instance = Vestibule::without_provider(folder, &database.url);
+    let url = instance.url();
+    instance.with("ROCKET_PUBLIC_URL", &url).with_all(settings)
 }
 
 /// Signs in with a token.
@@ -43,12 +23,8 @@ pub async fn sign_in(instance: &Vestibule, id_token: &str, nonce: Option<&str>) 
     if let Some(nonce) = nonce {
         body["nonce"] = nonce.into();
     }
-    let url = format!("{}/api/v1/auth/oauth/idp", instance.url());
-    let request = Client::new().post(url).header("Content-Type", "application/json").body(body.to_string());
-    let answer = request.send().await.unwrap();
-    let retry_after = answer.headers().get("Retry-After").map(|value| value.to_str().unwrap().to_owned());
-    let status = answer.status();
-    Answer { status, retry_after, body: serde_json::from_str(&answer.text().await.unwrap()).unwrap() }
+    let request = phone::post(&Client::new(), &instance.url(), "/api/v1/auth/oauth/idp", &body);
+    App::answer(request.send().await.unwrap()).await
 }
 
 /// What `vestibule check` prints.

@@ -6,8 +6,10 @@ use std::sync::Mutex;
 
 use figment::Figment;
 use reqwest::{Method, RequestBuilder};
+use rocket::fairing::AdHoc;
 use rocket::{Build, Rocket};
 use serde_json::json;
+use tokio::sync::oneshot;
 use url::Url;
 use vestibule::admin::staff::store::{self, Changed};
 use vestibule::dev::identity_provider::IdentityProvider;
@@ -15,6 +17,7 @@ use vestibule::domain::actor::Origin;
 use vestibule::domain::actor::{Actor, By};
 use vestibule::domain::staff::Access;
 use vestibule::secret::Secret;
+use vestibule::web::http::templates;
 
 use super::app::{Answer, App};
 use super::cluster::Database;
@@ -115,6 +118,20 @@ impl Desk {
         );
         browser
     }
+}
+
+/// Serves a provider, and nothing else, until the test ends.
+pub async fn serve(provider: IdentityProvider, port: u16) {
+    let (tell, started) = oneshot::channel();
+    // A place without templates of its own: the fairing brings them.
+    let figment = vestibule::config::defaults()
+        .merge(("port", port))
+        .merge(("template_dir", std::env::current_exe().unwrap()));
+    let rocket = rocket::custom(figment)
+        .attach(templates::fairing())
+        .attach(AdHoc::on_liftoff("started", |_| Box::pin(async { tell.send(()).unwrap() })));
+    tokio::spawn(provider.mount(rocket).launch());
+    started.await.unwrap();
 }
 
 /// Keeps cookies, follows nothing by itself.

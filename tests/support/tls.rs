@@ -14,6 +14,13 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
+/// What is encoded in DER, in PEM (RFC 7468).
+pub fn pem(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let lines: Vec<_> = text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line)).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}
+
 /// Listens until it is dropped.
 pub struct SelfSigned {
     /// The certificate in PEM.
@@ -35,8 +42,7 @@ impl SelfSigned {
         change(&mut parameters);
         let key = KeyPair::generate().unwrap();
         let certificate = parameters.self_signed(&key).unwrap();
-        let pem = STANDARD.encode(certificate.der());
-        let pem = format!("-----BEGIN CERTIFICATE-----\n{pem}\n-----END CERTIFICATE-----\n");
+        let pem = pem("CERTIFICATE", certificate.der());
         let key = PrivatePkcs8KeyDer::from(key.serialize_der());
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(provider)

@@ -1,0 +1,60 @@
+//! A host whose certificate nobody vouches for, and clients that know it all the same.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reqwest::{Client, ClientBuilder};
+
+use crate::support::tls::pem;
+
+/// Its name, and the one in the certificate.
+pub const HOST: &str = "id.example.com";
+
+/// Where it is, and its certificate and its key (PEM, RFC 7468).
+pub struct Site {
+    pub address: SocketAddr,
+    pub certificate: String,
+    pub key: String,
+}
+
+impl Site {
+    /// On that port of this machine.
+    pub fn on(port: u16) -> Self {
+        let made = rcgen::generate_simple_self_signed([HOST.to_owned()]).unwrap();
+        Self {
+            address: ([127, 0, 0, 1], port).into(),
+            certificate: pem("CERTIFICATE", made.cert.der()),
+            key: pem("PRIVATE KEY", &made.signing_key.serialize_der()),
+        }
+    }
+
+    /// Writes the certificate and the key into files.
+    pub fn write(&self, folder: &Path) -> [PathBuf; 2] {
+        [("certificate.pem", &self.certificate), ("key.pem", &self.key)].map(|(name, content)| {
+            let file = folder.join(name);
+            fs::write(&file, content).unwrap();
+            file
+        })
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://{HOST}:{}", self.address.port())
+    }
+
+    /// A client that finds it, and believes it.
+    pub fn client(&self) -> ClientBuilder {
+        let known = reqwest::Certificate::from_pem(self.certificate.as_bytes()).unwrap();
+        Client::builder()
+            .tls_certs_only([known])
+            .resolve(HOST, self.address)
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(Duration::from_secs(20))
+    }
+
+    /// A client at that address of this machine.
+    pub fn client_at(&self, address: &str) -> Client {
+        self.client().local_address(address.parse().ok()).build().unwrap()
+    }
+}
