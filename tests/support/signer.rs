@@ -13,6 +13,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
+use super::token::with;
+
 /// One of the keys that the tests have; making RSA keys takes too long to do it for every test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signer {
@@ -123,6 +125,11 @@ impl Signer {
     /// The usual header of this key's tokens.
     pub fn header(self) -> Value {
         json!({ "alg": self.alg(), "typ": "JWT", "kid": self.kid() })
+    }
+
+    /// The same with some of it replaced; `null` removes a member.
+    pub fn header_with(self, changes: &Value) -> Value {
+        with(self.header(), changes)
     }
 
     /// A token with the usual header.

@@ -53,8 +53,7 @@ async fn neither_answer_stands_in_for_the_other() {
         let forged = Signer::OtherRsa.token_with(&Signer::Rsa.header(), &claims);
         assert_eq!(word(&house.verify(&forged).await), "invalid_token", "{}", preset.name);
         // Well signed, and of no use for another reason: it need not leave the house either.
-        let mut late = claims.clone();
-        late["iat"] = (NOW - 48 * 3600).into();
+        let late = house.changed("iat", NOW - 48 * 3600);
         assert_eq!(word(&house.verify(&Signer::Rsa.token(&late)).await), "token_expired", "{}", preset.name);
         assert_eq!(house.endpoint.calls(), 0, "{}", preset.name);
         // The signature is right; the endpoint says no, or nothing.

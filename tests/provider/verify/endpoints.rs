@@ -48,6 +48,11 @@ fn asked(preset: &Preset) -> Vec<Asked> {
     all.into_iter().filter(|(_, asked)| *asked).map(|(asked, _)| asked).collect()
 }
 
+/// Every endpoint of every preset.
+fn points() -> impl Iterator<Item = (Preset, Asked)> {
+    PRESETS.into_iter().flat_map(|preset| asked(&preset).into_iter().map(move |asked| (preset, asked)))
+}
+
 /// A house whose endpoints all answer as they should, and a token that is good there.
 async fn sound(preset: Preset) -> (House, String) {
     let house = House::of(preset).await;
@@ -79,11 +84,9 @@ fn welcome_after(house: &House, seconds: i64) -> String {
 /// soon as the endpoint is.
 async fn all_unavailable(behaviours: &[(&'static str, Behaviour)]) {
     let mut cases = JoinSet::new();
-    for preset in PRESETS {
+    for (preset, asked) in points() {
         // No more in a row than the breaker bears with.
-        let few =
-            asked(&preset).into_iter().flat_map(|asked| behaviours.chunks(4).map(move |few| (asked, few)));
-        for (asked, behaviours) in few {
+        for behaviours in behaviours.chunks(4) {
             let (house, token) = sound(preset).await;
             let behaviours = behaviours.to_vec();
             cases.spawn(async move {
@@ -181,66 +184,60 @@ async fn an_answer_is_read_up_to_64_kib_and_a_longer_one_is_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirection_is_not_followed() {
-    for preset in PRESETS {
-        for asked in asked(&preset) {
-            let ((house, token), elsewhere) = (sound(preset).await, Provider::start().await);
-            let server = asked.server(&house);
-            for (code, now) in [301, 302, 303, 307, 308].into_iter().zip((NOW..).step_by(10)) {
-                server.behave(Behaviour::Redirect { code, to: format!("{}/", elsewhere.url()) });
-                let calls = server.calls();
-                let verdict = house.verify_at(&token, now).await;
-                assert_eq!(class(&verdict), "status_3xx", "{} {asked:?}", preset.name);
-                let (there, here) = (elsewhere.calls(), server.calls());
-                assert_eq!((there, here), (0, calls + 1), "{} {asked:?}", preset.name);
-                // An address that was discovered is changed by the issuer.
-                let setting = if preset.discovers { "issuer" } else { asked.setting() };
-                let setting = format!("providers.under-test.{setting}");
-                assert!(verdict.unwrap_err().to_string().contains(&setting), "{} {asked:?}", preset.name);
-            }
+    for (preset, asked) in points() {
+        let ((house, token), elsewhere) = (sound(preset).await, Provider::start().await);
+        let server = asked.server(&house);
+        for (code, now) in [301, 302, 303, 307, 308].into_iter().zip((NOW..).step_by(10)) {
+            server.behave(Behaviour::Redirect { code, to: format!("{}/", elsewhere.url()) });
+            let calls = server.calls();
+            let verdict = house.verify_at(&token, now).await;
+            assert_eq!(class(&verdict), "status_3xx", "{} {asked:?}", preset.name);
+            let (there, here) = (elsewhere.calls(), server.calls());
+            assert_eq!((there, here), (0, calls + 1), "{} {asked:?}", preset.name);
+            // An address that was discovered is changed by the issuer.
+            let setting = if preset.discovers { "issuer" } else { asked.setting() };
+            let setting = format!("providers.under-test.{setting}");
+            assert!(verdict.unwrap_err().to_string().contains(&setting), "{} {asked:?}", preset.name);
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_that_may_pass_is_tried_once_more_and_no_other() {
-    for preset in PRESETS {
-        for asked in asked(&preset) {
-            for (behaviour, calls) in [
-                (Behaviour::status(500), 2),
-                (Behaviour::status(502), 2),
-                (Behaviour::status(503), 2),
-                (Behaviour::status(504), 2),
-                (Behaviour::ResetBeforeAnswer, 2),
-                (Behaviour::status(403), 1),
-                (Behaviour::status(429), 1),
-                (Behaviour::status(501), 1),
-            ] {
-                let (house, token) = sound(preset).await;
-                let server = asked.server(&house);
-                server.behave_once(behaviour.clone());
-                let verdict = house.verify(&token).await;
-                let expected = if calls == 2 { "accepted" } else { "unavailable" };
-                let case = format!("{}, {asked:?}, {behaviour:?}", preset.name);
-                assert_eq!(word(&verdict), expected, "{case}: {verdict:?}");
-                assert_eq!(server.calls(), calls, "{case}");
-            }
+    for (preset, asked) in points() {
+        for (behaviour, calls) in [
+            (Behaviour::status(500), 2),
+            (Behaviour::status(502), 2),
+            (Behaviour::status(503), 2),
+            (Behaviour::status(504), 2),
+            (Behaviour::ResetBeforeAnswer, 2),
+            (Behaviour::status(403), 1),
+            (Behaviour::status(429), 1),
+            (Behaviour::status(501), 1),
+        ] {
+            let (house, token) = sound(preset).await;
+            let server = asked.server(&house);
+            server.behave_once(behaviour.clone());
+            let verdict = house.verify(&token).await;
+            let expected = if calls == 2 { "accepted" } else { "unavailable" };
+            let case = format!("{}, {asked:?}, {behaviour:?}", preset.name);
+            assert_eq!(word(&verdict), expected, "{case}: {verdict:?}");
+            assert_eq!(server.calls(), calls, "{case}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_are_asked_to_wait_no_longer_than_the_provider_asks() {
-    for preset in PRESETS {
-        for asked in asked(&preset) {
-            let (house, token) = sound(preset).await;
-            let cases = [("30", 30), ("0", 1), ("86400", 60), ("soon", 2)];
-            for ((header, seconds), now) in cases.into_iter().zip((NOW..).step_by(10)) {
-                let headers = vec![("Retry-After".to_owned(), header.to_owned())];
-                asked.server(&house).behave(Behaviour::Status { code: 429, headers, body: Vec::new() });
-                let verdict = house.verify_at(&token, now).await;
-                let told = unavailable(&verdict).retry_after;
-                assert_eq!(told, seconds, "{} {asked:?} {header}", preset.name);
-            }
+    for (preset, asked) in points() {
+        let (house, token) = sound(preset).await;
+        let cases = [("30", 30), ("0", 1), ("86400", 60), ("soon", 2)];
+        for ((header, seconds), now) in cases.into_iter().zip((NOW..).step_by(10)) {
+            let headers = vec![("Retry-After".to_owned(), header.to_owned())];
+            asked.server(&house).behave(Behaviour::Status { code: 429, headers, body: Vec::new() });
+            let verdict = house.verify_at(&token, now).await;
+            let told = unavailable(&verdict).retry_after;
+            assert_eq!(told, seconds, "{} {asked:?} {header}", preset.name);
         }
     }
 }
@@ -291,14 +288,12 @@ async fn astray(preset: Preset, asked: Asked, address: &str) -> (House, String) 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent() {
     let tls = SelfSigned::start().await;
-    for preset in PRESETS {
-        for asked in asked(&preset) {
-            let (house, token) = astray(preset, asked, &tls.url()).await;
-            let verdict = house.verify(&token).await;
-            assert_eq!(word(&verdict), "unavailable", "{} {asked:?}: {verdict:?}", preset.name);
-            let told = verdict.unwrap_err().to_string();
-            assert!(told.contains("UnknownIssuer; ") && told.contains("SSL_CERT_FILE"), "{told}");
-        }
+    for (preset, asked) in points() {
+        let (house, token) = astray(preset, asked, &tls.url()).await;
+        let verdict = house.verify(&token).await;
+        assert_eq!(word(&verdict), "unavailable", "{} {asked:?}: {verdict:?}", preset.name);
+        let told = verdict.unwrap_err().to_string();
+        assert!(told.contains("UnknownIssuer; ") && told.contains("SSL_CERT_FILE"), "{told}");
     }
     assert_eq!(tls.requests(), 0);
     assert!(tls.handshakes() > PRESETS.len(), "nobody came");
@@ -308,59 +303,55 @@ async fn a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent() 
 async fn a_connection_that_died_while_nobody_used_it_is_replaced_and_nobody_notices() {
     // Longer than any document is kept, so that each is asked for again.
     const DAYS: i64 = 2 * 24 * 60 * 60;
-    for preset in PRESETS {
-        for asked in asked(&preset) {
-            let mut reused = false;
-            for _ in 0..50 {
-                let house = House::of(preset).await;
-                let server = asked.server(&house);
-                for later in [0, DAYS] {
-                    let token = welcome_after(&house, later);
-                    house.recover();
-                    server.die_on_reuse();
-                    let verdict = house.verify_at(&token, NOW + later).await;
-                    assert_eq!(word(&verdict), "accepted", "{} {asked:?}: {verdict:?}", preset.name);
-                }
-                // The client keeps a connection from some moment after the answer on; until then it opens
-                // another one.
-                reused = (server.connections(), server.calls()) == (2, 3);
-                if reused {
-                    break;
-                }
+    for (preset, asked) in points() {
+        let mut reused = false;
+        for _ in 0..50 {
+            let house = House::of(preset).await;
+            let server = asked.server(&house);
+            for later in [0, DAYS] {
+                let token = welcome_after(&house, later);
+                house.recover();
+                server.die_on_reuse();
+                let verdict = house.verify_at(&token, NOW + later).await;
+                assert_eq!(word(&verdict), "accepted", "{} {asked:?}: {verdict:?}", preset.name);
             }
-            assert!(reused, "{} {asked:?}: no connection died when it was used again", preset.name);
+            // The client keeps a connection from some moment after the answer on; until then it opens
+            // another one.
+            reused = (server.connections(), server.calls()) == (2, 3);
+            if reused {
+                break;
+            }
         }
+        assert!(reused, "{} {asked:?}: no connection died when it was used again", preset.name);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_is_found_again_within_ten_seconds_of_an_outage() {
     let mut outages = JoinSet::new();
-    for preset in PRESETS {
-        for asked in asked(&preset) {
-            outages.spawn(async move {
-                let (house, token) = sound(preset).await;
-                let server = asked.server(&house);
-                server.behave(Behaviour::status(503));
-                // A crowd that tries again and again; documents are asked for as often as the clock allows.
-                for now in NOW..NOW + 300 {
-                    let verdict = house.verify_at(&token, now).await;
-                    assert_eq!(word(&verdict), "unavailable", "{} {asked:?}: {verdict:?}", preset.name);
-                }
-                let calls = server.calls();
-                assert!(calls <= 120, "{} {asked:?}: {calls} calls in five minutes", preset.name);
-                house.recover();
-                welcome(&house);
-                let (recovered, mut now) = (Instant::now(), NOW + 300);
-                while word(&house.verify_at(&token, now).await) != "accepted" {
-                    assert!(recovered.elapsed() < Duration::from_secs(10), "{} {asked:?}", preset.name);
-                    tokio::task::yield_now().await;
-                    now = NOW + 300 + i64::try_from(recovered.elapsed().as_secs()).unwrap();
-                }
-                let calls = server.calls() - calls;
-                assert!(calls <= 2, "{} {asked:?}: {calls} calls for one sign-in", preset.name);
-            });
-        }
+    for (preset, asked) in points() {
+        outages.spawn(async move {
+            let (house, token) = sound(preset).await;
+            let server = asked.server(&house);
+            server.behave(Behaviour::status(503));
+            // A crowd that tries again and again; documents are asked for as often as the clock allows.
+            for now in NOW..NOW + 300 {
+                let verdict = house.verify_at(&token, now).await;
+                assert_eq!(word(&verdict), "unavailable", "{} {asked:?}: {verdict:?}", preset.name);
+            }
+            let calls = server.calls();
+            assert!(calls <= 120, "{} {asked:?}: {calls} calls in five minutes", preset.name);
+            house.recover();
+            welcome(&house);
+            let (recovered, mut now) = (Instant::now(), NOW + 300);
+            while word(&house.verify_at(&token, now).await) != "accepted" {
+                assert!(recovered.elapsed() < Duration::from_secs(10), "{} {asked:?}", preset.name);
+                tokio::task::yield_now().await;
+                now = NOW + 300 + i64::try_from(recovered.elapsed().as_secs()).unwrap();
+            }
+            let calls = server.calls() - calls;
+            assert!(calls <= 2, "{} {asked:?}: {calls} calls for one sign-in", preset.name);
+        });
     }
     outages.join_all().await;
 }

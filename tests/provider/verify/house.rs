@@ -11,6 +11,7 @@ use vestibule::provider::{Error, Providers, Unavailable};
 use super::presets::{CLIENT_ID, Preset};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::signer::{Signer, base64, jwks};
+use crate::support::token::with;
 
 /// When the tests take place. Nothing reads a clock.
 pub const NOW: i64 = 2_000_000_000;
@@ -59,10 +60,7 @@ impl House {
                 settings["jwks_url"] = format!("{}/keys", keys.url()).into();
             }
         }
-        for (name, value) in more.as_object().unwrap() {
-            settings[name] = value.clone();
-        }
-        let config = read(&settings).unwrap_or_else(|error| panic!("{}: {error}", preset.name));
+        let config = read(&with(settings, more)).unwrap_or_else(|error| panic!("{}: {error}", preset.name));
         let providers = Providers::new(config.providers).unwrap();
         let house = Self { preset, endpoint, keys, metadata, providers };
         house.recover();
@@ -99,9 +97,7 @@ impl House {
 
     /// The same, one of them missing.
     pub fn without(&self, name: &str) -> Value {
-        let mut claims = self.claims();
-        claims.as_object_mut().unwrap().remove(name);
-        claims
+        with(self.claims(), &json!({ name: null }))
     }
 
     pub fn provider(&self) -> &vestibule::provider::Provider {

@@ -76,9 +76,7 @@ async fn only_true_means_active() {
             (json!(null), "unavailable"),
             (json!([true]), "unavailable"),
         ] {
-            let mut answer = claims.clone();
-            answer["active"] = active.clone();
-            house.endpoint.behave(Behaviour::Json(answer));
+            house.endpoint.behave(Behaviour::Json(house.changed("active", active.clone())));
             let token = preset.token(&claims);
             let said = house.verify(&token).await;
             assert_eq!(word(&said), verdict, "{} {active}: {said:?}", preset.name);
@@ -107,12 +105,7 @@ async fn an_endpoint_that_does_not_know_us_is_not_the_tokens_fault() {
         ] {
             house.endpoint.behave(behaviour.clone());
             let verdict = house.verify(&token).await;
-            assert_eq!(
-                class(&verdict),
-                "client_authentication",
-                "{} {behaviour:?}: {verdict:?}",
-                preset.name
-            );
+            assert_eq!(class(&verdict), "client_authentication", "{} {behaviour:?}", preset.name);
             let said = verdict.unwrap_err().to_string();
             for setting in ["client_id", "client_secret"] {
                 assert!(said.contains(&format!("providers.under-test.{setting}")), "{said}");
@@ -147,22 +140,13 @@ async fn keycloaks_introspection_vouches_for_the_token_and_not_for_its_audiences
         let house = House::of(preset).await;
         let claims = house.claims();
         // What a default realm answers about an id_token: the audience of the person's roles.
-        let mut answer = house.changed("aud", "account");
-        for (name, value) in [
-            ("active", json!(true)),
-            ("scope", json!("openid email profile")),
-            ("token_type", json!("Bearer")),
-            ("client_id", json!(CLIENT_ID)),
-            ("username", json!("jason")),
-        ] {
-            answer[name] = value;
-        }
-        house.endpoint.behave(Behaviour::Json(answer.clone()));
+        let answer = json!({
+            "aud": "account", "active": true, "scope": "openid email profile", "token_type": "Bearer",
+            "client_id": CLIENT_ID, "username": "jason",
+        });
+        house.endpoint.behave(Behaviour::Json(with(claims.clone(), &answer)));
         let verified = house.verify(&preset.token(&claims)).await.unwrap();
-        assert_eq!(
-            (json!(verified.subject), verified.client_id.as_str()),
-            (claims["sub"].clone(), CLIENT_ID)
-        );
+        assert_eq!((&json!(verified.subject), verified.client_id.as_str()), (&claims["sub"], CLIENT_ID));
         // The audience is the token's own, and a foreign one is refused unasked.
         let calls = house.calls();
         let verdict = house.verify(&preset.token(&house.changed("aud", "account"))).await;

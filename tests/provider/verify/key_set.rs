@@ -10,6 +10,7 @@ use super::house::{House, NOW, class, refusal, unavailable, word};
 use super::presets::preset;
 use crate::support::provider::{Behaviour, odd_bodies};
 use crate::support::signer::{Signer, base64, jwks};
+use crate::support::token::with;
 
 const HOUR: i64 = 60 * 60;
 
@@ -22,10 +23,7 @@ fn published(keys: &[Value], headers: &[(&str, &str)]) -> Behaviour {
 
 /// Apple's claims at that time, signed by that key.
 fn token(house: &House, signer: Signer, now: i64) -> String {
-    let mut claims = house.claims();
-    claims["iat"] = now.into();
-    claims["exp"] = (now + HOUR).into();
-    signer.token(&claims)
+    signer.token(&with(house.claims(), &json!({ "iat": now, "exp": now + HOUR })))
 }
 
 async fn sign_in(house: &House, signer: Signer, now: i64) -> &'static str {
@@ -228,8 +226,7 @@ async fn a_published_key_that_cannot_be_used_is_named_and_no_reason_to_fetch_any
     }
     assert_eq!(house.keys.calls(), 1);
     // A good key of the same name goes before it.
-    let mut namesake = Signer::OtherRsa.jwk();
-    namesake["kid"] = "short".into();
+    let namesake = with(Signer::OtherRsa.jwk(), &json!({ "kid": "short" }));
     let house = apple(&[unusable[1].clone(), namesake], &[]).await;
     let header = json!({ "alg": "RS256", "typ": "JWT", "kid": "short" });
     let token = Signer::OtherRsa.token_with(&header, &house.claims());
@@ -238,11 +235,7 @@ async fn a_published_key_that_cannot_be_used_is_named_and_no_reason_to_fetch_any
 
 #[tokio::test]
 async fn a_single_key_without_a_name_can_be_replaced() {
-    let nameless = |signer: Signer| {
-        let mut jwk = signer.jwk();
-        jwk.as_object_mut().unwrap().remove("kid");
-        jwk
-    };
+    let nameless = |signer: Signer| with(signer.jwk(), &json!({ "kid": null }));
     let house = apple(&[nameless(Signer::Rsa)], &[("cache-control", "max-age=86400")]).await;
     let token = |signer: Signer| signer.token_with(&json!({ "alg": "RS256" }), &house.claims());
     assert_eq!(word(&house.verify_at(&token(Signer::Rsa), NOW).await), "accepted");
@@ -275,11 +268,7 @@ async fn keys_serve_on_for_a_bounded_time_while_their_endpoint_fails() {
 async fn a_document_without_a_usable_key_never_replaces_a_good_one() {
     let claims = json!({ "keys": [Signer::OtherRsa.jwk()] });
     let mut broken = odd_bodies(&claims);
-    let enc = {
-        let mut jwk = Signer::OtherRsa.jwk();
-        jwk["use"] = "enc".into();
-        jwk
-    };
+    let enc = with(Signer::OtherRsa.jwk(), &json!({ "use": "enc" }));
     for keys in [json!([]), json!({}), json!(null), json!([{}]), json!([enc])] {
         broken.push(("no keys", Behaviour::Json(json!({ "keys": keys }))));
     }

@@ -6,6 +6,7 @@ use vestibule::config::{self, ClientAuthentication, Config, Protocol, Verify};
 
 use super::house::{basics, read};
 use super::presets::CLIENT_ID;
+use crate::support::token::with;
 
 #[test]
 fn the_documented_example_is_accepted() {
@@ -24,11 +25,7 @@ fn the_documented_example_is_accepted() {
 }
 
 fn settings(preset: &str, more: &Value) -> Value {
-    let mut settings = json!({ "preset": preset, "client_id": CLIENT_ID });
-    for (name, value) in more.as_object().unwrap() {
-        settings[name] = value.clone();
-    }
-    settings
+    with(json!({ "preset": preset, "client_id": CLIENT_ID }), more)
 }
 
 fn sound(preset: &str, more: &Value) -> config::Provider {
@@ -37,26 +34,18 @@ fn sound(preset: &str, more: &Value) -> config::Provider {
 
 #[test]
 fn a_preset_and_a_client_id_are_enough() {
-    for (name, verify, tokeninfo, keys) in [
-        (
-            "google",
-            Verify::Tokeninfo,
-            Some("https://oauth2.googleapis.com/tokeninfo"),
-            "https://www.googleapis.com/oauth2/v3/certs",
-        ),
-        (
-            "line",
-            Verify::Tokeninfo,
-            Some("https://api.line.me/oauth2/v2.1/verify"),
-            "https://api.line.me/oauth2/v2.1/certs",
-        ),
-        ("apple", Verify::Jwks, None, "https://appleid.apple.com/auth/keys"),
-        ("microsoft", Verify::Jwks, None, "https://login.microsoftonline.com/common/discovery/v2.0/keys"),
-        ("facebook", Verify::Jwks, None, "https://limited.facebook.com/.well-known/oauth/openid/jwks/"),
+    let line = "https://api.line.me/oauth2/v2.1";
+    for (name, tokeninfo, keys) in [
+        ("google", "https://oauth2.googleapis.com/tokeninfo", "https://www.googleapis.com/oauth2/v3/certs"),
+        ("line", &format!("{line}/verify"), &format!("{line}/certs")),
+        ("apple", "", "https://appleid.apple.com/auth/keys"),
+        ("microsoft", "", "https://login.microsoftonline.com/common/discovery/v2.0/keys"),
+        ("facebook", "", "https://limited.facebook.com/.well-known/oauth/openid/jwks/"),
     ] {
         let provider = sound(name, &json!({}));
+        let verify = if tokeninfo.is_empty() { Verify::Jwks } else { Verify::Tokeninfo };
         assert_eq!(provider.verify, verify, "{name}");
-        assert_eq!(provider.tokeninfo_url.as_ref().map(url::Url::as_str), tokeninfo, "{name}");
+        assert_eq!(provider.tokeninfo_url.as_ref().map_or("", url::Url::as_str), tokeninfo, "{name}");
         assert_eq!(provider.jwks_url.as_ref().unwrap().as_str(), keys, "{name}");
     }
     let tenant = "72f988bf-86f1-41af-91ab-2d7cd011db47";

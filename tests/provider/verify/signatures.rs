@@ -6,6 +6,7 @@ use super::house::{House, NOW, refusal, word};
 use super::presets::{PRESETS, Preset, preset};
 use crate::support::provider::Behaviour;
 use crate::support::signer::{Signer, base64, hs256, jwks, signed};
+use crate::support::token::{self, with};
 
 fn signing() -> impl Iterator<Item = Preset> {
     PRESETS.into_iter().filter(Preset::signs)
@@ -49,23 +50,18 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
             let verdict = house.verify(&signer.token_with(&named.header(), &claims)).await;
             assert_eq!(word(&verdict), "invalid_token", "{} {signer:?}: {verdict:?}", preset.name);
             // Honest about the algorithm, dishonest about the key.
-            let mut header = signer.header();
-            header["kid"] = named.kid().into();
+            let header = signer.header_with(&json!({ "kid": named.kid() }));
             let verdict = house.verify(&signer.token_with(&header, &claims)).await;
             assert_eq!(word(&verdict), "invalid_token", "{} {signer:?}: {verdict:?}", preset.name);
         }
         // The right key, by another algorithm than its own.
         for signer in Signer::ALL {
             for alg in ["RS256", "PS256", "ES256", "EdDSA"].into_iter().filter(|alg| *alg != signer.alg()) {
-                let mut header = signer.header();
-                header["alg"] = alg.into();
+                let header = signer.header_with(&json!({ "alg": alg }));
                 let verdict = house.verify(&signer.token_with(&header, &claims)).await;
                 assert_eq!(word(&verdict), "invalid_token", "{} {signer:?} {alg}", preset.name);
-                assert_eq!(
-                    refusal(verdict).detail,
-                    "`alg` does not match the key's algorithm",
-                    "{signer:?} {alg}"
-                );
+                let detail = refusal(verdict).detail;
+                assert_eq!(detail, "`alg` does not match the key's algorithm", "{signer:?} {alg}");
             }
         }
         assert_eq!(house.endpoint.calls(), 0, "{}: a forgery leaves the house", preset.name);
@@ -118,8 +114,6 @@ async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
         with("crit", json!(["exp"])),
         with("crit", json!([])),
         with("crit", json!(null)),
-        with("typ", json!("at+jwt")),
-        with("typ", json!("logout+jwt")),
         with("typ", json!("JOSE")),
         with("typ", json!(7)),
         with("kid", json!(1)),
@@ -154,50 +148,31 @@ async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
 
 #[tokio::test]
 async fn a_key_is_chosen_by_its_name_and_only_a_single_key_needs_none() {
-    let nameless = |signer: Signer| {
-        let mut header = signer.header();
-        header.as_object_mut().unwrap().remove("kid");
-        header
-    };
     let house = publishing(preset("apple"), &[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()]).await;
     let claims = house.claims();
-    assert_eq!(
-        word(&house.verify(&Signer::Rsa.token_with(&nameless(Signer::Rsa), &claims)).await),
-        "invalid_token"
-    );
+    let none = json!({ "kid": null });
+    let nameless = |signer: Signer| signer.token_with(&signer.header_with(&none), &claims);
+    assert_eq!(word(&house.verify(&nameless(Signer::Rsa)).await), "invalid_token");
 
-    let mut single = Signer::Rsa.jwk();
-    single.as_object_mut().unwrap().remove("kid");
-    let house = publishing(preset("apple"), &[single]).await;
-    assert_eq!(
-        word(&house.verify(&Signer::Rsa.token_with(&nameless(Signer::Rsa), &claims)).await),
-        "accepted"
-    );
-    assert_eq!(
-        word(&house.verify(&Signer::OtherRsa.token_with(&nameless(Signer::OtherRsa), &claims)).await),
-        "invalid_token"
-    );
+    let house = publishing(preset("apple"), &[with(Signer::Rsa.jwk(), &none)]).await;
+    assert_eq!(word(&house.verify(&nameless(Signer::Rsa)).await), "accepted");
+    assert_eq!(word(&house.verify(&nameless(Signer::OtherRsa)).await), "invalid_token");
     // A key without a name is not the one that is named.
     let verdict = house.verify_at(&Signer::Rsa.token(&claims), NOW + 10).await;
     assert_eq!(word(&verdict), "invalid_token");
 
     // One name for two keys: either may have signed, and nobody else.
-    let named = |signer: Signer| {
-        let mut jwk = signer.jwk();
-        jwk["kid"] = "shared".into();
-        jwk
-    };
-    let house =
-        publishing(preset("apple"), &[named(Signer::Rsa), named(Signer::OtherRsa), named(Signer::Ec)]).await;
+    let shared = json!({ "kid": "shared" });
+    let keys = [Signer::Rsa, Signer::OtherRsa, Signer::Ec].map(|signer| with(signer.jwk(), &shared));
+    let house = publishing(preset("apple"), &keys).await;
     for (signer, verdict) in [
         (Signer::Rsa, "accepted"),
         (Signer::OtherRsa, "accepted"),
         (Signer::Ec, "accepted"),
         (Signer::OtherEc, "invalid_token"),
     ] {
-        let mut header = signer.header();
-        header["kid"] = "shared".into();
-        assert_eq!(word(&house.verify(&signer.token_with(&header, &claims)).await), verdict, "{signer:?}");
+        let token = signer.token_with(&signer.header_with(&shared), &claims);
+        assert_eq!(word(&house.verify(&token).await), verdict, "{signer:?}");
     }
 }
 
@@ -208,13 +183,10 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
         jwk[name] = value;
         jwk
     };
+    let without = |name: &str| token::with(Signer::Rsa.jwk(), &json!({ name: null }));
     let good = Signer::Ec.jwk();
-    let mut other_curve = Signer::OtherEc.jwk();
-    for (name, value) in [("crv", "secp256k1"), ("kid", "rsa-1")] {
-        other_curve[name] = value.into();
-    }
     for odd in [
-        other_curve,
+        token::with(Signer::OtherEc.jwk(), &json!({ "crv": "secp256k1", "kid": "rsa-1" })),
         with("use", json!("enc")),
         with("use", json!(7)),
         with("key_ops", json!(["encrypt"])),
@@ -252,14 +224,9 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
         let house = publishing(preset("apple"), std::slice::from_ref(&odd)).await;
         assert_eq!(word(&house.verify(&Signer::Rsa.token(&claims)).await), "unavailable", "{odd}");
     }
-    for usual in [
-        with("use", json!(null)),
-        with("key_ops", json!(["verify"])),
-        with("x5c", json!(["x"])),
-        with("alg", json!(null)),
-    ] {
-        let mut usual = usual;
-        usual.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+    for usual in
+        [without("use"), with("key_ops", json!(["verify"])), with("x5c", json!(["x"])), without("alg")]
+    {
         let house = publishing(preset("apple"), std::slice::from_ref(&usual)).await;
         assert_eq!(word(&house.verify(&Signer::Rsa.token(&house.claims())).await), "accepted", "{usual}");
     }
@@ -267,8 +234,7 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
 
 #[tokio::test]
 async fn an_rsa_key_that_names_no_algorithm_verifies_either_padding_and_one_that_does_only_its_own() {
-    let mut bare = Signer::Rsa.jwk();
-    bare.as_object_mut().unwrap().remove("alg");
+    let bare = with(Signer::Rsa.jwk(), &json!({ "alg": null }));
     for preset in signing() {
         for (jwk, expected) in [(bare.clone(), "accepted"), (Signer::Rsa.jwk(), "invalid_token")] {
             let house = publishing(preset, &[jwk]).await;
@@ -286,10 +252,8 @@ async fn an_rsa_key_that_names_no_algorithm_verifies_either_padding_and_one_that
 #[tokio::test]
 async fn an_algorithm_that_is_not_accepted_is_named_in_the_log_beside_those_that_are() {
     let house = publishing(preset("oidc"), &[Signer::Rsa.jwk()]).await;
-    let mut header = Signer::Rsa.header();
-    header["alg"] = "RS512\n".into();
-    let verdict = house.verify(&Signer::Rsa.token_with(&header, &house.claims())).await;
-    let refusal = refusal(verdict);
+    let header = Signer::Rsa.header_with(&json!({ "alg": "RS512\n" }));
+    let refusal = refusal(house.verify(&Signer::Rsa.token_with(&header, &house.claims())).await);
     let log = refusal.log.unwrap();
     assert!(log.contains("RS512?") && log.contains("RS256, PS256, ES256 and EdDSA"), "{log}");
     assert!(!refusal.detail.contains("RS512"), "{}", refusal.detail);
