@@ -38,6 +38,16 @@ impl Said {
     }
 }
 
+/// The settings of a provider, the only one, that the service's provider is.
+fn other(app: &App, fields: &str) -> String {
+    format!("{{other={{issuer=\"{}\",client_id=\"x\",{fields}}}}}", app.provider.url())
+}
+
+/// Runs it with that provider.
+async fn check_other(app: &App, other: &str) -> Said {
+    check(app, &[("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", other)]).await
+}
+
 /// Runs it in the release profile beside a service, with these settings changed.
 async fn check(app: &App, changes: &[(&str, &str)]) -> Said {
     let endpoint = app.provider.tokeninfo_url();
@@ -264,7 +274,7 @@ async fn a_schema_that_is_not_this_programs_is_named_and_left_alone() {
     }
     let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                  VALUES (99991231000000, 'later', true, '\\x00', 0)";
-    sqlx::query(newer).execute(&app.database.pool).await.unwrap();
+    app.database.run(newer).await;
     let said = check(&app, &[]).await;
     assert_eq!(said.code, Some(0), "{:#?}", said.lines);
     assert!(
@@ -272,7 +282,7 @@ async fn a_schema_that_is_not_this_programs_is_named_and_left_alone() {
         "{:#?}",
         said.lines
     );
-    sqlx::raw_sql("UPDATE oldest_version SET version = '1.0.0'").execute(&app.database.pool).await.unwrap();
+    app.database.run("UPDATE oldest_version SET version = '1.0.0'").await;
     let said = check(&app, &[]).await;
     assert!(
         said.only("wrong").contains("migration 99991231000000 belongs to a newer release"),
@@ -322,20 +332,19 @@ async fn whether_any_provider_introspects_id_tokens_is_not_taken_for_granted() {
     let app = App::start().await;
     let issuer = app.provider.url();
     for (preset, doubts) in [("oidc", 1), ("keycloak", 0)] {
-        let providers = format!(
-            "{{other={{preset=\"{preset}\",issuer=\"{issuer}\",client_id=\"x\",client_secret=\"hush\",verify=\"tokeninfo\"}}}}"
-        );
+        let fields = format!("preset=\"{preset}\",client_secret=\"hush\",verify=\"tokeninfo\"");
+        let other = other(&app, &fields);
         let metadata = json!({ "issuer": issuer, "introspection_endpoint": app.provider.tokeninfo_url() });
         app.provider.behave_once(Behaviour::Json(metadata.clone()));
         app.provider.behave_once(Behaviour::Json(json!({ "active": false })));
-        let said = check(&app, &[("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", providers.as_str())]).await;
+        let said = check_other(&app, &other).await;
         assert_eq!(said.code, Some(0), "{:#?}", said.lines);
         let about = |line: &&(String, String)| line.0 == "warn" && line.1.contains("providers.other.verify");
         assert_eq!(said.lines.iter().filter(about).count(), doubts, "{preset} {:#?}", said.lines);
         // Nor that it lets every client ask.
         app.provider.behave_once(Behaviour::Json(metadata));
         app.provider.behave_once(Behaviour::status(403));
-        let said = check(&app, &[("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", providers.as_str())]).await;
+        let said = check_other(&app, &other).await;
         for words in ["providers.other.issuer", "a confidential client", "providers.other.client_secret"] {
             assert!(said.only("wrong").contains(words), "{words}: {:#?}", said.lines);
         }
@@ -346,8 +355,7 @@ async fn whether_any_provider_introspects_id_tokens_is_not_taken_for_granted() {
 async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
     let app = App::start().await;
     let issuer = app.provider.url();
-    let providers = format!("{{other={{preset=\"oidc\",issuer=\"{issuer}\",client_id=\"x\"}}}}");
-    let settings = [("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", providers.as_str())];
+    let other = other(&app, "preset=\"oidc\"");
     let metadata = json!({ "issuer": issuer, "jwks_uri": format!("{issuer}/jwks") });
     let keys: Value = app.get("", "/.well-known/jwks.json").await.json();
     let answers = |documents: &[&Value]| {
@@ -356,7 +364,7 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
         }
     };
     answers(&[&metadata, &keys]);
-    let said = check(&app, &settings).await;
+    let said = check_other(&app, &other).await;
     assert_eq!(said.code, Some(0), "{:#?}", said.lines);
     let paths: Vec<_> = app.provider.requests().into_iter().map(|call| call.path).collect();
     assert_eq!(paths, ["/.well-known/openid-configuration", "/jwks"]);
@@ -373,7 +381,7 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
         (&[&metadata, &json!({ "keys": [] })], "keys (127.0.0.1): contain no usable key"),
     ] {
         answers(documents);
-        let said = check(&app, &settings).await;
+        let said = check_other(&app, &other).await;
         let line = said.only("wrong");
         assert!(line.contains(words) && line.contains("providers.other."), "{line}");
         assert_eq!(said.code, Some(1));
@@ -383,7 +391,7 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
         (Behaviour::body("application/json", "{"), "returns an unusable response (not_json)"),
     ] {
         app.provider.behave_once(behaviour);
-        let said = check(&app, &settings).await;
+        let said = check_other(&app, &other).await;
         assert!(said.only("wrong").contains(words), "{:#?}", said.lines);
     }
 }
@@ -391,12 +399,9 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_for_staff_that_cannot_be_discovered_is_missed() {
     let app = App::start().await;
-    let issuer = app.provider.url();
-    let providers = format!(
-        "{{other={{preset=\"oidc\",issuer=\"{issuer}\",client_id=\"x\",client_secret=\"hush-hush\"}}}}"
-    );
+    let other = other(&app, "preset=\"oidc\",client_secret=\"hush-hush\"");
     let settings =
-        [("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", &*providers), ("ROCKET_ADMIN", "{provider=other}")];
+        [("IDP_ENABLED", "false"), ("ROCKET_PROVIDERS", &*other), ("ROCKET_ADMIN", "{provider=other}")];
     let said = check(&app, &settings).await;
     let (state, line) = said.lines.last().unwrap();
     let words = "provider other, staff sign-in (127.0.0.1): cannot be called: ";
@@ -498,7 +503,7 @@ async fn admin_pages_to_which_nobody_or_everybody_is_locked_out_are_warned_of() 
     assert!(state == "warn" && line.contains("nobody is staff yet"), "{state} {line}");
     assert!(line.contains("`vestibule staff add EMAIL --role admin`"), "{line}");
     let member = "INSERT INTO staff (id, email, role) VALUES (gen_random_uuid(), 'ada@example.com', 'admin')";
-    sqlx::query(member).execute(&app.database.pool).await.unwrap();
+    app.database.run(member).await;
     let (state, line) = about_staff(check(&app, &set_up).await);
     assert_eq!((state.as_str(), line.as_str()), ("ok", "staff: 1 on the list"));
     let (state, line) = about_staff(check(&app, &[]).await);

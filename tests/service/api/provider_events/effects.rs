@@ -30,7 +30,9 @@ fn cases() -> impl Iterator<Item = Case> {
     let reason = |word: &str| json!({ "reason": word });
     let of = |word: &str| json!({ "credential_type": word });
     let credential = |kind: &str, change: &str| json!({ "credential_type": kind, "change_type": change });
-    let required = "account-credential-change-required";
+    let (required, changed) = ("account-credential-change-required", "credential_change");
+    let new_address = json!({ "new-value": "new@example.com" });
+    let by_policy = json!({ "initiating_entity": "policy" });
     let cases = [
         (RISC, "sessions-revoked", none.clone(), "sessions_revoked", None, ENDS),
         (OAUTH, "tokens-revoked", none.clone(), "tokens_revoked", None, ENDS),
@@ -39,41 +41,13 @@ fn cases() -> impl Iterator<Item = Case> {
         (RISC, "account-disabled", reason("bulk-account"), "account_disabled", Some("bulk-account"), NOTHING),
         (RISC, "account-enabled", none.clone(), "account_enabled", None, NOTHING),
         (RISC, "account-purged", none.clone(), "account_purged", None, SUSPENDS),
-        (RISC, required, none.clone(), "credential_change", Some("required"), ENDS),
-        (RISC, "credential-compromise", of("password"), "credential_change", Some("compromised"), ENDS),
-        (
-            RISC,
-            "identifier-changed",
-            json!({ "new-value": "new@example.com" }),
-            "identifier_changed",
-            None,
-            NOTHING,
-        ),
+        (RISC, required, none.clone(), changed, Some("required"), ENDS),
+        (RISC, "credential-compromise", of("password"), changed, Some("compromised"), ENDS),
+        (RISC, "identifier-changed", new_address, "identifier_changed", None, NOTHING),
         (RISC, "identifier-recycled", none, "identifier_changed", Some("recycled"), NOTHING),
-        (
-            CAEP,
-            "session-revoked",
-            json!({ "initiating_entity": "policy" }),
-            "sessions_revoked",
-            Some("policy"),
-            ENDS,
-        ),
-        (
-            CAEP,
-            "credential-change",
-            credential("password", "update"),
-            "credential_change",
-            Some("update"),
-            ENDS,
-        ),
-        (
-            CAEP,
-            "credential-change",
-            credential("fido2-roaming", "create"),
-            "credential_change",
-            Some("create"),
-            NOTHING,
-        ),
+        (CAEP, "session-revoked", by_policy, "sessions_revoked", Some("policy"), ENDS),
+        (CAEP, "credential-change", credential("password", "update"), changed, Some("update"), ENDS),
+        (CAEP, "credential-change", credential("fido2-roaming", "create"), changed, Some("create"), NOTHING),
     ];
     cases.into_iter().map(|(family, name, more, kind, cause, [ends, suspends])| Case {
         event: format!("{family}/{name}"),
