@@ -151,12 +151,13 @@ fn split(key: &str) -> (&str, &str) {
 
 /// Text as comments, without the targets of links.
 fn comment(text: &str) -> String {
-    let mut plain = String::new();
-    for (at, part) in text.split("](").enumerate() {
-        plain += if at == 0 { part } else { part.split_once(')').unwrap().1 };
+    let mut plain = text.to_owned();
+    while let Some((text, rest)) = plain.split_once("](") {
+        let (before, name) = text.rsplit_once('[').unwrap();
+        plain = format!("{before}{name}{}", rest.split_once(')').unwrap().1);
     }
     let (mut lines, mut line) = (String::new(), "#".to_owned());
-    for word in plain.replace('[', "").split(' ') {
+    for word in plain.split(' ') {
         if line.chars().count() + word.chars().count() > 120 {
             writeln!(lines, "{line}").unwrap();
             "#".clone_into(&mut line);
