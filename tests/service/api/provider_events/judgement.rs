@@ -14,6 +14,11 @@ fn revoked() -> String {
     format!("{RISC}/sessions-revoked")
 }
 
+/// The claims of a message with that event about an account.
+fn revocation(subject: &str) -> Value {
+    message(&revoked(), subject, &json!({}))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_is_named_in_any_of_the_documented_forms() {
     let house = House::open().await;
@@ -42,7 +47,7 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
     ];
     for form in forms {
         house.sign_in("ada").await;
-        house.tell(&with(message(&revoked(), "x", &json!({})), &form)).await;
+        house.tell(&with(revocation("x"), &form)).await;
         assert_eq!(house.state("ada").await.sessions, 0, "{form}");
     }
     // Nobody here is called by these. They are acknowledged, and do nothing.
@@ -54,7 +59,7 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
         by_subject(json!({ "subject_type": "oauth_token", "token_type": "refresh_token",
                            "token_identifier_alg": "hash_SHA512_double", "token": "ada" })),
     ] {
-        house.tell(&with(message(&revoked(), "x", &json!({})), &form)).await;
+        house.tell(&with(revocation("x"), &form)).await;
         assert_eq!(house.state("ada").await.sessions, 1, "{form}");
     }
     // What names nobody, or an account elsewhere, is a mistake.
@@ -66,7 +71,7 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
         by_subject(json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": "ada\u{0}" })),
         named(json!({ "format": "email" })),
     ] {
-        let token = genuine(&with(message(&revoked(), "x", &json!({})), &form));
+        let token = genuine(&with(revocation("x"), &form));
         assert_refused(&house.send(&token).await, "invalid_request");
         assert_eq!(house.state("ada").await.sessions, 1, "{form}");
     }
@@ -82,7 +87,7 @@ async fn two_events_of_a_message_may_name_one_account_in_two_ways() {
         format!("{RISC}/account-credential-change-required"): { "subject": by_subject },
         format!("{RISC}/identifier-changed"): { "subject": by_email, "new-value": "ada@new.example" },
     });
-    house.tell(&with(message(&revoked(), "x", &json!({})), &json!({ "events": events }))).await;
+    house.tell(&with(revocation("x"), &json!({ "events": events }))).await;
     assert_eq!(house.state("ada").await.sessions, 0);
     let recorded = house.recorded().await;
     let mut kinds: Vec<_> = recorded.iter().map(|(kind, ..)| kind.as_str()).collect();
@@ -103,7 +108,7 @@ async fn an_address_that_two_accounts_had_names_neither() {
         .await;
     let by_email =
         json!({ "sub_id": { "format": "email", "email": "ada@example.com" }, "events": { revoked(): {} } });
-    house.tell(&with(message(&revoked(), "x", &json!({})), &by_email)).await;
+    house.tell(&with(revocation("x"), &by_email)).await;
     for subject in ["ada", "eve"] {
         assert_eq!(house.state(subject).await.sessions, 1, "{subject}");
     }
@@ -113,7 +118,7 @@ async fn an_address_that_two_accounts_had_names_neither() {
 async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
     let house = House::open().await;
     house.sign_in("ada").await;
-    let claims = message(&revoked(), "ada", &json!({}));
+    let claims = revocation("ada");
     let text = claims.to_string();
     let of = |header: Value| Signer::Ec.token_with(&header, &claims);
     let unsigned = format!("{}.{}.", base64(r#"{"alg":"none"}"#), base64(&text));
@@ -165,7 +170,7 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
     ] {
         house.sign_in("ada").await;
         let header = with(header(signer), &json!({ "typ": typ }));
-        let token = signer.token_with(&header, &message(&revoked(), "ada", &json!({})));
+        let token = signer.token_with(&header, &revocation("ada"));
         assert_eq!(house.send(&token).await.status, 202, "{header}");
         assert_eq!(house.state("ada").await.sessions, 0, "{header}");
     }
@@ -174,7 +179,7 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
     let house = House::open().await;
-    let sound = genuine(&message(&revoked(), "ada", &json!({})));
+    let sound = genuine(&revocation("ada"));
     for body in ["", "x", "a.b.c", "e30.e30", "{}", &format!("{sound}.e30"), &sound.replace('.', " ")] {
         assert_refused(&house.send(body).await, "invalid_request");
     }
@@ -191,7 +196,7 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
         json!(upper),
         json!({ CLIENT_ID: 1 }),
     ] {
-        let foreign = with(message(&revoked(), "ada", &json!({})), &json!({ "aud": aud }));
+        let foreign = with(revocation("ada"), &json!({ "aud": aud }));
         assert_refused(&house.send(&genuine(&foreign)).await, "invalid_audience");
     }
     assert_eq!((house.keys.calls(), house.transmitter.calls()), (0, 0));
@@ -210,7 +215,7 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
         json!({ "jti": "x".repeat(256) }),
         json!({ "jti": "a\u{0}b" }),
     ] {
-        let token = genuine(&with(message(&revoked(), "ada", &json!({})), &changes));
+        let token = genuine(&with(revocation("ada"), &changes));
         assert_refused(&house.send(&token).await, "invalid_request");
     }
     assert_eq!(house.known().await, 0);
@@ -221,7 +226,7 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_is_unknown_or_publishes_no_keys_has_no_events() {
     let house = House::open().await;
-    let token = genuine(&message(&revoked(), "ada", &json!({})));
+    let token = genuine(&revocation("ada"));
     for (name, error) in [("nobody", "provider_not_found"), ("third", "not_found")] {
         let path = format!("/api/v1/providers/{name}/events");
         let answer = house.app.send(Method::POST, &path, Some(MEDIA_TYPE), token.clone()).await;
@@ -233,7 +238,7 @@ async fn a_provider_that_is_unknown_or_publishes_no_keys_has_no_events() {
 async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
     let house = House::open().await;
     house.sign_in("ada").await;
-    let token = genuine(&message(&revoked(), "ada", &json!({})));
+    let token = genuine(&revocation("ada"));
     let sound =
         Behaviour::Json(json!({ "issuer": SENDER, "jwks_uri": format!("{}/keys", house.keys.url()) }));
     house.transmitter.behave(Behaviour::status(503));
@@ -258,15 +263,14 @@ async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_key_is_fetched_and_a_made_up_one_costs_few_calls() {
     let house = House::open().await;
-    house.tell(&message(&revoked(), "ada", &json!({}))).await;
+    house.tell(&revocation("ada")).await;
     house.keys.behave(Behaviour::Json(jwks(&[Signer::OtherEc.jwk()])));
-    let rotated =
-        Signer::OtherEc.token_with(&header(Signer::OtherEc), &message(&revoked(), "ada", &json!({})));
+    let rotated = Signer::OtherEc.token_with(&header(Signer::OtherEc), &revocation("ada"));
     assert_eq!(house.send(&rotated).await.status, 202);
     let calls = house.keys.calls();
     for number in 0..20 {
         let header = json!({ "alg": "ES256", "typ": "secevent+jwt", "kid": format!("made-up-{number}") });
-        let token = Signer::OtherEc.token_with(&header, &message(&revoked(), "ada", &json!({})));
+        let token = Signer::OtherEc.token_with(&header, &revocation("ada"));
         assert_problem(&house.send(&token).await, 503, "provider_unavailable");
     }
     assert_eq!(house.keys.calls(), calls);

@@ -9,6 +9,7 @@ use vestibule::admin::changes::{Change, Outcome};
 
 use super::{House, NAME, RISC, message};
 use crate::support::app::{Answer, App};
+use crate::support::problem::assert_problem;
 use crate::support::race::rounds;
 use crate::support::token::{at, claims, with};
 
@@ -49,15 +50,8 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
     let house = House::open().await;
     let app = &house.app;
     let mut lost = 0;
-    for step in [
-        "unlinked",
-        "unlinked-twice",
-        "purged",
-        "moved",
-        "changed",
-        "changed-to-an-unverified-one",
-        "by-staff",
-    ] {
+    let steps = "unlinked unlinked-twice purged moved changed changed-to-an-unverified-one by-staff";
+    for step in steps.split(' ') {
         let proven = format!("{step}@old.example");
         let old = app.sign_in_at(NAME, &at(NAME, step, &proven)).await;
         let own = claims(step, &format!("{step}@own.example"));
@@ -169,11 +163,12 @@ async fn a_hijacker_is_linked_by_no_address_that_the_account_ever_showed() {
     app.sign_in_at(NAME, &unverified(at(NAME, "ada", "new@example.com"))).await;
     house.hijacked("ada").await;
     let hijacker = app.sign_in(&claims("hijacker", "old@example.com")).await;
-    assert_eq!((hijacker.status.as_u16(), hijacker.error().as_str()), (409, "link_required"));
+    assert_problem(&hijacker, 409, "link_required");
 }
 
-fn error(answer: &Answer) -> (u16, String) {
-    (answer.status.as_u16(), answer.error())
+#[track_caller]
+fn assert_suspended(answer: &Answer) {
+    assert_problem(answer, 403, "identity_suspended");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,26 +183,20 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
     // The hijacker links an account of his own, by that another one, and a further one by the mailbox.
     let [eve, mallory] = [at("third", "eve", "eve@example.com"), at("fourth", "mallory", "")];
     let mailbox = at("fourth", "mailbox", "ada@example.com");
-    assert_eq!(
-        app.link(&app.sign_in_at(NAME, &account).await.access_token(), "third", &eve).await.status,
-        201
-    );
+    let own_session = app.sign_in_at(NAME, &account).await.access_token();
+    assert_eq!(app.link(&own_session, "third", &eve).await.status, 201);
     let hijacker = app.sign_in_at("third", &eve).await;
     assert_eq!(app.link(&hijacker.access_token(), "fourth", &mallory).await.status, 201);
     assert_eq!(app.sign_in_at("fourth", &mailbox).await.outcome(), "linked");
     house.hijacked("ada").await;
 
     for signed_in in [&owner, &hijacker] {
-        assert_eq!(
-            app.get(&signed_in.access_token(), "/api/v1/me").await.status,
-            401,
-            "all sessions have ended"
-        );
+        let read = app.get(&signed_in.access_token(), "/api/v1/me").await;
+        assert_eq!(read.status, 401, "all sessions have ended");
         assert_eq!(app.refresh(&signed_in.refresh_token()).await.status, 401);
     }
-    let suspended = (403, "identity_suspended".to_owned());
     for (provider, claims) in [("third", &eve), ("fourth", &mallory), ("fourth", &mailbox)] {
-        assert_eq!(error(&app.sign_in_at(provider, claims).await), suspended, "{claims}");
+        assert_suspended(&app.sign_in_at(provider, claims).await);
     }
     assert_eq!(app.sign_in(&own).await.user_id(), owner.user_id(), "what the owner had before is theirs");
     let held: Value =
@@ -216,7 +205,8 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
 
     house.risc("account-enabled", "ada").await;
     let back = app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com")).await;
-    assert_eq!(error(&app.sign_in_at("third", &eve).await), suspended, "the provider's word releases none");
+    // The provider's word releases none.
+    assert_suspended(&app.sign_in_at("third", &eve).await);
     let user = owner.user_id().parse().unwrap();
     for (change, outcome) in [
         (Change::Release { identity: identity(&back), user }, Outcome::NotFound),
@@ -241,7 +231,7 @@ async fn a_held_identity_that_its_provider_reports_too_signs_in_when_both_let_it
         house.hijacked("ada").await;
         house.hijacked("eve").await;
         for releases in [released_first, !released_first] {
-            assert_eq!(error(&app.sign_in_at(NAME, &eve()).await), (403, "identity_suspended".into()));
+            assert_suspended(&app.sign_in_at(NAME, &eve()).await);
             if releases {
                 let release = Change::Release { identity: linked, user: ada.user_id().parse().unwrap() };
                 assert_eq!(app.by_staff(release).await, Outcome::Done);
@@ -276,8 +266,7 @@ async fn a_hijacker_who_merged_the_user_with_his_own_is_held_whichever_remains()
         let back = app.sign_in_at("third", &eve).await;
         assert_eq!(back.status, if later { 200 } else { 403 }, "{into_his_own} {later}: {}", back.text);
         if !later {
-            let refused = (403, "identity_suspended".to_owned());
-            assert_eq!(error(&app.sign_in_at("fourth", &linked).await), refused, "{into_his_own}");
+            assert_suspended(&app.sign_in_at("fourth", &linked).await);
         }
     }
 }
@@ -293,22 +282,16 @@ async fn a_user_whose_account_is_hijacked_is_neither_deleted_nor_merged() {
     app.sign_in_at("third", &other).await;
     house.hijacked("ada").await;
 
-    let refused = (403, "identity_suspended".to_owned());
     let mine = app.sign_in(&own).await;
-    assert_eq!(error(&app.delete(&mine.access_token(), "/api/v1/me").await), refused);
-    assert_eq!(error(&app.merge(&mine.access_token(), "third", &other).await), refused);
-    assert_eq!(
-        error(&app.merge(&app.sign_in_at("third", &other).await.access_token(), "idp", &own).await),
-        refused
-    );
+    assert_suspended(&app.delete(&mine.access_token(), "/api/v1/me").await);
+    assert_suspended(&app.merge(&mine.access_token(), "third", &other).await);
+    let others = app.sign_in_at("third", &other).await.access_token();
+    assert_suspended(&app.merge(&others, "idp", &own).await);
 
     house.risc("account-purged", "ada").await;
     let mine = app.sign_in(&own).await;
-    assert_eq!(
-        app.delete(&mine.access_token(), "/api/v1/me").await.status,
-        204,
-        "nobody has an account that is gone"
-    );
+    let deleted = app.delete(&mine.access_token(), "/api/v1/me").await;
+    assert_eq!(deleted.status, 204, "nobody has an account that is gone");
 }
 
 // ---- against a plain model ----
