@@ -14,20 +14,17 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, geteuid, getpgid, kill_process, test_kill_process};
 use vestibule::dev::postgres::{Error, Options, Postgres};
 
-/// A directory of its own for one test, removed at its end.
-struct Scratch(PathBuf);
+use crate::support::folder::{Folder, folder};
+
+/// A directory of its own for one test, whose server ends with it.
+struct Scratch(Folder);
 
 impl Scratch {
     fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let path = std::env::temp_dir().join(format!(
-            "postgres-test-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        ));
-        fs::create_dir(&path).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        Self(path)
+        let folder = folder(&format!("postgres-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
+        fs::set_permissions(&*folder, fs::Permissions::from_mode(0o755)).unwrap();
+        Self(folder)
     }
 
     fn root(&self) -> PathBuf {
@@ -41,7 +38,6 @@ impl Drop for Scratch {
             // It may be on its way.
             let _ = kill_process(pid(left), Signal::QUIT);
         }
-        fs::remove_dir_all(&self.0).unwrap();
     }
 }
 
@@ -360,7 +356,7 @@ fn a_root_that_the_server_user_cannot_enter_is_replaced_by_another_place() {
         return;
     }
     let scratch = Scratch::new();
-    fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(&*scratch.0, fs::Permissions::from_mode(0o700)).unwrap();
     let mut places = Vec::new();
     for _ in 0..2 {
         let (options, lines) = options(&scratch.root(), false);
