@@ -84,8 +84,7 @@ async fn a_phones_requests_take_as_many_instructions_as_were_committed() {
     service.answers("/readyz", 200).await;
     let mut watched = Watched { service, client: reqwest::Client::new(), counts, dumps: 0 };
     let sign_in = async |watched: &Watched, subject: &str| {
-        let token = token::opaque();
-        provider.accept(&token, token::claims(subject, &format!("{subject}@example.com")));
+        let token = provider.token(token::claims(subject, &format!("{subject}@example.com")));
         watched.post("/api/v1/auth/oauth/idp", &json!({ "id_token": token })).await
     };
 

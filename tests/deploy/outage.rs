@@ -51,8 +51,7 @@ async fn without_the_database_the_service_answers_for_itself_behind_haproxy() {
     let instances = Vestibule::two(&folder, &url, &provider, &[]).await;
     let Some(proxy) = HaProxy::start(&folder, &instances, &[]).await else { return };
     let (client, url) = (proxy.site.client().build().unwrap(), proxy.site.url());
-    let token = token::opaque();
-    provider.accept(&token, token::claims("subject", "ada@example.com"));
+    let token = provider.token(token::claims("subject", "ada@example.com"));
     let session = phone::sign_in(&client, &url, &token).await.unwrap();
 
     postgres.stop();

@@ -212,8 +212,7 @@ impl Ledger {
 /// Waits until a new person can sign in.
 async fn signed_in(client: &Client, instance: &Vestibule, provider: &Provider, who: &str) {
     eventually("sign-ins are back", async || {
-        let token = token::opaque();
-        provider.accept(&token, token::claims(who, &format!("{who}@example.com")));
+        let token = provider.token(token::claims(who, &format!("{who}@example.com")));
         phone::sign_in(client, &instance.url(), &token).await.ok()
     })
     .await;
@@ -271,9 +270,8 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
                 if done.load(Ordering::Relaxed) {
                     break;
                 }
-                let token = token::opaque();
                 let subject = format!("{phone}-{number}");
-                provider.accept(&token, token::claims(&subject, &format!("{subject}@example.com")));
+                let token = provider.token(token::claims(&subject, &format!("{subject}@example.com")));
                 let Ok(mut session) = phone::sign_in(&client, &url, &token).await else { continue };
                 ledger.add(&session);
                 // A refresh is a promise, too.

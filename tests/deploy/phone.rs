@@ -64,9 +64,8 @@ impl Crowd {
             let (url, provider) = (url.to_owned(), provider.clone());
             let (done, answers) = (done.clone(), answers.clone());
             phones.spawn(async move {
-                let token = token::opaque();
                 let email = format!("{number}@example.com");
-                provider.accept(&token, token::claims(&format!("phone-{number}"), &email));
+                let token = provider.token(token::claims(&format!("phone-{number}"), &email));
                 while !done.load(Ordering::Relaxed) {
                     let mut session = sign_in(&client, &url, &token).await?;
                     for _ in 0..3 {

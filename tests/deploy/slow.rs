@@ -72,8 +72,7 @@ async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
     let (connected, started) = (started.elapsed(), Instant::now());
 
     let client = site.client().build().unwrap();
-    let token = token::opaque();
-    deployment.provider.accept(&token, token::claims("subject", "ada@example.com"));
+    let token = deployment.provider.token(token::claims("subject", "ada@example.com"));
     let (mut waits, mut given_up) = (Vec::new(), Vec::new());
     while given_up.len() < SLOW {
         let asked = Instant::now();
@@ -106,8 +105,7 @@ async fn bodies_that_stall_take_little_memory_and_hinder_nobody() {
     let provider = Provider::start().await;
     let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
     let instance = instance.with("ROCKET_RATE_LIMIT", "{enabled=true}").started().await;
-    let token = token::opaque();
-    provider.accept(&token, token::claims("subject", "ada@example.com"));
+    let token = provider.token(token::claims("subject", "ada@example.com"));
     let client = reqwest::Client::new();
     let before = instance.peak();
     for (length, from) in [(1_048_010, 2), (65_510, 4)] {

@@ -15,8 +15,7 @@ pub static CLIENT: LazyLock<Client> =
 
 /// Signs in with claims that the provider vouches for, and more in the body; answers the outcome or error.
 pub async fn sign_in(service: &Process, provider: &Provider, claims: Value, more: &Value) -> (String, Value) {
-    let token = token::opaque();
-    provider.accept(&token, claims);
+    let token = provider.token(claims);
     let answer = service.sign_in("idp", &token::with(json!({ "id_token": token }), more)).await;
     (answer.outcome() + &answer.error(), answer.json())
 }

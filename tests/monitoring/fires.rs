@@ -14,7 +14,7 @@ use crate::support::cluster::Database;
 use crate::support::process::{Process, eventually, free_port};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::relay::Way;
-use crate::support::token::{claims, opaque, with};
+use crate::support::token::{claims, with};
 
 /// Between two requests of one phone.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -38,8 +38,8 @@ async fn cut(way: &Way, database: &Database) {
 fn traffic(url: &str, provider: &Provider) -> JoinSet<()> {
     let mut traffic = JoinSet::new();
     for number in 0..4 {
-        let (url, token) = (url.to_owned(), opaque());
-        provider.accept(&token, claims(&format!("subject-{number}"), &format!("{number}@example.com")));
+        let claims = claims(&format!("subject-{number}"), &format!("{number}@example.com"));
+        let (url, token) = (url.to_owned(), provider.token(claims));
         traffic.spawn(async move {
             loop {
                 // Whatever becomes of it is what Prometheus is to see.

@@ -13,7 +13,7 @@ use crate::monitoring::promql::{grouped_by, selectors};
 use crate::support::cluster::Database;
 use crate::support::process::{Process, eventually};
 use crate::support::provider::{Behaviour, Provider, apple};
-use crate::support::token::{claims, opaque, with};
+use crate::support::token::{claims, with};
 
 /// What Prometheus itself adds.
 const ADDED: [&str; 2] = ["job", "instance"];
@@ -70,8 +70,7 @@ async fn of_a_varied_life() -> String {
     ] {
         assert_eq!(sign_in(&service, &provider, claims, &more).await.0, expected);
     }
-    let token = opaque();
-    provider.accept(&token, ada());
+    let token = provider.token(ada());
     for _ in 0..2 {
         let body = json!({ "id_token": token });
         assert_eq!(service.sign_in("idp", &body).await.status, 200);

@@ -10,7 +10,7 @@ use crate::deploy::vestibule::Vestibule;
 use crate::real::installed::{command, node, printed, project, python};
 use crate::support::cluster::Database;
 use crate::support::provider::Provider;
-use crate::support::token::{CLIENT_ID, claims, opaque};
+use crate::support::token::{CLIENT_ID, claims};
 
 /// An instance, and a provider whose tokens it takes.
 pub struct Signed {
@@ -37,9 +37,7 @@ impl Signed {
 
     /// An `id_token` that signs somebody in.
     pub fn id_token(&self) -> String {
-        let token = opaque();
-        self.provider.accept(&token, claims("somebody", "ada@example.com"));
-        token
+        self.provider.token(claims("somebody", "ada@example.com"))
     }
 
     /// What a sign-in is answered with.

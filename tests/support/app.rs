@@ -245,9 +245,7 @@ impl App {
 
     /// A token that the provider knows by these claims.
     pub fn token(&self, claims: &Value) -> String {
-        let token = token::opaque();
-        self.provider.accept(&token, claims.clone());
-        token
+        self.provider.token(claims.clone())
     }
 
     /// Stops the service as a signal would, and waits for it.

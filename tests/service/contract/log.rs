@@ -17,7 +17,7 @@ use crate::support::desk::Browser;
 use crate::support::process::{Process, eventually, free_port, run};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::race::rounds;
-use crate::support::token::{self, CLIENT_ID, claims, encode, now};
+use crate::support::token::{CLIENT_ID, claims, encode, now};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
@@ -80,8 +80,8 @@ async fn a_pages_cookie_is_in_no_line_whether_it_is_taken_or_refused() {
     let settings =
         [("ROCKET_WEB", r#"{origins=["https://app.example.com"]}"#), ("ROCKET_LOG_LEVEL", "debug")];
     let service = Process::ready(&database, &provider, &settings).await;
-    let (id_token, page) = (token::opaque(), "https://app.example.com");
-    provider.accept(&id_token, claims("ada", "ada@example.com"));
+    let page = "https://app.example.com";
+    let id_token = provider.token(claims("ada", "ada@example.com"));
     let body = json!({ "id_token": id_token, "session": "cookie" });
     let post = async |path: &str, origin: &str, cookie: &str| {
         service.post(&format!("/api/v1/auth/{path}"), &[("Origin", origin), ("Cookie", cookie)], &body).await

@@ -21,7 +21,7 @@ use crate::support::provider::Provider;
 use crate::support::receiver::Receiver;
 use crate::support::relay::Way;
 use crate::support::tls::SelfSigned;
-use crate::support::token::{ISSUER, claims, opaque};
+use crate::support::token::{ISSUER, claims};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready_within_ten_seconds_of_it() {
@@ -113,8 +113,7 @@ async fn a_program_starts_again_on_a_schema_that_a_newer_release_added_to_until_
     service.answers("/readyz", 200).await;
     let mut refresh_token = String::new();
     for outcome in ["created", "signed_in"] {
-        let token = opaque();
-        provider.accept(&token, claims("subject-of-ada", "ada@example.com"));
+        let token = provider.token(claims("subject-of-ada", "ada@example.com"));
         let signed_in = service.sign_in("idp", &json!({ "id_token": token })).await;
         assert_eq!(signed_in.outcome(), outcome);
         refresh_token = signed_in.refresh_token();
@@ -241,8 +240,7 @@ async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
     let (database, provider) = (Database::bare().await, Provider::start().await);
     let settings = [("ROCKET_TRUSTED_PROXIES", "127.0.0.1")];
     let mut service = Process::ready(&database, &provider, &settings).await;
-    let token = opaque();
-    provider.accept(&token, claims("subject-of-ada", "ada@example.com"));
+    let token = provider.token(claims("subject-of-ada", "ada@example.com"));
     let body = json!({ "id_token": token, "device": { "name": "a\nb" } });
     // Nothing of this may become a line of its own.
     let headers = [("X-Request-Id", "mine.1"), ("User-Agent", "\t{\"level\":\"FORGED\"}")];
@@ -352,8 +350,7 @@ async fn changed_settings_are_applied_at_a_hangup_all_of_them_or_none() {
         "log_level, providers.introspection.client_secret, rate_limit.sign_in_per_minute, webhooks.shop";
     assert!(log.contains(&format!("\"changed\":\"{changed}\"")), "{log}");
     assert_eq!(used().await, with("7", "two"));
-    let token = opaque();
-    provider.accept(&token, claims("ada", "ada@example.com"));
+    let token = provider.token(claims("ada", "ada@example.com"));
     assert_eq!(service.sign_in("idp", &json!({ "id_token": token })).await.status, 201);
     assert_eq!(shop.received_all(1).await[0].kind(), "user.created");
     service.answers("/livez", 200).await;

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::support::cluster::Database;
 use crate::support::process::{Process, free_port};
 use crate::support::provider::{Behaviour, Provider};
-use crate::support::token::{claims, opaque};
+use crate::support::token::claims;
 
 /// What was sent to a collector.
 struct Sent {
@@ -68,8 +68,7 @@ async fn each_request_is_a_span_with_its_waits_in_it_and_a_log_record_and_joins_
         let before = collector.requests().len();
         let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let mut service = Process::ready(&database, &provider, &settings).await;
-        let token = opaque();
-        provider.accept(&token, claims("subject-of-ada", "ada@example.com"));
+        let token = provider.token(claims("subject-of-ada", "ada@example.com"));
         let parent = [("traceparent", &*format!("00-{TRACE}-00f067aa0ba902b7-01"))];
         let body = json!({ "id_token": token });
         assert!(service.post("/api/v1/auth/oauth/idp", &parent, &body).await.status.is_success());

@@ -28,6 +28,8 @@ pub use recorded::Recorded;
 use ledger::Ledger;
 use rules::Rules;
 
+use super::token::opaque;
+
 /// With the default of 128, a burst of clients would lose connection attempts and retry after a second.
 const BACKLOG: u32 = 4096;
 
@@ -78,6 +80,13 @@ impl Provider {
     /// Answers these claims for exactly this token; any other token stays invalid.
     pub fn accept(&self, token: &str, claims: Value) {
         self.rules().claims.insert(token.to_owned(), claims);
+    }
+
+    /// A new token, for which it answers these claims.
+    pub fn token(&self, claims: Value) -> String {
+        let token = opaque();
+        self.accept(&token, claims);
+        token
     }
 
     /// Takes a token back: from now on it is as invalid as an unknown one.
