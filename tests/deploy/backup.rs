@@ -83,9 +83,9 @@ async fn a_nightly_dump_comes_back_on_a_server_that_never_had_the_service() {
     succeed("psql --no-psqlrc --set=ON_ERROR_STOP=1 --file=roles", &folder, &source, "postgres");
     let instance =
         Vestibule::new(&folder, &url(&source, "vestibule_owner", "vestibule"), "http://127.0.0.1:1");
-    assert!(instance.run(&["migrate"]).status.success());
-    assert!(instance.run(&["keys", "rotate", "--now"]).status.success());
-    assert!(instance.run(&["staff", "add", "ada@example.com", "--role", "admin"]).status.success());
+    instance.prints(&["migrate"]);
+    instance.prints(&["keys", "rotate", "--now"]);
+    instance.appoint("ada@example.com");
 
     let exporter = folder.join("exporter");
     fs::create_dir(&exporter).unwrap();
@@ -138,9 +138,8 @@ async fn a_nightly_dump_comes_back_on_a_server_that_never_had_the_service() {
     succeed(&script, &folder, &target, "postgres");
     let restored = url(&target, "vestibule_service", "vestibule_restored");
     let instance = instance.with("DATABASE_URL", &restored);
-    let staff = instance.run(&["staff", "list"]);
-    assert!(String::from_utf8_lossy(&staff.stdout).contains("ada@example.com"));
-    let said = String::from_utf8(instance.run(&["check"]).stdout).unwrap();
+    assert!(instance.prints(&["staff", "list"]).contains("ada@example.com"));
+    let said = instance.check();
     assert!(
         said.contains("signing keys: 1 can be decrypted") && said.contains("migrations are applied"),
         "{said}"
@@ -164,19 +163,17 @@ async fn a_base_backup_and_the_archive_lead_to_any_moment() {
     let source = server(&folder.join("source"), &replicated);
     succeed("mkdir wal; createdb vestibule", &folder, &source, "postgres");
     let instance = Vestibule::new(&folder, &source.url("vestibule"), "http://127.0.0.1:1");
-    assert!(instance.run(&["migrate"]).status.success());
+    instance.prints(&["migrate"]);
     let page = |words| own(&block("docs/database.md", "### To any moment", words));
     succeed(&page("Every week"), &folder, &source, "postgres");
 
-    let add =
-        |email: &str| assert!(instance.run(&["staff", "add", email, "--role", "admin"]).status.success());
     let ask = |sql: &str| {
         let sql = format!("psql --tuples-only --no-align --command=\"{sql}\"");
         succeed(&sql, &folder, &source, "vestibule").trim().to_owned()
     };
-    add("before@example.com");
+    instance.appoint("before@example.com");
     let moment = ask("SELECT clock_timestamp()");
-    add("after@example.com");
+    instance.appoint("after@example.com");
     let last = ask("SELECT pg_walfile_name(pg_switch_wal())");
     eventually("it is archived", async || folder.join("wal").join(&last).exists().then_some(())).await;
     drop(source);
@@ -194,7 +191,7 @@ async fn a_base_backup_and_the_archive_lead_to_any_moment() {
         folder.to_str().unwrap().replace('/', "%2F")
     );
     let instance = instance.with("DATABASE_URL", &url);
-    let staff = String::from_utf8(instance.run(&["staff", "list"]).stdout).unwrap();
+    let staff = instance.prints(&["staff", "list"]);
     assert!(staff.contains("before@example.com") && !staff.contains("after@example.com"), "{staff}");
 }
 

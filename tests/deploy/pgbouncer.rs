@@ -126,8 +126,7 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
     let crowds = instances
         .each_ref()
         .map(|instance| Crowd::gather([(); 4].map(|()| Client::new()).into(), &instance.url(), &provider));
-    let output = instances[0].run(&["staff", "add", "ada@example.com", "--role", "admin"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    instances[0].appoint("ada@example.com");
     let mut browser = Browser::new(&instances[0].url());
     let landed = browser.sign_in("ada@example.com").await;
     assert_eq!(landed.status, 303, "{}", landed.text);
@@ -141,8 +140,7 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
     for crowd in crowds {
         crowd.content().await;
     }
-    let output = instances[0].run(&["check"]);
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = instances[0].check();
     assert!(said.contains("ok     database") && !said.contains("pooler"), "{said}");
 }
 
@@ -161,8 +159,7 @@ async fn a_pgbouncer_that_mixes_up_statements_is_refused_at_the_start() {
     let said = instance.said();
     assert_eq!(said.lines().filter(|line| line.contains("\"level\":\"ERROR\"")).count(), 1, "{said}");
     assert!(said.contains("PgBouncer 1.21 or newer with max_prepared_statements"), "{said}");
-    let output = instance.run(&["check"]);
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = instance.check();
     assert!(
         said.contains("wrong  pooler: mixes up the prepared statements of its clients; use PgBouncer 1.21"),
         "{said}"
@@ -179,8 +176,7 @@ async fn time_limits_that_pgbouncer_drops_are_told_of() {
     let pooler = PgBouncer::start(&program, &folder, &database.url, &[]).await;
     let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/").started().await;
     assert!(instance.said().contains("ALTER ROLE"), "{}", instance.said());
-    let output = instance.run(&["check"]);
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = instance.check();
     assert!(said.contains("warn   pooler: drops the service's timeouts; set them"), "{said}");
 }
 

@@ -130,6 +130,23 @@ impl Vestibule {
         command.current_dir(env!("CARGO_TARGET_TMPDIR")).args(arguments).output().unwrap()
     }
 
+    /// The same of a command that has to succeed: what it prints.
+    pub fn prints(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What `vestibule check` prints, whether all is well or not.
+    pub fn check(&self) -> String {
+        String::from_utf8(self.run(&["check"]).stdout).unwrap()
+    }
+
+    /// Makes somebody an admin.
+    pub fn appoint(&self, email: &str) {
+        self.prints(&["staff", "add", email, "--role", "admin"]);
+    }
+
     /// Its log.
     pub fn said(&self) -> String {
         self.running.as_ref().unwrap().said()

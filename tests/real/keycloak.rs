@@ -12,7 +12,7 @@ use crate::deploy::tools::{Running, folder};
 use crate::deploy::vestibule::Vestibule;
 use crate::real::installed::keycloak;
 use crate::real::person::{json as good, staff};
-use crate::real::service::{at_provider, check, sign_in};
+use crate::real::service::{at_provider, sign_in};
 use crate::support::cluster::Database;
 use crate::support::process::{eventually, free_port};
 
@@ -189,7 +189,7 @@ async fn keycloaks_id_tokens_sign_in_and_its_access_tokens_never_do_whatever_ver
     for clients in ["app,narrow", "app,narrow,account"] {
         for verify in ["jwks", "tokeninfo", "both"] {
             let instance = realm.instance(&folder, &database, clients, verify).started().await;
-            let said = check(&instance);
+            let said = instance.check();
             assert!(!said.contains("wrong "), "{verify}: {said}");
             for client in ["app", "narrow"] {
                 let [id_token, access_token] = realm.tokens(client).await;
@@ -250,8 +250,7 @@ async fn staff_sign_in_at_keycloak_and_a_wrong_secret_is_told_of() {
     let url = instance.url();
     let realm = Realm::new(&home, "staff", &format!("{url}/admin/sign-in/callback")).await;
     let mut instance = realm.configure(instance).started().await;
-    let added = instance.run(&["staff", "add", "ada@example.com", "--role", "admin"]);
-    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    instance.appoint("ada@example.com");
     let (landed, mut browser) = staff(&url, "ada").await;
     assert_eq!(landed.header("location"), Some("/admin/users"), "{}", landed.text);
     assert_eq!(browser.get("/admin").await.status, 200);
@@ -259,7 +258,7 @@ async fn staff_sign_in_at_keycloak_and_a_wrong_secret_is_told_of() {
     instance.tell_to_stop();
     instance.ended().await;
     let instance = instance.with("IDP_CLIENT_SECRET", "another one").started().await;
-    let said = check(&instance);
+    let said = instance.check();
     let wrong = said.lines().find(|line| line.starts_with("wrong "));
     assert!(wrong.is_some_and(|line| line.contains("IDP_CLIENT_SECRET")), "{said}");
     let (refused, _) = staff(&url, "ada").await;

@@ -9,7 +9,7 @@ use crate::deploy::tools::{Running, folder};
 use crate::deploy::vestibule::Vestibule;
 use crate::real::installed::{node, project};
 use crate::real::person::{staff, tokens};
-use crate::real::service::{at_provider, check, sign_in};
+use crate::real::service::{at_provider, sign_in};
 use crate::support::cluster::Database;
 use crate::support::process::{eventually, free_port};
 
@@ -154,16 +154,15 @@ async fn staff_sign_in_however_the_provider_has_the_service_authenticate() {
         let options = Options { authentication, ..Options::new(&url) };
         let _provider = options.start(&node, &folder).await;
         let instance = instance.with("IDP_ISSUER", &options.issuer()).started().await;
-        let said = check(&instance);
+        let said = instance.check();
         assert!(!said.contains("wrong "), "{authentication}: {said}");
-        let added = instance.run(&["staff", "add", "ada@example.com", "--role", "admin"]);
-        assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+        instance.appoint("ada@example.com");
         let (landed, mut browser) = staff(&url, "ada").await;
         assert_eq!(landed.header("location"), Some("/admin/users"), "{authentication}: {}", landed.text);
         assert_eq!(browser.get("/admin").await.status, 200);
 
         let instance = instance.with("IDP_CLIENT_SECRET", "another one");
-        let said = check(&instance);
+        let said = instance.check();
         let wrong = said.lines().find(|line| line.starts_with("wrong "));
         assert!(wrong.is_some_and(|line| line.contains("IDP_CLIENT_SECRET")), "{authentication}: {said}");
     }
@@ -177,8 +176,8 @@ async fn check_tells_of_a_provider_that_introspects_no_id_token() {
     let _provider = options.start(&node, &folder).await;
     let settings = [("IDP_CLIENT_ID", "staff"), ("IDP_CLIENT_SECRET", SECRET), ("IDP_VERIFY", "tokeninfo")];
     let instance = instance(&folder, &database, &options.issuer(), &settings);
-    assert!(instance.run(&["migrate"]).status.success());
-    let said = check(&instance);
+    instance.prints(&["migrate"]);
+    let said = instance.check();
     let wrong = said.lines().find(|line| line.starts_with("wrong "));
     assert!(wrong.is_some_and(|line| line.contains("IDP_VERIFY")), "{said}");
 }

@@ -26,8 +26,3 @@ pub async fn sign_in(instance: &Vestibule, id_token: &str, nonce: Option<&str>) 
     let request = phone::post(&Client::new(), &instance.url(), "/api/v1/auth/oauth/idp", &body);
     App::answer(request.send().await.unwrap()).await
 }
-
-/// What `vestibule check` prints.
-pub fn check(instance: &Vestibule) -> String {
-    String::from_utf8(instance.run(&["check"]).stdout).unwrap()
-}
