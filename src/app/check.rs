@@ -218,8 +218,12 @@ async fn stored(
     say("its clock", clock_state(server.now.unix_timestamp().saturating_sub(clock::now()), "the database's"));
     let closed = migrations::closed_tables(connection).await?;
     if let Some(first) = closed.first() {
-        let problem =
-            format!("this role may not read and write {first}, nor {} other tables", closed.len() - 1);
+        let others = match closed.len() - 1 {
+            0 => String::new(),
+            1 => ", nor 1 other table".into(),
+            others => format!(", nor {others} other tables"),
+        };
+        let problem = format!("this role may not read and write {first}{others}");
         let remedy = "run GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO this role as the owner of the schema";
         say("privileges", State::fail(problem, remedy));
         return Ok(());

@@ -135,15 +135,17 @@ async fn a_role_that_owns_nothing_serves_what_the_owner_has_migrated() {
     let check = async || String::from_utf8(process::run(&settings, &["check"]).await.stdout).unwrap();
     assert!(!check().await.contains("privileges"));
     let own = |sql: &str| AssertSqlSafe(roles.own(sql));
-    schema.execute(own("REVOKE UPDATE ON sessions FROM vestibule_service")).await.unwrap();
-    let checked = check().await;
-    assert!(
-        checked.contains("wrong  privileges: this role may not read and write sessions, nor 0 other"),
-        "{checked}"
-    );
-    schema.execute(own("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM vestibule_service")).await.unwrap();
-    let checked = check().await;
-    assert!(checked.contains("may not read and write _sqlx_migrations, nor"), "{checked}");
+    let mut checked = String::new();
+    for (closed, told) in [
+        ("UPDATE ON sessions", "sessions; run GRANT"),
+        ("DELETE ON users", "sessions, nor 1 other table; run GRANT"),
+        ("ALL ON ALL TABLES IN SCHEMA public", "_sqlx_migrations, nor "),
+    ] {
+        schema.execute(own(&format!("REVOKE {closed} FROM vestibule_service"))).await.unwrap();
+        checked = check().await;
+        let told = format!("wrong  privileges: this role may not read and write {told}");
+        assert!(checked.contains(&told), "{told}: {checked}");
+    }
     let remedy = checked.split_once("GRANT ").unwrap().1.split_once(" as the owner").unwrap().0;
     let remedy = format!("GRANT {}", remedy.replace("this role", "vestibule_service"));
     schema.execute(own(&remedy)).await.unwrap();
