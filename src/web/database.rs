@@ -7,7 +7,7 @@ use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgPool;
 
-use super::openapi::problems::ErrorResponses;
+use super::openapi::problems::errors;
 use super::problem::ErrorCode;
 use crate::store::pool::{Error, Settings};
 
@@ -24,11 +24,7 @@ impl Db {
     }
 }
 
-impl ErrorResponses for Db {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::ServiceUnavailable, ErrorCode::InternalError].into_iter()
-    }
-}
+errors!(Db: [ErrorCode::ServiceUnavailable, ErrorCode::InternalError]);
 
 /// The sqlx pool behind `rocket_db_pools`' `Pool` trait.
 #[derive(Debug)]

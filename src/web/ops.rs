@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rocket::http::{ContentType, Status};
-use rocket::request::{FromRequest, Outcome, Request};
+use rocket::request::Request;
 use rocket::response::{self, Responder};
 use rocket::serde::json::Json;
 use rocket::{State, get};
@@ -12,11 +12,11 @@ use sqlx::{ConnectOptions, PgPool};
 use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
-use super::guard::client_address;
+use super::guard::{client_address, request_guard};
 use super::http::drain::Drain;
 use super::http::starting::Stage;
 use super::metrics::Metrics;
-use super::openapi::problems::{ErrorResponses, NoErrors, Problems};
+use super::openapi::problems::{NoErrors, Problems, errors};
 use super::problem::{ErrorCode, Problem};
 use super::resource::resource;
 use crate::config::Observers;
@@ -171,27 +171,12 @@ impl Probe {
 /// - **Fails** with 404 otherwise.
 struct Observer;
 
-#[rocket::async_trait]
-impl<'r> FromRequest<'r> for Observer {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        let observers: Option<&Observers> = request.rocket().state();
-        let near =
-            client_address::of(request).zip(observers).is_some_and(|(ip, networks)| networks.include(ip));
-        if near {
-            return Outcome::Success(Self);
-        }
-        let problem = Problem::new(ErrorCode::NotFound, "this path does not exist").keep(request);
-        Outcome::Error((problem.status(), ()))
-    }
-}
-
-impl ErrorResponses for Observer {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::NotFound].into_iter()
-    }
-}
+request_guard!(Observer, |request| {
+    let observers: Option<&Observers> = request.rocket().state();
+    let near = client_address::of(request).zip(observers).is_some_and(|(ip, networks)| networks.include(ip));
+    near.then_some(Self).ok_or_else(|| Problem::new(ErrorCode::NotFound, "this path does not exist"))
+});
+errors!(Observer: [ErrorCode::NotFound]);
 
 /// Read the metrics
 ///

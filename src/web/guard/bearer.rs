@@ -1,11 +1,11 @@
 //! Authentication by access token: `Bearer` (RFC 6750), and `DPoP` (RFC 9449 §7) for a session that is bound to a key.
 
-use rocket::request::{FromRequest, Outcome, Request};
+use rocket::request::Request;
 use uuid::Uuid;
 
 use super::proof::{self, ProofErrors};
 use super::rate_limited::{admit_name, admit_session};
-use super::{outcome, state};
+use super::{request_guard, state};
 use crate::clock;
 use crate::domain::{CustomClaims, EndReason, User};
 use crate::service::access_token::AccessToken;
@@ -14,7 +14,7 @@ use crate::store::identities::IdentityRow;
 use crate::store::merging::merged_into;
 use crate::store::sessions::{SessionUser, why_over};
 use crate::store::{Error, retrying};
-use crate::web::{Db, ErrorCode, ErrorResponses, Problem};
+use crate::web::{Db, ErrorCode, Problem, errors};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Challenge {
@@ -144,44 +144,18 @@ impl SignedIn {
     }
 }
 
-impl ErrorResponses for Bearer {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::InvalidRequest, ErrorCode::InvalidAccessToken].into_iter().chain(ProofErrors::kinds())
+impl Renaming {
+    async fn of(request: &Request<'_>) -> Result<Self, Problem> {
+        let signed_in = SignedIn::of(request).await?;
+        admit_name(request, signed_in.token.session)?;
+        Ok(Self(signed_in))
     }
 }
 
-impl ErrorResponses for SignedIn {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        // Requests of a session are rate-limited, too.
-        <(Bearer, Db)>::kinds().chain([ErrorCode::RateLimited])
-    }
-}
+errors!(Bearer: [ErrorCode::InvalidRequest, ErrorCode::InvalidAccessToken].into_iter().chain(ProofErrors::kinds()));
+// Requests of a session are rate-limited, too.
+errors!(SignedIn: <(Bearer, Db)>::kinds().chain([ErrorCode::RateLimited]));
+errors!(Renaming: SignedIn::kinds());
 
-impl ErrorResponses for Renaming {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        SignedIn::kinds()
-    }
-}
-
-#[rocket::async_trait]
-impl<'r> FromRequest<'r> for SignedIn {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        outcome(Self::of(request).await, request)
-    }
-}
-
-#[rocket::async_trait]
-impl<'r> FromRequest<'r> for Renaming {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        let admitted = async {
-            let signed_in = SignedIn::of(request).await?;
-            admit_name(request, signed_in.token.session)?;
-            Ok(Self(signed_in))
-        };
-        outcome(admitted.await, request)
-    }
-}
+request_guard!(SignedIn, |request| Self::of(request).await);
+request_guard!(Renaming, |request| Self::of(request).await);

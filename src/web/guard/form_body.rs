@@ -7,7 +7,7 @@ use rocket::request::Request;
 use url::form_urlencoded;
 
 use super::json_body;
-use crate::web::{ErrorCode, ErrorResponses, Problem};
+use crate::web::{ErrorCode, Problem, errors};
 
 /// The fields of a form without duplicates. A blank field counts as absent.
 ///
@@ -22,12 +22,8 @@ impl FormBody {
     }
 }
 
-/// The errors for which OAuth has no name.
-impl ErrorResponses for FormBody {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::PayloadTooLarge, ErrorCode::ServiceUnavailable].into_iter()
-    }
-}
+// Those for which OAuth has no name.
+errors!(FormBody: [ErrorCode::PayloadTooLarge, ErrorCode::ServiceUnavailable]);
 
 #[rocket::async_trait]
 impl<'r> FromData<'r> for FormBody {

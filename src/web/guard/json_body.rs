@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rocket::data::{ByteUnit, Data, FromData, Limits, Outcome, ToByteUnit};
+use rocket::data::{ByteUnit, Data, Limits, ToByteUnit};
 use rocket::request::Request;
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,9 +10,9 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::{outcome, state};
+use super::{data_guard, state};
 use crate::domain::{Object, printable};
-use crate::web::{ErrorCode, ErrorResponses, Problem};
+use crate::web::{ErrorCode, Problem, errors};
 
 /// The longest wait for a whole body. A phone on a bad network needs a second or two.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -183,23 +183,13 @@ async fn arriving(
 #[derive(Debug)]
 pub struct JsonBody(pub Object);
 
-impl ErrorResponses for JsonBody {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [
-            ErrorCode::InvalidRequest,
-            ErrorCode::PayloadTooLarge,
-            ErrorCode::UnsupportedMediaType,
-            ErrorCode::ServiceUnavailable,
-        ]
-        .into_iter()
-    }
-}
+errors!(
+    JsonBody: [
+        ErrorCode::InvalidRequest,
+        ErrorCode::PayloadTooLarge,
+        ErrorCode::UnsupportedMediaType,
+        ErrorCode::ServiceUnavailable,
+    ]
+);
 
-#[rocket::async_trait]
-impl<'r> FromData<'r> for JsonBody {
-    type Error = ();
-
-    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
-        outcome(read(request, data).await.map(Self), request)
-    }
-}
+data_guard!(JsonBody, |request, data| read(request, data).await.map(Self));

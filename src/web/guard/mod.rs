@@ -16,6 +16,39 @@ use rocket::http::Status;
 use rocket::outcome::Outcome;
 use rocket::request::Request;
 
+/// Makes a type Rocket's guard of a request, by the code that returns it or the problem.
+macro_rules! request_guard {
+    ($guard:ty, |$request:ident| $checked:expr) => {
+        #[rocket::async_trait]
+        impl<'r> rocket::request::FromRequest<'r> for $guard {
+            type Error = ();
+
+            async fn from_request($request: &'r rocket::Request<'_>) -> rocket::request::Outcome<Self, ()> {
+                $crate::web::guard::outcome($checked, $request)
+            }
+        }
+    };
+}
+pub(super) use request_guard;
+
+/// Makes a type Rocket's guard of a request and its body, by the code that returns it or the problem.
+macro_rules! data_guard {
+    ($guard:ty, |$request:ident, $data:ident| $checked:expr) => {
+        #[rocket::async_trait]
+        impl<'r> rocket::data::FromData<'r> for $guard {
+            type Error = ();
+
+            async fn from_data(
+                $request: &'r rocket::Request<'_>,
+                $data: rocket::Data<'r>,
+            ) -> rocket::data::Outcome<'r, Self> {
+                $crate::web::guard::outcome($checked, $request)
+            }
+        }
+    };
+}
+use data_guard;
+
 pub use self::bearer::{Bearer, Renaming, SignedIn};
 pub use self::form_body::FormBody;
 pub use self::json_body::JsonBody;
@@ -34,7 +67,7 @@ fn state<'r, T: Send + Sync + 'static>(request: &'r Request<'_>) -> Result<&'r T
 }
 
 /// Returns a guard's outcome, and keeps its problem with the request.
-fn outcome<T, F>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<T, (Status, ()), F> {
+pub(super) fn outcome<T, F>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<T, (Status, ()), F> {
     match result {
         Ok(value) => Outcome::Success(value),
         Err(problem) => Outcome::Error((problem.keep(request).status(), ())),

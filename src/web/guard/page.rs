@@ -1,19 +1,19 @@
 //! Pages of the same site (`web.origins`), which keep their refresh token in a cookie that no script can read.
 
-use rocket::data::{Data, FromData};
+use rocket::data::Data;
 use rocket::http::{Cookie, CookieJar, SameSite};
-use rocket::request::{FromRequest, Outcome, Request};
+use rocket::request::Request;
 use rocket::time::Duration;
 use uuid::Uuid;
 
-use super::{JsonBody, bearer, json_body, outcome, state};
+use super::{JsonBody, bearer, data_guard, json_body, request_guard, state};
 use crate::config;
 use crate::domain::Object;
 use crate::secret::Secret;
 use crate::service::access_token::named_session;
 use crate::service::refresh_token::RefreshToken;
 use crate::web::http::cors;
-use crate::web::{ErrorCode, ErrorResponses, Problem};
+use crate::web::{ErrorCode, Problem, errors};
 
 /// A refresh token that has not been looked up yet: an app sends it in the body, a page in its cookie.
 ///
@@ -122,35 +122,11 @@ fn session(token: &str) -> Option<Uuid> {
     RefreshToken::parse(token).map(|token| token.session())
 }
 
-impl ErrorResponses for Page<'_> {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        [ErrorCode::CookieRefused].into_iter()
-    }
-}
+errors!(Page<'_>: [ErrorCode::CookieRefused]);
+errors!(PresentedToken<'_>: <(JsonBody, Page<'_>)>::kinds().chain([ErrorCode::InvalidRefreshToken]));
 
-#[rocket::async_trait]
-impl<'r> FromRequest<'r> for Page<'r> {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        outcome(Self::read(request), request)
-    }
-}
-
-impl ErrorResponses for PresentedToken<'_> {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        <(JsonBody, Page<'_>)>::kinds().chain([ErrorCode::InvalidRefreshToken])
-    }
-}
-
-#[rocket::async_trait]
-impl<'r> FromData<'r> for PresentedToken<'r> {
-    type Error = ();
-
-    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> rocket::data::Outcome<'r, Self> {
-        outcome(presented(request, data).await, request)
-    }
-}
+request_guard!(Page<'r>, |request| Self::read(request));
+data_guard!(PresentedToken<'r>, |request, data| presented(request, data).await);
 
 async fn presented<'r>(request: &'r Request<'_>, data: Data<'_>) -> Result<PresentedToken<'r>, Problem> {
     let page = Page::of(request)?;

@@ -4,7 +4,7 @@ use rocket::request::{FromRequest, Outcome, Request};
 use uuid::Uuid;
 
 use super::verified_identity::provider_in_path;
-use super::{outcome, state};
+use super::{request_guard, state};
 use crate::domain::dpop::{self, Refused, Shown};
 use crate::domain::{Binding, Origin, Thumbprint};
 use crate::service::access_token::AccessToken;
@@ -114,7 +114,18 @@ pub(super) fn check(
     Err(proof.refuse(token.session))
 }
 
-impl NewKey<'_> {
+impl<'r> NewKey<'r> {
+    fn of(request: &'r Request<'_>) -> Result<Self, Problem> {
+        let session: &config::Session = state(request)?;
+        // A refusal is recorded with the name, which anybody can make up in a path.
+        let provider = &provider_in_path(request)?.settings.name;
+        let key = Self(Proof::of(request, None)?);
+        // The one who must have a proof is known later.
+        let early = if session.binding == Binding::Off { Binding::Off } else { Binding::Optional };
+        key.bind(early, provider)?;
+        Ok(key)
+    }
+
     pub fn bind(&self, binding: Binding, provider: &str) -> Result<Option<Thumbprint>, Problem> {
         match (self.0.proven, binding) {
             (_, Binding::Off) | (Err(Refused::Missing), Binding::Optional) => Ok(None),
@@ -162,21 +173,4 @@ impl<'r> FromRequest<'r> for Proof<'r> {
     }
 }
 
-#[rocket::async_trait]
-impl<'r> FromRequest<'r> for NewKey<'r> {
-    type Error = ();
-
-    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        let checked = || {
-            let session: &config::Session = state(request)?;
-            // A refusal is recorded with the name, which anybody can make up in a path.
-            let provider = &provider_in_path(request)?.settings.name;
-            let key = Self(Proof::of(request, None)?);
-            // The one who must have a proof is known later.
-            let early = if session.binding == Binding::Off { Binding::Off } else { Binding::Optional };
-            key.bind(early, provider)?;
-            Ok(key)
-        };
-        outcome(checked(), request)
-    }
-}
+request_guard!(NewKey<'r>, |request| Self::of(request));

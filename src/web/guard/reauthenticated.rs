@@ -1,7 +1,7 @@
 //! Guards for users who have just signed in. Every service that verifies an access token knows it, so the token
 //! alone must not change a user's identities or delete the user.
 
-use rocket::data::{Data, FromData, Outcome};
+use rocket::data::Data;
 use rocket::request::Request;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -9,13 +9,13 @@ use utoipa::ToSchema;
 use super::json_body::only;
 use super::rate_limited::{SignIn, admit_address};
 use super::verified_identity::{nonce, posted_code, vouch};
-use super::{JsonBody, SignedIn, VerifiedIdentity, bearer, json_body, outcome, state, verified_identity};
+use super::{JsonBody, SignedIn, VerifiedIdentity, bearer, data_guard, json_body, state, verified_identity};
 use crate::domain::{IdToken, Object, Reason, VerifiedClaims};
 use crate::provider::{Provider, Providers};
 use crate::provider_tokens::ProviderTokens;
 use crate::store::reauthentication::{self, judge, opened_within};
 use crate::store::retrying;
-use crate::web::{Db, ErrorCode, ErrorResponses, Problem};
+use crate::web::{Db, ErrorCode, Problem, errors};
 use crate::{clock, config};
 
 /// A signed-in user who has just signed in.
@@ -96,87 +96,65 @@ pub struct RemovalRequest {
     pub reauthentication: Option<ReauthenticationRequest>,
 }
 
-impl ErrorResponses for Reauthenticated {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        let own = [
-            ErrorCode::ReauthenticationRequired,
-            ErrorCode::ProviderDisabled,
-            ErrorCode::ProviderUnavailable,
-            ErrorCode::Refused(Reason::IdentitySuspended),
-        ];
-        let refused = verified_identity::REASONS.map(|reason| ErrorCode::Refused(reason).beside_a_bearer());
-        <(SignedIn, JsonBody)>::kinds().chain(own).chain(refused)
+errors!(Reauthenticated: {
+    let own = [
+        ErrorCode::ReauthenticationRequired,
+        ErrorCode::ProviderDisabled,
+        ErrorCode::ProviderUnavailable,
+        ErrorCode::Refused(Reason::IdentitySuspended),
+    ];
+    let refused = verified_identity::REASONS.map(|reason| ErrorCode::Refused(reason).beside_a_bearer());
+    <(SignedIn, JsonBody)>::kinds().chain(own).chain(refused)
+});
+
+errors!(
+    NewIdentity<'_>:
+    Reauthenticated::kinds().chain(VerifiedIdentity::kinds().map(ErrorCode::beside_a_bearer))
+);
+errors!(OtherAccount<'_>: Reauthenticated::kinds());
+
+data_guard!(Reauthenticated, |request, data| Self::of(request, data).await);
+data_guard!(NewIdentity<'r>, |request, data| Self::of(request, data).await);
+data_guard!(OtherAccount<'r>, |request, data| Self::of(request, data).await);
+
+impl Reauthenticated {
+    async fn of(request: &Request<'_>, data: Data<'_>) -> Result<Self, Problem> {
+        let signed_in = SignedIn::of(request).await?;
+        let body = json_body::read_if_any(request, data).await?.unwrap_or_default();
+        only(&body, &["reauthentication"], "the body")?;
+        reauthenticate(request, &signed_in, &body).await?;
+        Ok(Self(signed_in))
     }
 }
 
-impl ErrorResponses for NewIdentity<'_> {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        Reauthenticated::kinds().chain(VerifiedIdentity::kinds().map(ErrorCode::beside_a_bearer))
+impl<'r> NewIdentity<'r> {
+    async fn of(request: &'r Request<'_>, data: Data<'_>) -> Result<Self, Problem> {
+        let signed_in = SignedIn::of(request).await?;
+        let provider = verified_identity::provider_in_path(request)?;
+        let body = json_body::read(request, data).await?;
+        let known = ["id_token", "nonce", "authorization_code", "redirect_uri", "reauthentication"];
+        only(&body, &known, "the body")?;
+        reauthenticate(request, &signed_in, &body).await?;
+        let identity = verified_identity::verify(request, provider, &body).await;
+        Ok(Self { signed_in, identity: identity.map_err(Problem::beside_a_bearer)? })
     }
 }
 
-impl ErrorResponses for OtherAccount<'_> {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        Reauthenticated::kinds()
-    }
-}
-
-#[rocket::async_trait]
-impl<'r> FromData<'r> for Reauthenticated {
-    type Error = ();
-
-    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
-        let reauthenticated = async {
-            let signed_in = SignedIn::of(request).await?;
-            let body = json_body::read_if_any(request, data).await?.unwrap_or_default();
-            only(&body, &["reauthentication"], "the body")?;
-            reauthenticate(request, &signed_in, &body).await?;
-            Ok(Self(signed_in))
-        };
-        outcome(reauthenticated.await, request)
-    }
-}
-
-#[rocket::async_trait]
-impl<'r> FromData<'r> for NewIdentity<'r> {
-    type Error = ();
-
-    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
-        let verified = async {
-            let signed_in = SignedIn::of(request).await?;
-            let provider = verified_identity::provider_in_path(request)?;
-            let body = json_body::read(request, data).await?;
-            let known = ["id_token", "nonce", "authorization_code", "redirect_uri", "reauthentication"];
-            only(&body, &known, "the body")?;
-            reauthenticate(request, &signed_in, &body).await?;
-            let identity = verified_identity::verify(request, provider, &body).await;
-            Ok(Self { signed_in, identity: identity.map_err(Problem::beside_a_bearer)? })
-        };
-        outcome(verified.await, request)
-    }
-}
-
-#[rocket::async_trait]
-impl<'r> FromData<'r> for OtherAccount<'r> {
-    type Error = ();
-
-    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
-        let verified = async {
-            let signed_in = SignedIn::of(request).await?;
-            let body = json_body::read(request, data).await?;
-            only(&body, &["provider", "id_token", "nonce", "dry_run", "reauthentication"], "the body")?;
-            let proof = Proof::parse(request, &body, "")?;
-            let dry_run = json_body::flag(&body, "dry_run")?;
-            // What cannot be undone is not done where it is not clear whether it was asked for.
-            if dry_run.is_none() && body.has("dry_run") {
-                return Err(Problem::malformed("`dry_run` must be true or false"));
-            }
-            reauthenticate(request, &signed_in, &body).await?;
-            let claims = proof.vouch(request).await?;
-            let dry_run = dry_run.unwrap_or_default();
-            Ok(Self { signed_in, provider: &proof.provider.settings, claims, dry_run })
-        };
-        outcome(verified.await, request)
+impl<'r> OtherAccount<'r> {
+    async fn of(request: &'r Request<'_>, data: Data<'_>) -> Result<Self, Problem> {
+        let signed_in = SignedIn::of(request).await?;
+        let body = json_body::read(request, data).await?;
+        only(&body, &["provider", "id_token", "nonce", "dry_run", "reauthentication"], "the body")?;
+        let proof = Proof::parse(request, &body, "")?;
+        let dry_run = json_body::flag(&body, "dry_run")?;
+        // What cannot be undone is not done where it is not clear whether it was asked for.
+        if dry_run.is_none() && body.has("dry_run") {
+            return Err(Problem::malformed("`dry_run` must be true or false"));
+        }
+        reauthenticate(request, &signed_in, &body).await?;
+        let claims = proof.vouch(request).await?;
+        let dry_run = dry_run.unwrap_or_default();
+        Ok(Self { signed_in, provider: &proof.provider.settings, claims, dry_run })
     }
 }
 
@@ -191,10 +169,7 @@ async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) ->
             only(&proof, &known, "`reauthentication`")?;
             Some((Proof::parse(request, &proof, "reauthentication.")?, posted_code(&proof)?))
         }
-        Some(_) => {
-            let detail = "`reauthentication` must be an object";
-            return Err(Problem::malformed(detail));
-        }
+        Some(_) => return Err(Problem::malformed("`reauthentication` must be an object")),
     };
     // The session may have ended since the guard succeeded.
     match (retrying!(opened_within(db.pool(), who.token.session, *window))?, &proof) {

@@ -1,14 +1,14 @@
 //! The proof to sign out: an access token, or the refresh token when that has expired.
 
-use rocket::data::{Data, FromData, Outcome};
+use rocket::data::Data;
 use rocket::request::Request;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::json_body::only;
-use super::{Bearer, JsonBody, Page, json_body, outcome};
-use crate::web::{ErrorCode, ErrorResponses, Problem};
+use super::{Bearer, JsonBody, Page, data_guard, json_body};
+use crate::web::{Problem, errors};
 
 /// Proof enough to end a session.
 ///
@@ -31,20 +31,9 @@ pub struct SignOutRequest {
     pub refresh_token: Option<String>,
 }
 
-impl ErrorResponses for SignOutProof {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        <(Bearer, JsonBody, Page<'_>)>::kinds()
-    }
-}
+errors!(SignOutProof: <(Bearer, JsonBody, Page<'_>)>::kinds());
 
-#[rocket::async_trait]
-impl<'r> FromData<'r> for SignOutProof {
-    type Error = ();
-
-    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
-        outcome(identify(request, data).await, request)
-    }
-}
+data_guard!(SignOutProof, |request, data| identify(request, data).await);
 
 async fn identify(request: &Request<'_>, data: Data<'_>) -> Result<SignOutProof, Problem> {
     let cookie = Page::of(request)?.token;

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use rocket::data::{Data, FromData, Outcome};
+use rocket::data::Data;
 use rocket::request::Request;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::reauthenticated::ReauthenticationRequest;
-use super::{ClientOrigin, JsonBody, Page, json_body, outcome, state};
+use super::{ClientOrigin, JsonBody, Page, data_guard, json_body, state};
 use crate::domain::claims::{MAX_NAME_CHARS, display_name};
 use crate::domain::{IdToken, Object, Reason, VerifiedClaims, printable};
 use crate::provider::{self, Provider, Providers};
@@ -16,7 +16,7 @@ use crate::provider_tokens::{PostedCode, ProviderTokens};
 use crate::secret::Secret;
 use crate::service::Refusals;
 use crate::store::events::RefusedRequest;
-use crate::web::{Db, ErrorCode, ErrorResponses, Problem};
+use crate::web::{Db, ErrorCode, Problem, errors};
 use crate::{clock, config};
 
 const MAX_NONCE: usize = 512;
@@ -126,7 +126,15 @@ pub struct LinkRequest {
     pub reauthentication: Option<ReauthenticationRequest>,
 }
 
-impl VerifiedIdentity<'_> {
+impl<'r> VerifiedIdentity<'r> {
+    async fn of(request: &'r Request<'_>, data: Data<'_>) -> Result<Self, Problem> {
+        let provider = provider_in_path(request)?;
+        let page = Page::of(request)?;
+        let body = json_body::read(request, data).await?;
+        let page = page.asking(&body)?;
+        Ok(Self { page, ..verify(request, provider, &body).await? })
+    }
+
     /// Stores the authorization code, once the identity is a user's.
     pub async fn keep_code(&self, db: &Db) -> Result<(), Problem> {
         if let Some(code) = &self.code {
@@ -136,29 +144,13 @@ impl VerifiedIdentity<'_> {
     }
 }
 
-impl ErrorResponses for VerifiedIdentity<'_> {
-    fn kinds() -> impl Iterator<Item = ErrorCode> {
-        let provider =
-            [ErrorCode::ProviderDisabled, ErrorCode::ProviderNotFound, ErrorCode::ProviderUnavailable];
-        JsonBody::kinds().chain(REASONS.map(ErrorCode::Refused)).chain(provider)
-    }
-}
+errors!(VerifiedIdentity<'_>: {
+    let provider =
+        [ErrorCode::ProviderDisabled, ErrorCode::ProviderNotFound, ErrorCode::ProviderUnavailable];
+    JsonBody::kinds().chain(REASONS.map(ErrorCode::Refused)).chain(provider)
+});
 
-#[rocket::async_trait]
-impl<'r> FromData<'r> for VerifiedIdentity<'r> {
-    type Error = ();
-
-    async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
-        let verified = async {
-            let provider = provider_in_path(request)?;
-            let page = Page::of(request)?;
-            let body = json_body::read(request, data).await?;
-            let page = page.asking(&body)?;
-            Ok(Self { page, ..verify(request, provider, &body).await? })
-        };
-        outcome(verified.await, request)
-    }
-}
+data_guard!(VerifiedIdentity<'r>, |request, data| Self::of(request, data).await);
 
 /// Returns the provider that the last segment of the path names.
 pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r Provider, Problem> {

@@ -34,6 +34,18 @@ impl<A: ErrorResponses, B: ErrorResponses, C: ErrorResponses> ErrorResponses for
     }
 }
 
+/// Names the errors of a guard.
+macro_rules! errors {
+    ($guard:ty: $kinds:expr) => {
+        impl $crate::web::openapi::problems::ErrorResponses for $guard {
+            fn kinds() -> impl Iterator<Item = $crate::web::ErrorCode> {
+                IntoIterator::into_iter($kinds)
+            }
+        }
+    };
+}
+pub(crate) use errors;
+
 /// Names the errors of a handler beside those of its guards.
 macro_rules! failures {
     ($(#[$doc:meta])* $visible:vis $name:ident: $($kind:expr),* $(,)?) => {
@@ -41,11 +53,7 @@ macro_rules! failures {
         #[derive(Debug)]
         $visible enum $name {}
 
-        impl $crate::web::openapi::problems::ErrorResponses for $name {
-            fn kinds() -> impl Iterator<Item = ErrorCode> {
-                [$($kind),*].into_iter()
-            }
-        }
+        $crate::web::errors!($name: [$($kind),*]);
     };
 }
 pub(crate) use failures;
