@@ -1,18 +1,20 @@
 //! The catalogue of all errors: their names, statuses, causes and remedies.
 
 use serde::Serialize;
-use strum::VariantArray;
+use strum::{EnumIter, IntoEnumIterator, VariantArray};
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::domain::{EndReason, Reason};
 
-/// The kind of an error, by its name on the wire.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The kind of an error, by its name on the wire, in the order of the API's description.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, EnumIter)]
 pub enum ErrorCode {
-    InvalidRequest,
+    #[strum(disabled)]
     Refused(Reason),
     /// A refused `id_token` beside an access token. It answers 422, since 401 is about the access token alone.
+    #[strum(disabled)]
     RefusedBesideBearer(Reason),
+    InvalidRequest,
     InvalidAccessToken,
     InvalidRefreshToken,
     UseDpopNonce,
@@ -21,17 +23,18 @@ pub enum ErrorCode {
     InsufficientRole,
     UserChanged,
     /// A user whom a backend names by id. `merged_into` may name the one who remains.
+    #[strum(disabled)]
     NoSuchUser,
     EmailTaken,
     IdentityTaken,
+    IdentityAlreadyLinked,
+    LastIdentity,
     ReauthenticationRequired,
     CookieRefused,
     ProviderDisabled,
     ProviderNotFound,
     NotFound,
     MethodNotAllowed,
-    IdentityAlreadyLinked,
-    LastIdentity,
     PayloadTooLarge,
     UnsupportedMediaType,
     RateLimited,
@@ -78,33 +81,7 @@ impl ErrorCode {
 
     /// Returns every kind of problem, once for each name.
     pub fn all() -> impl Iterator<Item = Self> {
-        let refused = Reason::VARIANTS.iter().map(|reason| Self::Refused(*reason));
-        refused.chain([
-            Self::InvalidRequest,
-            Self::InvalidAccessToken,
-            Self::InvalidRefreshToken,
-            Self::UseDpopNonce,
-            Self::InvalidDpopProof,
-            Self::InvalidApiKey,
-            Self::InsufficientRole,
-            Self::UserChanged,
-            Self::EmailTaken,
-            Self::IdentityTaken,
-            Self::IdentityAlreadyLinked,
-            Self::LastIdentity,
-            Self::ReauthenticationRequired,
-            Self::CookieRefused,
-            Self::ProviderDisabled,
-            Self::ProviderNotFound,
-            Self::NotFound,
-            Self::MethodNotAllowed,
-            Self::PayloadTooLarge,
-            Self::UnsupportedMediaType,
-            Self::RateLimited,
-            Self::ProviderUnavailable,
-            Self::ServiceUnavailable,
-            Self::InternalError,
-        ])
+        Reason::VARIANTS.iter().map(|reason| Self::Refused(*reason)).chain(Self::iter())
     }
 
     #[expect(clippy::too_many_lines, reason = "it is a table")]
