@@ -43,13 +43,12 @@ use crate::telemetry::otlp::{self, Traces};
 use crate::web::database::{Db, PostgresPool};
 use crate::web::guard::json_body::Budget;
 use crate::web::http::cors::Cors;
-use crate::web::http::drain::Drain;
 use crate::web::http::proof_nonce::ProofNonceField;
 use crate::web::http::rate_limit::RateLimits;
 use crate::web::http::rate_limit_fields::RateLimitFields;
 use crate::web::http::reject_empty_segments::ExactPath;
 use crate::web::http::request_log::RequestLog;
-use crate::web::http::starting::{self, Stage};
+use crate::web::http::stage::Stage;
 use crate::web::http::traces::RequestTraces;
 use crate::web::http::{catcher, deadline, templates};
 use crate::web::metrics::Metrics;
@@ -228,7 +227,7 @@ impl Start {
             tokio::spawn(event_log::keep_logging(pool.clone()));
         }
         tokio::spawn(self.servers.follow(self.pools.into()));
-        self.stage.end();
+        self.stage.end_start();
         Ok(())
     }
 }
@@ -268,7 +267,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         &refusals,
         (&webhooks, &provider_tokens),
     );
-    let stage = Stage::default();
+    let stage = Stage::new(config.drain);
     let start = Start {
         figment: config.figment.clone(),
         servers: database.servers()?,
@@ -282,7 +281,6 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     };
     let figment = config.figment.join(("template_dir", templates::dir()));
     let rocket = rocket::custom(drain::take_over(figment))
-        .manage(Drain::of(config.drain))
         .manage(stage)
         .manage(metrics)
         .manage(config.observers)
@@ -312,12 +310,12 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .attach(ProofNonceField)
         .attach(templates::fairing())
         .mount("/", deadline::routes(ops::RESOURCE.routes()))
-        .mount("/api/v1", deadline::routes(starting::routes(api::routes())))
-        .mount("/api/v1/admin", deadline::routes(starting::routes(admin::api::routes())))
-        .mount("/", deadline::routes(starting::routes(well_known::RESOURCE.routes())))
-        .mount("/admin", deadline::routes(starting::routes(admin::routes())))
+        .mount("/api/v1", deadline::once_started(api::routes()))
+        .mount("/api/v1/admin", deadline::once_started(admin::api::routes()))
+        .mount("/", deadline::once_started(well_known::RESOURCE.routes()))
+        .mount("/admin", deadline::once_started(admin::routes()))
         .register("/admin", admin::catchers())
-        .mount("/", deadline::routes(starting::routes(data_deletion::RESOURCE.routes())))
+        .mount("/", deadline::once_started(data_deletion::RESOURCE.routes()))
         .mount("/", problem::pages::RESOURCE.routes())
         .register("/", catcher::catchers());
     let rocket = if config.web.is_off() { rocket } else { rocket.attach(Cors(config.web)) };

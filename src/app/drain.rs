@@ -14,7 +14,7 @@ use rocket::{Orbit, Rocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 
-use crate::web::http::drain::Drain;
+use crate::web::http::stage::Stage;
 
 const SIGNALS: &str = "shutdown.signals";
 
@@ -48,22 +48,22 @@ pub(super) fn take_over(figment: Figment) -> Figment {
     figment.merge(Serialized::global(SIGNALS, signals))
 }
 
-/// Waits for SIGTERM, serves for the time that [`Drain`] has, and stops. A second signal skips the drain.
+/// Waits for SIGTERM, serves for the time that [`Stage`] has for the drain, and stops. A second signal skips the drain.
 pub(super) fn fairing(stop: Stop) -> impl Fairing {
     AdHoc::on_liftoff("drain", move |rocket| Box::pin(async move { wait(rocket, stop) }))
 }
 
 fn wait(rocket: &Rocket<Orbit>, stop: Stop) {
     let (shutdown, mut terminate) = (rocket.shutdown(), stop.terminate);
-    let drain = rocket.state::<Drain>().cloned().unwrap_or_default();
+    let stage = rocket.state::<Stage>().cloned().unwrap_or_default();
     tokio::spawn(async move {
         terminate.recv().await;
-        let seconds = drain.seconds;
+        let seconds = stage.drain;
         tracing::info!(
             seconds,
             "shutdown requested; `/readyz` returns 503, and pending requests are completed"
         );
-        drain.begin();
+        stage.begin_drain();
         // Either the time has passed, or a second signal came.
         let _ = timeout(Duration::from_secs(seconds.into()), terminate.recv()).await;
         shutdown.notify();

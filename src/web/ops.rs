@@ -13,8 +13,7 @@ use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 use super::guard::{client_address, request_guard};
-use super::http::drain::Drain;
-use super::http::starting::Stage;
+use super::http::stage::Stage;
 use super::metrics::Metrics;
 use super::openapi::problems::{NoErrors, Problems, errors};
 use super::problem::{ErrorCode, Problem};
@@ -86,17 +85,12 @@ impl<'r> Responder<'r, 'static> for Readiness {
               Problems<NoErrors>),
 )]
 #[get("/readyz")]
-async fn readyz(
-    probe: &State<Probe>,
-    keys: &State<KeyRing>,
-    stage: &State<Stage>,
-    drain: &State<Drain>,
-) -> Readiness {
+async fn readyz(probe: &State<Probe>, keys: &State<KeyRing>, stage: &State<Stage>) -> Readiness {
     let unknown = Answer { database: "failed", migrations: "unknown", cause: None };
     let Answer { database, migrations, cause } =
         if stage.has_database() { probe.answer().await } else { unknown };
     let keys = if keys.published().is_empty() { "none" } else { "ok" };
-    let service = match (drain.has_begun(), stage.is_over()) {
+    let service = match (stage.is_draining(), stage.has_started()) {
         (true, _) => "shutting_down",
         (false, true) => "ok",
         (false, false) => "starting",

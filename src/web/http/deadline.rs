@@ -1,10 +1,12 @@
-//! A time limit for every request: a handler that exceeds it is stopped, and the client gets 503.
+//! A time limit for every request: a handler that exceeds it is stopped, and the client gets 503. So do clients that come
+//! while the service starts.
 
 use std::time::Duration;
 
 use rocket::route::{Handler, Outcome};
 use rocket::{Data, Request, Route};
 
+use super::stage::Stage;
 use super::traces;
 use crate::store::deadline::{self, LIMIT};
 use crate::web::problem::{ErrorCode, Problem};
@@ -15,12 +17,25 @@ pub struct Limit(pub Duration);
 
 /// A route's handler with a time limit.
 #[derive(Clone)]
-struct InTime(Box<dyn Handler>);
+struct InTime {
+    handler: Box<dyn Handler>,
+    /// True if it runs only once the start has finished.
+    waits: bool,
+}
 
 /// Wraps each route's handler so that it answers within [`LIMIT`].
 pub fn routes(routes: Vec<Route>) -> Vec<Route> {
+    wrapped(routes, false)
+}
+
+/// Wraps each route's handler so that it answers within [`LIMIT`], and 503 until the start has finished.
+pub fn once_started(routes: Vec<Route>) -> Vec<Route> {
+    wrapped(routes, true)
+}
+
+fn wrapped(routes: Vec<Route>, waits: bool) -> Vec<Route> {
     let bounded = |mut route: Route| {
-        route.handler = Box::new(InTime(route.handler));
+        route.handler = Box::new(InTime { handler: route.handler, waits });
         route
     };
     routes.into_iter().map(bounded).collect()
@@ -29,15 +44,19 @@ pub fn routes(routes: Vec<Route>) -> Vec<Route> {
 #[rocket::async_trait]
 impl Handler for InTime {
     async fn handle<'r>(&self, request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r> {
+        let unavailable = |seconds, detail, log: Option<&str>| {
+            let problem = Problem::new(ErrorCode::ServiceUnavailable, detail);
+            let problem = Problem { retry_after: Some(seconds), log: log.map(str::to_owned), ..problem };
+            Outcome::Error(problem.keep(request).status())
+        };
+        if self.waits && !request.rocket().state().is_none_or(Stage::has_started) {
+            return unavailable(2, "the service is starting", None);
+        }
         let limit = request.rocket().state().map_or(LIMIT, |Limit(limit)| *limit);
-        let handled = traces::noting(request, self.0.handle(request, data));
+        let handled = traces::noting(request, self.handler.handle(request, data));
         let answer = deadline::within(limit, handled).await;
         answer.unwrap_or_else(|| {
-            let problem = Problem {
-                retry_after: Some(1),
-                ..Problem::new(ErrorCode::ServiceUnavailable, "the request took too long")
-            };
-            Outcome::Error(problem.logged("the request reached its deadline").keep(request).status())
+            unavailable(1, "the request took too long", Some("the request reached its deadline"))
         })
     }
 }

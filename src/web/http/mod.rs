@@ -3,7 +3,6 @@
 pub mod catcher;
 pub mod cors;
 pub mod deadline;
-pub mod drain;
 pub mod forwarded;
 pub mod proof_nonce;
 pub mod rate_limit;
@@ -12,6 +11,6 @@ pub mod reject_empty_segments;
 pub mod request_id;
 pub mod request_log;
 pub mod rfc3339;
-pub mod starting;
+pub mod stage;
 pub mod templates;
 pub mod traces;
