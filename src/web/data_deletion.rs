@@ -1,10 +1,11 @@
 //! `/providers/<name>/data-deletion/<code>`: what became of a request to delete data, for the person who made it.
 
-use rocket::http::{Header, Status};
+use rocket::http::Status;
 use rocket::{State, get};
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::api::view::Cached;
 use super::database::Db;
 use super::guard::RateLimited;
 use super::guard::rate_limited::Refresh;
@@ -27,10 +28,6 @@ struct Context {
     outcome: Option<Outcome>,
 }
 
-/// A page that must not be cached.
-#[derive(rocket::Responder)]
-struct Page((Status, Html), Header<'static>);
-
 /// See what became of a request to delete data
 ///
 /// Returns an HTML page for the person who made the request. It names no person.
@@ -52,10 +49,8 @@ async fn data_deletion_status(
     code: &str,
     db: &Db,
     providers: &State<Providers>,
-) -> Result<Page, Problem> {
-    let page = |status, context| {
-        Page((status, html("data_deletion", context)), Header::new("Cache-Control", "no-store"))
-    };
+) -> Result<Cached<(Status, Html)>, Problem> {
+    let page = |status, context| Cached::never((status, html("data_deletion", context)));
     let known = Uuid::try_parse(code).ok().filter(|_| providers.get(name).is_some());
     let Some(code) = known else { return Ok(page(Status::NotFound, Context::default())) };
     let Some(found) = retrying!(data_deletion::status(db.pool(), name, code))? else {

@@ -15,7 +15,7 @@ pub mod well_known;
 
 use utoipa::openapi::OpenApi;
 
-pub(crate) use self::api::view::Json;
+pub(crate) use self::api::view::{Cached, Json};
 pub use self::database::Db;
 pub use self::http::rfc3339::rfc3339;
 pub(crate) use self::openapi::problems::{ErrorResponses, NotFoundOnly, Problems, errors, failures};

@@ -10,9 +10,7 @@ pub mod problems;
 
 use std::sync::OnceLock;
 
-use rocket::http::{ContentType, Header};
-use rocket::request::Request;
-use rocket::response::{self, Responder, Response};
+use rocket::http::ContentType;
 use rocket::{State, get};
 use serde_json::{Value, json};
 use utoipa::openapi::path::Operation;
@@ -24,6 +22,7 @@ use utoipa::openapi::{
 };
 
 use self::problems::{NoErrors, Problems};
+use super::api::view::Cached;
 use super::problem::{self, Problem};
 use super::resource::{operations, resource};
 
@@ -143,18 +142,6 @@ fn illustrate(content: &mut RefOr<Content>, schemas: &Value) {
     }
 }
 
-struct Json<'a>(&'a str);
-
-impl<'r> Responder<'r, 'r> for Json<'r> {
-    fn respond_to(self, _: &'r Request<'_>) -> response::Result<'r> {
-        Response::build()
-            .header(ContentType::JSON)
-            .header(Header::new("Cache-Control", "public, max-age=300"))
-            .sized_body(self.0.len(), std::io::Cursor::new(self.0))
-            .ok()
-    }
-}
-
 /// Get this document
 ///
 /// Returns the OpenAPI description of the service, for client generators and API viewers.
@@ -168,9 +155,9 @@ impl<'r> Responder<'r, 'r> for Json<'r> {
     ),
 )]
 #[get("/openapi.json")]
-fn get_open_api(document: &State<Document>) -> Result<Json<'_>, Problem> {
+fn get_open_api(document: &State<Document>) -> Result<Cached<(ContentType, &str)>, Problem> {
     match document.json.get_or_init(|| (document.describe)().to_json().map_err(|error| error.to_string())) {
-        Ok(json) => Ok(Json(json)),
+        Ok(json) => Ok(Cached::for_minutes((ContentType::JSON, json))),
         Err(error) => Err(Problem::internal().logged(error.as_str())),
     }
 }

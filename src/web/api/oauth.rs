@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use rocket::http::{Header, Status};
+use rocket::http::Status;
 use rocket::request::Request;
 use rocket::response::{self, Responder};
 use rocket::{State, post};
@@ -17,7 +17,7 @@ use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::service::{Issuer, SharedStatements};
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{FormBody, Proof, RateLimited};
-use crate::web::{Db, ErrorCode, Json, Problem, Problems, resource};
+use crate::web::{Cached, Db, ErrorCode, Json, Problem, Problems, resource};
 use crate::{clock, store};
 
 resource!("Session": token, revoke);
@@ -171,10 +171,6 @@ async fn token(
     }
 }
 
-/// An empty answer that must not be cached.
-#[derive(rocket::Responder)]
-struct Revoked((), Header<'static>);
-
 // A session that has already ended answers 200, too: the client could do nothing about it (RFC 7009 §2.2).
 /// Sign out, for OAuth clients
 ///
@@ -198,7 +194,7 @@ async fn revoke(
     db: &Db,
     issuer: &State<Issuer>,
     shared: &State<SharedStatements>,
-) -> Result<Revoked, Failure> {
+) -> Result<Cached<()>, Failure> {
     let (proof, form) = (proof?, form?);
     let presented = form.get("token").ok_or_else(|| Failure::malformed("`token` is missing"))?;
     let (pool, key, scope) = (db.pool(), proof.key(), Scope::Local);
@@ -210,5 +206,5 @@ async fn revoke(
     if let Some(session) = unproven {
         return Err(proof.refuse(session).into());
     }
-    Ok(Revoked((), Header::new("Cache-Control", "no-store")))
+    Ok(Cached::never(()))
 }

@@ -1,7 +1,6 @@
 //! `POST /api/v1/providers/<name>/events`: what providers report about their accounts.
 
-use rocket::data::{Data, ToByteUnit};
-use rocket::data::{FromData, Outcome};
+use rocket::data::{Data, FromData, Outcome, ToByteUnit};
 use rocket::http::Status;
 use rocket::request::Request;
 use rocket::response::{self, Responder};
@@ -17,7 +16,7 @@ use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::named;
 use crate::web::guard::{ClientOrigin, RateLimited, json_body};
 use crate::web::openapi::examples;
-use crate::web::{Db, ErrorCode, ErrorResponses, Json, Problem, Problems, resource};
+use crate::web::{Cached, Db, ErrorCode, ErrorResponses, Json, Problem, Problems, resource};
 
 resource!("Providers": receive_provider_events);
 
@@ -107,16 +106,6 @@ impl<'r> Responder<'r, 'static> for Failure {
     }
 }
 
-/// An acknowledgement without content.
-#[derive(Debug)]
-struct Acknowledged(Status);
-
-impl<'r> Responder<'r, 'static> for Acknowledged {
-    fn respond_to(self, _: &'r Request<'_>) -> response::Result<'static> {
-        response::Response::build().status(self.0).raw_header("Cache-Control", "no-store").ok()
-    }
-}
-
 /// Receive a provider's events
 ///
 /// Identity providers report here that an account was hijacked, disabled or deleted, or that its owner no longer uses it
@@ -145,7 +134,7 @@ async fn receive_provider_events(
     db: &Db,
     providers: &State<Providers>,
     origin: ClientOrigin,
-) -> Result<Acknowledged, Failure> {
+) -> Result<Cached<(Status, ())>, Failure> {
     let provider = named(providers, name)?;
     let sender = Sender::of(provider.settings.kind);
     if sender == Sender::SecurityEvents && !provider.signs_events() {
@@ -163,8 +152,9 @@ async fn receive_provider_events(
     })?;
     let applied = provider_events::apply(db.pool(), name, &report, &origin.0.request_id).await;
     applied.map_err(Problem::from)?;
-    Ok(Acknowledged(match sender {
+    let status = match sender {
         Sender::SecurityEvents => Status::Accepted,
         Sender::Apple | Sender::Facebook => Status::Ok,
-    }))
+    };
+    Ok(Cached::never((status, ())))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rocket::http::{ContentType, Header};
+use rocket::http::ContentType;
 use rocket::{State, get};
 use serde::Serialize;
 use strum::VariantNames;
@@ -14,7 +14,7 @@ use crate::domain::{NonceForm, NoncePolicy, NonceRule};
 use crate::provider::Providers;
 use crate::web::guard::RateLimited;
 use crate::web::guard::rate_limited::Refresh;
-use crate::web::{Problem, Problems, resource};
+use crate::web::{Cached, Problem, Problems, resource};
 
 resource!("Session": list_providers);
 
@@ -85,10 +85,6 @@ impl From<NoncePolicy> for Nonce {
     }
 }
 
-/// JSON that may be cached for minutes.
-#[derive(rocket::Responder)]
-struct Cacheable(Vec<u8>, ContentType, Header<'static>);
-
 /// List the identity providers
 ///
 /// An app shows a button for each. The answer holds public values only and changes when the service is restarted with
@@ -101,10 +97,13 @@ struct Cacheable(Vec<u8>, ContentType, Header<'static>);
     ),
 )]
 #[get("/auth/providers")]
-fn list_providers(_limit: RateLimited<Refresh>, providers: &State<Providers>) -> Result<Cacheable, Problem> {
+fn list_providers(
+    _limit: RateLimited<Refresh>,
+    providers: &State<Providers>,
+) -> Result<Cached<(ContentType, Vec<u8>)>, Problem> {
     let mut enabled: Vec<_> = providers.enabled().map(|provider| &provider.settings).collect();
     enabled.sort_by_key(|provider| !provider.is_default());
     let list = ProviderList { providers: enabled.into_iter().map(Provider::from).collect() };
     let json = serde_json::to_vec(&list).map_err(|_| Problem::internal())?;
-    Ok(Cacheable(json, ContentType::JSON, Header::new("Cache-Control", "public, max-age=300")))
+    Ok(Cached::for_minutes((ContentType::JSON, json)))
 }

@@ -35,6 +35,20 @@ impl<'r> Responder<'r, 'static> for Bytes {
     }
 }
 
+/// An answer that says for how long it may be cached.
+#[derive(rocket::Responder)]
+pub(crate) struct Cached<R>(R, Header<'static>);
+
+impl<R> Cached<R> {
+    pub fn never(answer: R) -> Self {
+        Self(answer, Header::new("Cache-Control", "no-store"))
+    }
+
+    pub fn for_minutes(answer: R) -> Self {
+        Self(answer, Header::new("Cache-Control", "public, max-age=300"))
+    }
+}
+
 /// An account at an identity provider that is linked to a user.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Identity {
