@@ -3,11 +3,11 @@
 //! few in a minute become events, which are kept for a year; the others are counted.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
+use prometheus_client::metrics::counter::Counter;
 use sqlx::PgPool;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -29,7 +29,7 @@ const OF_NETWORK: u32 = 20;
 #[derive(Debug)]
 pub struct Refusals {
     queue: mpsc::Sender<RefusedRequest>,
-    unrecorded: Arc<AtomicU64>,
+    unrecorded: Counter,
     budget: Mutex<Budget>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -69,13 +69,13 @@ impl Refusals {
     /// Opens the queue and the task that empties it; the task ends when the queue is dropped and empty.
     pub fn open(pool: PgPool) -> Self {
         let (queue, waiting) = mpsc::channel(CAPACITY);
-        let unrecorded = Arc::new(AtomicU64::new(0));
+        let unrecorded = Counter::default();
         let writer = tokio::spawn(write(pool, waiting, unrecorded.clone()));
         Self { queue, unrecorded, budget: Mutex::new(Budget::new()), writer: Mutex::new(Some(writer)) }
     }
 
     /// Returns the counter of refusals that were not recorded, since there were too many or the database failed.
-    pub fn unrecorded(&self) -> Arc<AtomicU64> {
+    pub fn unrecorded(&self) -> Counter {
         self.unrecorded.clone()
     }
 
@@ -89,23 +89,23 @@ impl Refusals {
     pub fn record(&self, refusal: RefusedRequest, vouched: bool) {
         let budget = || self.budget.lock().unwrap_or_else(PoisonError::into_inner);
         if !vouched && !budget().spend(&refusal) || self.queue.try_send(refusal).is_err() {
-            self.unrecorded.fetch_add(1, Ordering::Relaxed);
+            self.unrecorded.inc();
         }
     }
 }
 
-async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedRequest>, unrecorded: Arc<AtomicU64>) {
+async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedRequest>, unrecorded: Counter) {
     let mut batch = Vec::with_capacity(BATCH);
     let (mut told, mut said_at) = (0, None::<Instant>);
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
         if let Err(error) = in_time(record_refusals(&pool, &batch)).await {
             let lost = u64::try_from(batch.len()).unwrap_or(u64::MAX);
             tracing::warn!(lost, error = %error, "recording refused sign-ins failed");
-            unrecorded.fetch_add(lost, Ordering::Relaxed);
+            unrecorded.inc_by(lost);
             told += lost;
         }
         batch.clear();
-        let dropped = unrecorded.load(Ordering::Relaxed) - told;
+        let dropped = unrecorded.get() - told;
         if dropped > 0 && said_at.is_none_or(|said_at| said_at.elapsed() >= SAY_AGAIN) {
             said_at = Some(Instant::now());
             tracing::warn!(dropped, "too many refused sign-ins to record");

@@ -12,12 +12,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use rocket::Request;
 use sqlx::PgPool;
 use strum::VariantArray;
 
-use self::readings::{Calls, Keys, Pools, Process, Unrecorded};
+use self::readings::{Process, Readings};
 use super::api::sign_in_errors;
 use super::problem::{ErrorCode, Problem};
 use crate::clock;
@@ -71,6 +71,7 @@ impl Drop for InFlight {
     }
 }
 
+#[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     in_flight: Gauge,
@@ -93,70 +94,52 @@ impl Metrics {
         refusals: &Refusals,
         (webhooks, provider_tokens): (&Webhooks, &ProviderTokens),
     ) -> Self {
-        let mut whole = Registry::default();
-        // Prometheus expects this name without the prefix.
+        let mut registry = Registry::default();
+        // Prometheus expects these names without the prefix.
         let started: Gauge = Gauge::default();
         started.set(clock::now());
-        whole.register_with_unit("process_start_time", "Start time of the process", Unit::Seconds, started);
-        whole.register_collector(Box::new(Process));
-        let registry = whole.sub_registry_with_prefix("vestibule");
-        let in_flight = Gauge::default();
-        let (requests, problems) = (Family::default(), Family::default());
-        let durations = Family::new_with_constructor(seconds as fn() -> Histogram);
-        let (sign_ins, refreshes, limited) = (Family::default(), Family::default(), Family::default());
-        let proofs = Family::default();
+        registry.register_with_unit("process_start_time", "Start time of the process", Unit::Seconds, started);
+        registry.register_collector(Box::new(Process));
+        let ours = registry.sub_registry_with_prefix("vestibule");
         let build = Info::new([("version", env!("CARGO_PKG_VERSION")), ("commit", env!("VESTIBULE_COMMIT"))]);
-        registry.register("build", "Version and commit of the running program", build);
-        registry.register("requests_in_flight", "Requests in progress", in_flight.clone());
-        registry.register("requests", "Requests by route and status", requests.clone());
-        registry.register("problems", "Failed requests by error", problems.clone());
-        registry.register_with_unit(
-            "request_duration",
-            "Time from a request's arrival to its response",
-            Unit::Seconds,
-            durations.clone(),
-        );
-        registry.register("sign_ins", "Sign-ins by provider and outcome or error", sign_ins.clone());
-        registry.register("refreshes", "Refreshes by outcome", refreshes.clone());
-        registry.register(
-            "proofs",
-            "Requests with a DPoP proof or without a required one, by outcome",
-            proofs.clone(),
-        );
-        registry.register("rate_limited", "Requests refused by a rate limit", limited.clone());
-        registry.register(
-            "log_lines_dropped",
-            "Lines of the log that were not written, since whoever reads it was too slow or gone",
-            lines::dropped(),
-        );
-        registry.register_with_unit(
-            "database_wait",
-            "Time until a database connection was acquired",
-            Unit::Seconds,
-            database.waits.clone(),
-        );
-        registry.register_with_unit(
-            "database_statement",
-            "Time of database statements, including the network",
-            Unit::Seconds,
-            database.statements.clone(),
-        );
-        registry.register_with_unit(
-            "batch_wait",
-            "Time that the first sign-in or refresh of a batch waited for its statement",
-            Unit::Seconds,
-            database.queue.clone(),
-        );
-        registry.register("batch_size", "Sign-ins or refreshes per statement", database.batches.clone());
-        registry.register_collector(Box::new(Pools(pools)));
-        registry.register_collector(Box::new(Keys(keys)));
+        ours.register("build", "Version and commit of the running program", build);
+        let in_flight = add(ours, "requests_in_flight", "Requests in progress", Gauge::default());
+        let requests = add(ours, "requests", "Requests by route and status", Family::default());
+        let problems = add(ours, "problems", "Failed requests by error", Family::default());
+        let durations = Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram);
+        let help = "Time from a request's arrival to its response";
+        ours.register_with_unit("request_duration", help, Unit::Seconds, durations.clone());
+        let sign_ins = add(ours, "sign_ins", "Sign-ins by provider and outcome or error", Family::default());
+        let refreshes = add(ours, "refreshes", "Refreshes by outcome", Family::default());
+        let help = "Requests with a DPoP proof or without a required one, by outcome";
+        let proofs = add(ours, "proofs", help, Family::default());
+        let limited = add(ours, "rate_limited", "Requests refused by a rate limit", Family::default());
+        let help = "Lines of the log that were not written, since whoever reads it was too slow or gone";
+        ours.register("log_lines_dropped", help, lines::dropped());
+        for (name, help, times) in [
+            ("database_wait", "Time until a database connection was acquired", &database.waits),
+            (
+                "database_statement",
+                "Time of database statements, including the network",
+                &database.statements,
+            ),
+            (
+                "batch_wait",
+                "Time that the first sign-in or refresh of a batch waited for its statement",
+                &database.queue,
+            ),
+        ] {
+            ours.register_with_unit(name, help, Unit::Seconds, times.clone());
+        }
+        ours.register("batch_size", "Sign-ins or refreshes per statement", database.batches.clone());
+        let help = "Refused sign-ins that were not recorded as events";
+        ours.register("unrecorded_refusals", help, refusals.unrecorded());
         let names = providers.names();
-        registry.register_collector(Box::new(Calls(providers)));
-        registry.register_collector(Box::new(Unrecorded(refusals.unrecorded())));
-        webhooks.register(registry);
-        provider_tokens.register(registry);
+        ours.register_collector(Box::new(Readings { pools, keys, providers }));
+        webhooks.register(ours);
+        provider_tokens.register(ours);
         let metrics = Self {
-            registry: whole,
+            registry,
             in_flight,
             requests,
             problems,
@@ -242,14 +225,10 @@ impl Metrics {
     }
 }
 
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
-    }
-}
-
-fn seconds() -> Histogram {
-    Histogram::new(BOUNDS)
+/// Registers a metric, and returns it.
+fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 impl SignIn {
