@@ -68,22 +68,18 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
     if let Err(error) = kept {
         tracing::warn!(%error, "the partitions of `events` were not changed, which will be retried");
     }
+    let begin = OffsetDateTime::UNIX_EPOCH;
     Ok(Pruned {
         sessions: expired_sessions(pool, limits).await?,
         surplus_sessions: steps(|| prune::surplus_sessions(pool, sessions_per_identity, BATCH)).await?,
         staff_sessions: all(|| prune::staff_sessions(pool, BATCH)).await?,
-        staff_sign_ins: walk(OffsetDateTime::UNIX_EPOCH, |from| prune::staff_sign_ins(pool, from, BATCH))
-            .await?,
+        staff_sign_ins: walk(begin, |from| prune::staff_sign_ins(pool, from, BATCH)).await?,
         events: walk(Uuid::nil(), |after| prune::events(pool, after, event_days, BATCH)).await?,
         forgotten: erasure::finish(pool).await?,
         webhook_messages: all(|| webhooks::prune(pool, BATCH)).await?,
-        provider_events: walk(OffsetDateTime::UNIX_EPOCH, |from| prune::provider_events(pool, from, BATCH))
-            .await?
-            + walk(OffsetDateTime::UNIX_EPOCH, |from| prune::deletion_requests(pool, from, BATCH)).await?,
-        deleted_identities: walk(OffsetDateTime::UNIX_EPOCH, |from| {
-            prune::deleted_identities(pool, from, BATCH)
-        })
-        .await?,
+        provider_events: walk(begin, |from| prune::provider_events(pool, from, BATCH)).await?
+            + walk(begin, |from| prune::deletion_requests(pool, from, BATCH)).await?,
+        deleted_identities: walk(begin, |from| prune::deleted_identities(pool, from, BATCH)).await?,
         provider_tokens: all(|| provider_tokens::prune(pool, BATCH)).await?,
     })
 }

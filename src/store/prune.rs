@@ -146,80 +146,48 @@ pub async fn staff_sessions(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
 }
 
-/// Deletes rows of a table from a time on, the oldest first, and returns their number and the time of the last one.
+/// Defines the deletion of rows of a table of at least an age, the oldest first and from a time on. It returns their number
+/// and the time of the last one.
 macro_rules! delete_by_time {
-    ($sql:literal, $pool:expr, $($parameter:expr),+) => {{
-        let times = sqlx::query_scalar!($sql, $($parameter),+).fetch_all($pool).await?;
-        Ok((times.len(), times.into_iter().max()))
-    }};
+    ($(#[$doc:meta])* $name:ident: $table:literal, $time:literal, $age:literal) => {
+        $(#[$doc])*
+        pub async fn $name(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
+            let times = sqlx::query_scalar!(
+                "DELETE FROM " + $table + " WHERE ctid = ANY (ARRAY(
+                     SELECT ctid FROM " + $table + "
+                     WHERE " + $time + " >= $1 AND " + $time + " <= now() - interval '" + $age + "'
+                     ORDER BY " + $time + " LIMIT $2 FOR UPDATE SKIP LOCKED
+                 )) RETURNING " + $time,
+                from,
+                batch
+            );
+            let times = times.fetch_all(pool).await?;
+            Ok((times.len(), times.into_iter().max()))
+        }
+    };
 }
 
-/// Deletes the ids of messages from providers that arrived 90 days ago. A message of that age is refused, so none is applied
-/// twice.
-pub async fn provider_events(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
-    delete_by_time!(
-        "DELETE FROM provider_events WHERE (provider, message_id) IN (
-             SELECT provider, message_id FROM provider_events
-             WHERE received_at >= $1 AND received_at <= now() - interval '90 days'
-             ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED
-         ) RETURNING received_at",
-        pool,
-        from,
-        batch
-    )
-}
-
-/// Deletes requests of providers to delete data that arrived 90 days ago.
-pub async fn deletion_requests(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
-    delete_by_time!(
-        "DELETE FROM deletion_requests WHERE code IN (
-             SELECT code FROM deletion_requests
-             WHERE received_at >= $1 AND received_at <= now() - interval '90 days'
-             ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED
-         ) RETURNING received_at",
-        pool,
-        from,
-        batch
-    )
-}
-
-/// Deletes the hashes of identities that were deleted 25 hours ago. Tokens from before are older than any provider's
-/// `max_token_age`, which is a day at most, even if the clocks differ.
-pub async fn deleted_identities(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
-    delete_by_time!(
-        "DELETE FROM deleted_identities WHERE hash IN (
-             SELECT hash FROM deleted_identities
-             WHERE deleted_at >= $1 AND deleted_at <= now() - interval '25 hours'
-             ORDER BY deleted_at LIMIT $2 FOR UPDATE SKIP LOCKED
-         ) RETURNING deleted_at",
-        pool,
-        from,
-        batch
-    )
-}
-
-/// Deletes sign-ins of staff that were begun ten minutes ago and not completed.
-pub async fn staff_sign_ins(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
-    delete_by_time!(
-        "DELETE FROM staff_sign_ins WHERE state_hash IN (
-             SELECT state_hash FROM staff_sign_ins
-             WHERE created_at >= $1 AND created_at < now() - interval '10 minutes'
-             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
-         ) RETURNING created_at",
-        pool,
-        from,
-        batch
-    )
-}
+delete_by_time!(
+    /// Deletes the ids of messages from providers. A message of that age is refused, so none is applied twice.
+    provider_events: "provider_events", "received_at", "90 days"
+);
+delete_by_time!(
+    /// Deletes requests of providers to delete data.
+    deletion_requests: "deletion_requests", "received_at", "90 days"
+);
+delete_by_time!(
+    /// Deletes the hashes of identities that were deleted. Tokens from before are older than any provider's `max_token_age`,
+    /// which is a day at most, even if the clocks differ.
+    deleted_identities: "deleted_identities", "deleted_at", "25 hours"
+);
+delete_by_time!(
+    /// Deletes sign-ins of staff that were begun and not completed.
+    staff_sign_ins: "staff_sign_ins", "created_at", "10 minutes"
+);
 
 /// Deletes those of the next `batch` events after `after` that are older than that many days. Returns their number, and the
 /// last one.
-pub async fn events(
-    pool: &PgPool,
-    after: Uuid,
-    days: u32,
-    batch: i64,
-) -> Result<(usize, Option<Uuid>), Error> {
+pub async fn events(pool: &PgPool, after: Uuid, days: u32, batch: i64) -> Result<(usize, Option<Uuid>), Error> {
     // Ids grow with time, so the oldest are at the beginning of the primary key's index.
     let deleted = sqlx::query_scalar!(
         "DELETE FROM events WHERE id IN (
