@@ -113,9 +113,9 @@ pub enum Error {
 /// # Errors
 /// The database cannot be used, or its schema is not one that this program knows.
 pub async fn migrate(figment: &Figment) -> Result<Vec<i64>, Error> {
-    let settings = pool::Settings::read(&figment.focus(DATABASE))?;
-    settings.warn_of_plain_text()?;
-    let servers = settings.servers()?;
+    let settings = settings(figment)?;
+    settings.warn_of_plain_text();
+    let servers = settings.servers;
     let failed = failed(&servers);
     let (options, mut turn) = servers.connect().await.map_err(&failed)?;
     // An index on millions of rows takes longer than the time limits for requests. Its creation waits for the end of all
@@ -145,7 +145,7 @@ pub async fn migrate(figment: &Figment) -> Result<Vec<i64>, Error> {
 
 /// Returns the migrations that [`migrate`] would apply.
 pub async fn missing_migrations(figment: &Figment) -> Result<Vec<i64>, Error> {
-    let servers = servers(figment)?;
+    let servers = settings(figment)?.servers;
     let (_, mut connection) = servers.connect().await.map_err(failed(&servers))?;
     let missing = migrations::difference(&mut connection).await?.missing;
     connection.close().await.map_err(failed(&servers))?;
@@ -155,17 +155,16 @@ pub async fn missing_migrations(figment: &Figment) -> Result<Vec<i64>, Error> {
 /// Opens the connection pool for a command. It first makes one connection of its own, because a pool would only
 /// report that it got no connection in time.
 pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
-    let settings = pool::Settings::read(&figment.focus(DATABASE))?;
-    let (servers, pool) = (settings.servers()?, settings.pool()?);
-    let failed = failed(&servers);
-    let connection = servers.reach(std::slice::from_ref(&pool)).await.map_err(&failed)?;
+    let settings = settings(figment)?;
+    let (failed, pool) = (failed(&settings.servers), settings.pool());
+    let connection = settings.servers.reach(std::slice::from_ref(&pool)).await.map_err(&failed)?;
     connection.close().await.map_err(&failed)?;
     Ok(pool)
 }
 
 /// Returns the database that the settings name.
 pub fn place(figment: &Figment) -> Result<Place, Error> {
-    Ok(Place::of(&servers(figment)?))
+    Ok(Place::of(&settings(figment)?.servers))
 }
 
 /// Returns the conversion of an error that a connection to these servers met.
@@ -174,8 +173,8 @@ fn failed(servers: &Servers) -> impl Fn(sqlx::Error) -> Error + use<> {
     move |cause| Error::Database { place: place.clone(), cause }
 }
 
-fn servers(figment: &Figment) -> Result<Servers, Error> {
-    Ok(pool::Settings::read(&figment.focus(DATABASE))?.servers()?)
+fn settings(figment: &Figment) -> Result<pool::Settings, Error> {
+    Ok(pool::Settings::read(&figment.focus(DATABASE))?)
 }
 
 /// Deletes expired sessions, old events and the traces of deleted users.
@@ -242,8 +241,8 @@ pub fn description() -> OpenApi {
 /// Builds the service, which answers 503 until its start is complete. It does not use the database yet.
 pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
-    let database = pool::Settings::read(&config.figment.focus(DATABASE))?;
-    let lanes = database.lanes(CONNECTIONS)?;
+    let database = settings(&config.figment)?;
+    let lanes = database.lanes(CONNECTIONS);
     let shared = SharedStatements::open(&lanes, &config.session, &config.secret_key);
     let ttl = config.session.access_token_ttl;
     let keys = KeyRing::new(db.pool().clone(), &config.secret_key, config.keys)?;
@@ -256,7 +255,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let provider_tokens =
         ProviderTokens::new(&providers, &config.secret_key).map_err(signing_key::Error::from)?;
     let times = telemetry::database::times();
-    let probe = database.probe()?;
+    let probe = database.probe();
     let pools = [db.pool().clone(), lanes.clone(), probe.clone()];
     let metered = [("requests", db.pool().clone()), ("shared", lanes)];
     let metrics = Metrics::new(
@@ -270,7 +269,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let stage = Stage::new(config.drain);
     let start = Start {
         figment: config.figment.clone(),
-        servers: database.servers()?,
+        servers: database.servers,
         pools,
         keys: keys.clone(),
         limits: limits(config.events, &config.session),

@@ -66,16 +66,15 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
     if let Some(state) = proxies(config) {
         say("proxies", state);
     }
-    let place = Settings::read(&config.figment.focus(DATABASE))?;
+    let database = Settings::read(&config.figment.focus(DATABASE))?;
+    let servers = &database.servers;
     let started = Instant::now();
-    let servers = place.servers()?;
     match timeout(TIMEOUT, servers.connect()).await {
         Ok(Ok((options, mut connection))) => {
             let took = started.elapsed();
-            let here = place.is_here()?;
-            let mut second = options.connect().await.map_err(failed(&servers))?;
+            let mut second = options.connect().await.map_err(failed(servers))?;
             if pooler::keeps_statements(&mut connection, &mut second).await? {
-                stored(config, &mut connection, (here, place.certificate()?), took, &mut say).await?;
+                stored(config, &mut connection, &database, took, &mut say).await?;
             } else {
                 say("pooler", State::fail("mixes up the prepared statements of its clients", POOLER_REMEDY));
             }
@@ -88,8 +87,8 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
                 );
             }
         }
-        Ok(Err(error)) => say("database", unreachable(&servers, &error)),
-        Err(_) => say("database", unreachable(&servers, &sqlx::Error::PoolTimedOut)),
+        Ok(Err(error)) => say("database", unreachable(servers, &error)),
+        Err(_) => say("database", unreachable(servers, &sqlx::Error::PoolTimedOut)),
     }
     let providers = Providers::new(config.providers.clone())?;
     for provider in providers.all() {
@@ -205,13 +204,14 @@ fn connected(what: &str, here: bool, encrypted: Option<Certificate>) -> State {
 async fn stored(
     config: &Config,
     connection: &mut PgConnection,
-    (here, certificate): (bool, Certificate),
+    settings: &Settings,
     took: Duration,
     say: &mut impl FnMut(&str, State),
 ) -> Result<(), Error> {
     let server = describe(connection).await?;
     let what = format!("PostgreSQL {}, {} ms to connect", server.version, took.as_millis());
-    say("database", connected(&what, here, server.encrypted.then_some(certificate)));
+    let certificate = server.encrypted.then(|| settings.certificate());
+    say("database", connected(&what, settings.is_here(), certificate));
     if !pooler::keeps_time_limits(connection).await? {
         say("pooler", State::warn("drops the service's timeouts", LIMITS_REMEDY));
     }

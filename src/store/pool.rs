@@ -18,6 +18,9 @@ use crate::domain::database_url::of_each_server;
 #[derive(Debug, Deserialize)]
 pub struct Settings {
     url: String,
+    /// Those that the URL names.
+    #[serde(skip)]
+    pub servers: Servers,
     #[serde(default)]
     min_connections: u32,
     max_connections: Option<u32>,
@@ -117,17 +120,15 @@ pub enum Error {
 impl Settings {
     /// Reads a figment focused on `databases.vestibule`.
     pub fn read(figment: &Figment) -> Result<Self, Error> {
-        figment.extract().map_err(|error| Error::Settings(Box::new(error)))
-    }
-
-    pub fn servers(&self) -> Result<Servers, Error> {
-        let urls = of_each_server(&self.url).unwrap_or_else(|_| vec![self.url.clone()]);
-        Ok(Servers(urls.iter().map(|url| Self::options(url)).collect::<Result<_, _>>()?))
+        let settings: Self = figment.extract().map_err(|error| Error::Settings(Box::new(error)))?;
+        let urls = of_each_server(&settings.url).unwrap_or_else(|_| vec![settings.url.clone()]);
+        let servers = urls.iter().map(|url| Self::options(url)).collect::<Result<_, _>>()?;
+        Ok(Self { servers: Servers(servers), ..settings })
     }
 
     /// Returns the options of any of the servers, which differ in host and port alone.
-    fn connect_options(&self) -> Result<PgConnectOptions, Error> {
-        Ok(self.servers()?.any().clone())
+    fn connect_options(&self) -> PgConnectOptions {
+        self.servers.any().clone()
     }
 
     fn options(url: &str) -> Result<PgConnectOptions, Error> {
@@ -150,43 +151,39 @@ impl Settings {
         Ok(options.log_slow_statements(LevelFilter::Trace, Duration::MAX))
     }
 
-    pub fn certificate(&self) -> Result<Certificate, Error> {
-        Ok(match self.connect_options()?.get_ssl_mode() {
+    pub fn certificate(&self) -> Certificate {
+        match self.servers.any().get_ssl_mode() {
             PgSslMode::VerifyFull => Certificate::Verified,
             PgSslMode::VerifyCa => Certificate::OfAnyHost,
             _ => Certificate::NotVerified,
-        })
+        }
     }
 
-    pub fn is_here(&self) -> Result<bool, Error> {
-        Ok(self.servers()?.all().iter().all(|server| {
+    pub fn is_here(&self) -> bool {
+        self.servers.all().iter().all(|server| {
             let host = server.get_host();
             server.get_socket().is_some()
                 || host.starts_with('/')
                 || host == "localhost"
                 || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-        }))
+        })
     }
 
     /// Logs a warning if the connections to a remote database may be unencrypted.
-    pub fn warn_of_plain_text(&self) -> Result<(), Error> {
-        let options = self.connect_options()?;
-        let sealed = matches!(
-            options.get_ssl_mode(),
-            PgSslMode::Require | PgSslMode::VerifyCa | PgSslMode::VerifyFull
-        );
-        if !self.is_here()? && !sealed {
+    pub fn warn_of_plain_text(&self) {
+        use PgSslMode::{Allow, Disable, Prefer};
+        let plain = matches!(self.servers.any().get_ssl_mode(), Disable | Allow | Prefer);
+        if plain && !self.is_here() {
             tracing::warn!(
                 "connections to the remote database may be unencrypted; add sslmode=verify-full to DATABASE_URL, and sslrootcert for a private certificate authority"
             );
         }
-        Ok(())
     }
 
     /// Opens a connection pool for the statements that sign-ins and refreshes share. They read arrays, for which
     /// planning each time would cost more than a small batch, and look up each element by a key instead of scanning.
-    pub fn lanes(&self, connections: u32) -> Result<PgPool, Error> {
-        let options = self.connect_options()?.options([
+    pub fn lanes(&self, connections: u32) -> PgPool {
+        let options = self.connect_options().options([
             // A batch must not wait long for one row's lock.
             ("lock_timeout", "50ms"),
             ("plan_cache_mode", "force_generic_plan"),
@@ -194,20 +191,20 @@ impl Settings {
             ("enable_hashjoin", "off"),
             ("enable_mergejoin", "off"),
         ]);
-        Ok(self.pool_options().max_connections(connections).connect_lazy_with(options))
+        self.pool_options().max_connections(connections).connect_lazy_with(options)
     }
 
-    pub fn pool(&self) -> Result<PgPool, Error> {
+    pub fn pool(&self) -> PgPool {
         // A small pool beats a large one: PostgreSQL's cores, not its connections, do the work.
         let options = self.pool_options().max_connections(self.max_connections.unwrap_or(16));
-        Ok(options.connect_lazy_with(self.connect_options()?))
+        options.connect_lazy_with(self.connect_options())
     }
 
     /// Opens the pool that readiness asks the database with. All connections of the others may be busy, which is load and
     /// no reason to stop sending requests here.
-    pub fn probe(&self) -> Result<PgPool, Error> {
+    pub fn probe(&self) -> PgPool {
         let options = self.pool_options().min_connections(0).max_connections(1);
-        Ok(options.connect_lazy_with(self.connect_options()?))
+        options.connect_lazy_with(self.connect_options())
     }
 
     fn pool_options(&self) -> PgPoolOptions {

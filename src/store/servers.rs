@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The servers in the order of the URL; at least one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Servers(pub(super) Vec<PgConnectOptions>);
 
 impl Servers {

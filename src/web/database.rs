@@ -36,7 +36,7 @@ impl Pool for PostgresPool {
     type Error = Error;
 
     async fn init(figment: &Figment) -> Result<Self, Error> {
-        Ok(Self(Settings::read(figment)?.pool()?))
+        Ok(Self(Settings::read(figment)?.pool()))
     }
 
     async fn get(&self) -> Result<Self::Connection, Error> {

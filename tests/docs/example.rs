@@ -81,7 +81,7 @@ fn default(key: &str, config: &Config, database: &Settings) -> Option<String> {
     let url = |url: &Option<Url>| url.as_ref().map(|url| text(url.as_str()));
     let idp = &config.providers["idp"];
     let limits = &config.rate_limit;
-    let pool = database.pool().unwrap();
+    let pool = database.pool();
     let pool = pool.options();
     let rocket = |key: &str| {
         let value: serde_json::Value = config::defaults().extract_inner(key).unwrap();
@@ -265,7 +265,7 @@ fn everything(figment: Figment) -> String {
         webhooks,
         web,
     } = Config::read(figment).unwrap();
-    let database = Settings::read(&figment.focus("databases.vestibule")).unwrap().pool().unwrap();
+    let database = Settings::read(&figment.focus("databases.vestibule")).unwrap().pool();
     let ours = (public_url, drain, session, events, proxies, rate_limit, observers, keys, admin_provider);
     format!("{log:?} {rocket:#?} {ours:#?} {providers:#?} {webhooks:?} {web:?} {:#?}", database.options())
 }
