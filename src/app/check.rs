@@ -28,13 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// [`LEEWAY`](crate::domain::claims::LEEWAY) on.
 const CLOSE: i64 = 30;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    pub subject: String,
-    pub state: State,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum State {
     Ok(String),
     /// The service runs, but the item should be corrected.
@@ -61,8 +55,7 @@ impl State {
 
 /// Checks the database and each provider, of one that is switched off only the revocation, and reports each result at
 /// once. The settings themselves are valid by now. A problem that the check finds is not an error.
-pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Error> {
-    let mut say = |subject: &str, state| tell(Line { subject: subject.to_owned(), state });
+pub async fn check(config: &Config, mut say: impl FnMut(&str, State)) -> Result<(), Error> {
     if let Some(state) = proxies(config) {
         say("proxies", state);
     }
@@ -81,10 +74,8 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
             // The connection is no longer needed, so an error on closing it does not matter.
             let _ = connection.close().await;
             for server in servers.but(&options) {
-                say(
-                    &format!("database server {}:{}", server.get_host(), server.get_port()),
-                    standby(server).await,
-                );
+                let subject = format!("database server {}:{}", server.get_host(), server.get_port());
+                say(&subject, standby(server).await);
             }
         }
         Ok(Err(error)) => say("database", unreachable(servers, &error)),
@@ -101,9 +92,9 @@ pub async fn check(config: &Config, mut tell: impl FnMut(Line)) -> Result<(), Er
             continue;
         }
         if settings.kind == Preset::Apple && settings.client_key.is_none() {
+            let problem = "tokens cannot be revoked when an account is deleted, which Apple demands";
             let [team, key, file] =
                 ["team_id", "key_id", "private_key_file"].map(|field| settings.setting(field));
-            let problem = "tokens cannot be revoked when an account is deleted, which Apple demands";
             let remedy = format!("set {team}, {key} and {file}");
             say(&format!("provider {}, revocation", settings.name), State::warn(problem, remedy));
         }
@@ -269,13 +260,12 @@ fn schema(difference: &Difference, may_create: bool) -> State {
             format!("migration {first} was applied with different content or only in part"),
             "restore the database, or use the release that applied it",
         ),
-        (None, None, None) if difference.unknown.is_empty() => {
-            State::Ok(format!("all {known} migrations are applied"))
-        }
-        (None, None, None) => State::Ok(format!(
-            "all {known} migrations are applied, and {} of a newer release, whose schema still serves this one",
-            difference.unknown.len()
-        )),
+        (None, None, None) => State::Ok(match difference.unknown.len() {
+            0 => format!("all {known} migrations are applied"),
+            newer => format!(
+                "all {known} migrations are applied, and {newer} of a newer release, whose schema still serves this one"
+            ),
+        }),
     }
 }
 
@@ -283,13 +273,13 @@ fn schema(difference: &Difference, may_create: bool) -> State {
 async fn space(pool: &PgPool) -> State {
     match disk::try_to_grow(pool).await {
         Ok(()) => State::Ok("has space for a test write, which was rolled back".into()),
-        Err(error) => State::fail(
-            format!(
-                "a test write failed: {}",
-                error.source().map_or_else(|| error.to_string(), ToString::to_string)
-            ),
-            "no user can sign in: free space on the database's disk if it is full, or point DATABASE_URL at the primary",
-        ),
+        Err(error) => {
+            let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            State::fail(
+                format!("a test write failed: {cause}"),
+                "no user can sign in: free space on the database's disk if it is full, or point DATABASE_URL at the primary",
+            )
+        }
     }
 }
 
@@ -339,10 +329,8 @@ async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<State>
     let Readable { current, previous, another } = tokens.readable(pool).await?;
     if another > 0 {
         let problem = format!("{another} are encrypted with another `secret_key`");
-        return Ok(Some(State::warn(
-            problem,
-            "set that one as well, because they cannot be revoked without it",
-        )));
+        let remedy = "set that one as well, because they cannot be revoked without it";
+        return Ok(Some(State::warn(problem, remedy)));
     }
     let summaries = store::summaries(pool, &[]).await?;
     let late = |summary: &&store::Summary| {
@@ -356,10 +344,8 @@ async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<State>
             summary.waiting + summary.parked,
             summary.name,
         );
-        return Ok(Some(State::warn(
-            problem,
-            "correct the provider's settings, and start the service again",
-        )));
+        let remedy = "correct the provider's settings, and start the service again";
+        return Ok(Some(State::warn(problem, remedy)));
     }
     Ok(match (current, previous) {
         (0, 0) => None,
@@ -396,10 +382,9 @@ fn clock_state(ahead: i64, whose: &str) -> State {
     let direction = if ahead < 0 { "ahead of" } else { "behind" };
     if seconds > CLOSE.unsigned_abs() {
         let problem = format!("this machine's clock is {seconds} s {direction} {whose}");
-        return State::warn(
-            problem,
-            "compare both with NTP and correct the wrong one, because tokens seem too new or too old",
-        );
+        let remedy =
+            "compare both with NTP and correct the wrong one, because tokens seem too new or too old";
+        return State::warn(problem, remedy);
     }
     State::Ok(format!("differs from this machine's by {seconds} s"))
 }

@@ -1,7 +1,7 @@
 //! `vestibule check`
 
 use super::Result;
-use crate::app::check::{self, Line, State};
+use crate::app::check::{self, State};
 use crate::config::{self, Config};
 
 pub(super) const HELP: &str =
@@ -19,12 +19,12 @@ pub(super) fn run() -> Result {
     #[cfg(debug_assertions)]
     let (figment, _development) = crate::dev::prepare_if_development(figment)?;
     let config = Config::read(figment)?;
-    print(&Line { subject: "settings".into(), state: State::Ok("are valid".into()) });
+    print("settings", &State::Ok("are valid".into()));
     super::block_on(1, async move {
         let mut wrong = 0_usize;
-        check::check(&config, |line| {
-            wrong += usize::from(matches!(line.state, State::Fail { .. }));
-            print(&line);
+        check::check(&config, |subject, state| {
+            wrong += usize::from(matches!(state, State::Fail { .. }));
+            print(subject, &state);
         })
         .await?;
         match wrong {
@@ -35,7 +35,7 @@ pub(super) fn run() -> Result {
     })
 }
 
-fn print(Line { subject, state }: &Line) {
+fn print(subject: &str, state: &State) {
     match state {
         State::Ok(well) => say!("ok     {subject}: {well}"),
         State::Warn { problem, remedy } => say!("warn   {subject}: {problem}; {remedy}"),

@@ -187,7 +187,12 @@ delete_by_time!(
 
 /// Deletes those of the next `batch` events after `after` that are older than that many days. Returns their number, and the
 /// last one.
-pub async fn events(pool: &PgPool, after: Uuid, days: u32, batch: i64) -> Result<(usize, Option<Uuid>), Error> {
+pub async fn events(
+    pool: &PgPool,
+    after: Uuid,
+    days: u32,
+    batch: i64,
+) -> Result<(usize, Option<Uuid>), Error> {
     // Ids grow with time, so the oldest are at the beginning of the primary key's index.
     let deleted = sqlx::query_scalar!(
         "DELETE FROM events WHERE id IN (

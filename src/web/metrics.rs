@@ -98,7 +98,12 @@ impl Metrics {
         // Prometheus expects these names without the prefix.
         let started: Gauge = Gauge::default();
         started.set(clock::now());
-        registry.register_with_unit("process_start_time", "Start time of the process", Unit::Seconds, started);
+        registry.register_with_unit(
+            "process_start_time",
+            "Start time of the process",
+            Unit::Seconds,
+            started,
+        );
         registry.register_collector(Box::new(Process));
         let ours = registry.sub_registry_with_prefix("vestibule");
         let build = Info::new([("version", env!("CARGO_PKG_VERSION")), ("commit", env!("VESTIBULE_COMMIT"))]);
@@ -138,17 +143,8 @@ impl Metrics {
         ours.register_collector(Box::new(Readings { pools, keys, providers }));
         webhooks.register(ours);
         provider_tokens.register(ours);
-        let metrics = Self {
-            registry,
-            in_flight,
-            requests,
-            problems,
-            durations,
-            sign_ins,
-            refreshes,
-            proofs,
-            limited,
-        };
+        let metrics =
+            Self { registry, in_flight, requests, problems, durations, sign_ins, refreshes, proofs, limited };
         metrics.begin(&names);
         metrics
     }

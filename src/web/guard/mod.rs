@@ -67,7 +67,10 @@ fn state<'r, T: Send + Sync + 'static>(request: &'r Request<'_>) -> Result<&'r T
 }
 
 /// Returns a guard's outcome, and keeps its problem with the request.
-pub(super) fn outcome<T, F>(result: Result<T, Problem>, request: &Request<'_>) -> Outcome<T, (Status, ()), F> {
+pub(super) fn outcome<T, F>(
+    result: Result<T, Problem>,
+    request: &Request<'_>,
+) -> Outcome<T, (Status, ()), F> {
     match result {
         Ok(value) => Outcome::Success(value),
         Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
