@@ -7,13 +7,12 @@ use time::{Duration, OffsetDateTime};
 use crate::keys::life::KeyLife;
 use crate::keys::rotation::Rotation;
 use crate::keys::signing_key::{Error, Jwk, SigningKey};
-use crate::keys::store::StoredKeys;
+use crate::keys::store::{StoredKey, StoredKeys};
 
-/// The published keys, the oldest first; never empty.
 #[derive(Debug)]
 pub(super) struct Keys {
-    first: Entry,
-    others: Vec<Entry>,
+    /// The published keys, the oldest first; never empty.
+    entries: Vec<Entry>,
     /// The database's time at the load, and this machine's.
     loaded: OffsetDateTime,
     loaded_here: i64,
@@ -32,22 +31,19 @@ impl Keys {
         now_here: i64,
         known: Option<&Self>,
     ) -> Result<Self, Error> {
-        let mut entries = Vec::with_capacity(stored.keys.len());
-        for row in stored.published() {
-            let known = known.and_then(|known| known.entries().find(|entry| entry.key.kid == row.kid));
+        let open = |row: &StoredKey| {
+            let known = known.and_then(|known| known.entries.iter().find(|entry| entry.key.kid == row.kid));
             let key = match known {
                 Some(entry) => entry.key.clone(),
                 None => Arc::new(rotation.open(row)?),
             };
-            entries.push(Entry { key, life: row.life });
+            Ok(Entry { key, life: row.life })
+        };
+        let entries = stored.published().map(open).collect::<Result<Vec<_>, Error>>()?;
+        if entries.is_empty() {
+            return Err(Error::Backend);
         }
-        let mut entries = entries.into_iter();
-        let first = entries.next().ok_or(Error::Backend)?;
-        Ok(Self { first, others: entries.collect(), loaded: stored.now, loaded_here: now_here })
-    }
-
-    fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
-        std::iter::once(&self.first).chain(&self.others)
+        Ok(Self { entries, loaded: stored.now, loaded_here: now_here })
     }
 
     /// Converts a time of this machine's clock to the database's: two clocks that disagree agree on how long ago the
@@ -58,18 +54,18 @@ impl Keys {
 
     pub fn signing(&self, now_here: i64) -> Arc<SigningKey> {
         let now = self.database_time(now_here);
-        let newest = self.entries().rfind(|entry| entry.life.signs_from <= now);
-        newest.unwrap_or(&self.first).key.clone()
+        let newest = self.entries.iter().rfind(|entry| entry.life.signs_from <= now);
+        newest.unwrap_or(&self.entries[0]).key.clone()
     }
 
     pub fn find(&self, kid: &str, now_here: i64) -> Option<Arc<SigningKey>> {
         let now = self.database_time(now_here);
-        let entry = self.entries().find(|entry| entry.key.kid == kid)?;
+        let entry = self.entries.iter().find(|entry| entry.key.kid == kid)?;
         entry.life.state(now).is_published().then(|| entry.key.clone())
     }
 
     pub fn published(&self) -> Vec<Jwk> {
-        self.entries().map(|entry| entry.key.jwk.clone()).collect()
+        self.entries.iter().map(|entry| entry.key.jwk.clone()).collect()
     }
 
     pub fn ahead_of_database(&self) -> i64 {

@@ -12,35 +12,21 @@ use rocket::http::ContentType;
 use rocket_dyn_templates::Template;
 use serde::Serialize;
 
-/// The templates by name, which is the path below `templates/` without `.html.tera`.
-const TEMPLATES: &[(&str, &str)] = &[
-    ("base", include_str!("../../../templates/base.html.tera")),
+/// Embeds templates by name, which is the path below `templates/` without `.html.tera`.
+macro_rules! embed {
+    ($($(#[$condition:meta])? $name:literal)*) => {
+        &[$($(#[$condition])? ($name, include_str!(concat!("../../../templates/", $name, ".html.tera")))),*]
+    };
+}
+
+const TEMPLATES: &[(&str, &str)] = embed! {
+    "base" "data_deletion" "problems"
+    "admin/audit" "admin/chart" "admin/chips" "admin/confirm" "admin/error" "admin/event" "admin/events" "admin/fields"
+    "admin/find" "admin/gone" "admin/keys" "admin/layout" "admin/new_key" "admin/overview" "admin/person" "admin/receipt"
+    "admin/sign_in" "admin/staff" "admin/time_zone" "admin/users" "admin/webhooks"
     #[cfg(debug_assertions)]
-    ("dev/authorize", include_str!("../../../templates/dev/authorize.html.tera")),
-    ("admin/layout", include_str!("../../../templates/admin/layout.html.tera")),
-    ("admin/overview", include_str!("../../../templates/admin/overview.html.tera")),
-    ("admin/chart", include_str!("../../../templates/admin/chart.html.tera")),
-    ("admin/chips", include_str!("../../../templates/admin/chips.html.tera")),
-    ("admin/error", include_str!("../../../templates/admin/error.html.tera")),
-    ("admin/sign_in", include_str!("../../../templates/admin/sign_in.html.tera")),
-    ("admin/users", include_str!("../../../templates/admin/users.html.tera")),
-    ("admin/webhooks", include_str!("../../../templates/admin/webhooks.html.tera")),
-    ("admin/find", include_str!("../../../templates/admin/find.html.tera")),
-    ("admin/confirm", include_str!("../../../templates/admin/confirm.html.tera")),
-    ("admin/gone", include_str!("../../../templates/admin/gone.html.tera")),
-    ("admin/receipt", include_str!("../../../templates/admin/receipt.html.tera")),
-    ("admin/person", include_str!("../../../templates/admin/person.html.tera")),
-    ("admin/staff", include_str!("../../../templates/admin/staff.html.tera")),
-    ("admin/fields", include_str!("../../../templates/admin/fields.html.tera")),
-    ("admin/keys", include_str!("../../../templates/admin/keys.html.tera")),
-    ("admin/time_zone", include_str!("../../../templates/admin/time_zone.html.tera")),
-    ("admin/new_key", include_str!("../../../templates/admin/new_key.html.tera")),
-    ("admin/audit", include_str!("../../../templates/admin/audit.html.tera")),
-    ("admin/event", include_str!("../../../templates/admin/event.html.tera")),
-    ("admin/events", include_str!("../../../templates/admin/events.html.tera")),
-    ("data_deletion", include_str!("../../../templates/data_deletion.html.tera")),
-    ("problems", include_str!("../../../templates/problems.html.tera")),
-];
+    "dev/authorize"
+};
 
 /// A page rendered from a template.
 pub type Html = (ContentType, Template);
