@@ -96,13 +96,4 @@ mod tests {
             assert_eq!(state.is_published(), state != KeyState::Expired, "at {now}");
         }
     }
-
-    #[test]
-    fn a_key_without_a_successor_signs_for_ever_and_a_retired_one_never_again() {
-        let life = KeyLife { created_at: at(0), signs_from: at(0), succeeded_at: None, retired_at: None };
-        assert_eq!(life.state(at(100_000_000_000)), KeyState::Signing);
-        let retired = KeyLife { retired_at: Some(at(10)), succeeded_at: Some(at(10)), ..life };
-        assert_eq!(retired.state(at(9)), KeyState::Signing);
-        assert_eq!(retired.state(at(10)), KeyState::Retired);
-    }
 }

@@ -12,7 +12,8 @@ use crate::store::error::retried;
 pub use crate::store::identities::{Linked, Unlinked};
 use crate::store::merging::{self, Merge, MergedBy};
 use crate::store::row_queue::in_turn;
-use crate::store::users::{DeletedBy, Deletion};
+pub use crate::store::users::Deletion;
+use crate::store::users::{DeletedBy, Traces};
 use crate::store::{Error, identities, retrying, users};
 
 /// Sets the user's own name; `None` restores the provider's. Returns `None` if the session has ended.
@@ -162,23 +163,16 @@ pub async fn unlink(
     })
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deleted {
-    Done,
-    /// The session is over: it may have ended, or the user been disabled, deleted or merged, since the request was
-    /// authenticated.
-    Over,
-    Hijacked,
-}
-
 /// Deletes the user of a session with all of their data. Their traces in events are erased here, or
-/// by the pruner if there are many.
-pub async fn delete(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<Deleted, Error> {
-    match retried!(users::delete(pool, user, DeletedBy::User(session, origin))) {
-        (Deletion::Done(traces), _) => erasure::begin(pool, &traces).await,
-        (Deletion::NotFound, true) => {}
-        (Deletion::NotFound | Deletion::NotPermitted, _) => return Ok(Deleted::Over),
-        (Deletion::Hijacked, _) => return Ok(Deleted::Hijacked),
+/// by the pruner if there are many. It is not found or not permitted if the session has ended, or the user was disabled, deleted
+/// or merged, since the request was authenticated.
+pub async fn delete(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<Deletion, Error> {
+    let deletion = match retried!(users::delete(pool, user, DeletedBy::User(session, origin))) {
+        (Deletion::NotFound, true) => Deletion::Done(Traces::default()),
+        (deletion, _) => deletion,
+    };
+    if let Deletion::Done(traces) = &deletion {
+        erasure::begin(pool, traces).await;
     }
-    Ok(Deleted::Done)
+    Ok(deletion)
 }

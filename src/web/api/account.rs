@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::view::{Identity, UserWithClaims};
 use crate::domain::Reason;
 use crate::domain::claims::display_name;
-use crate::service::account::{self, Deleted};
+use crate::service::account::{self, Deletion};
 use crate::web::guard::json_body::only;
 use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::{
@@ -117,12 +117,12 @@ async fn delete_me(
 ) -> Result<Status, Problem> {
     let Reauthenticated(signed_in) = who;
     match account::delete(db.pool(), signed_in.user.id, signed_in.token.session, &origin.0).await? {
-        Deleted::Done => {
+        Deletion::Done(_) => {
             page.forget_session(signed_in.token.session);
             Ok(Status::NoContent)
         }
-        Deleted::Over => Err(bearer::over(db, signed_in.token).await),
-        Deleted::Hijacked => Err(Problem::new(
+        Deletion::NotFound | Deletion::NotPermitted => Err(bearer::over(db, signed_in.token).await),
+        Deletion::Hijacked => Err(Problem::new(
             ErrorCode::Refused(Reason::IdentitySuspended),
             "one of the user's accounts was reported hijacked; support has to look at it before the user can be deleted",
         )),
