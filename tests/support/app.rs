@@ -2,12 +2,16 @@
 
 use std::net::IpAddr;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use figment::Figment;
 use reqwest::{Method, StatusCode};
+use rocket::futures::future::join_all;
 use rocket::{Build, Rocket};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 use vestibule::admin::api_keys;
 use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::app;
@@ -80,13 +84,32 @@ impl Answer {
         self.json()["refresh_token"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// The claims of the access token, as they are in it.
+    pub fn payload_text(&self) -> String {
+        let token = self.access_token();
+        String::from_utf8(URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap()).unwrap()
+    }
+
+    /// The claims of the access token.
+    pub fn payload(&self) -> Value {
+        serde_json::from_str(&self.payload_text()).unwrap()
+    }
+
     pub fn user_id(&self) -> String {
         self.json()["user"]["id"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn user(&self) -> Uuid {
+        self.user_id().parse().unwrap()
     }
 
     /// The identity that the session was opened with.
     pub fn identity_id(&self) -> String {
         self.json()["identity"]["id"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn identity(&self) -> Uuid {
+        self.identity_id().parse().unwrap()
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -204,14 +227,46 @@ impl App {
 
     /// Exchanges a refresh token.
     pub async fn refresh(&self, token: &str) -> Answer {
-        let body = json!({ "refresh_token": token }).to_string();
-        self.send(Method::POST, "/api/v1/auth/refresh", Some("application/json"), body).await
+        self.post_to("/api/v1/auth/refresh", &json!({ "refresh_token": token })).await
+    }
+
+    /// Posts JSON.
+    pub async fn post_to(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::POST, path, Some("application/json"), body.to_string()).await
+    }
+
+    /// Signs out those sessions: `local`, `others` or `global`.
+    pub async fn sign_out(&self, token: &str, scope: &str) -> Answer {
+        self.as_user(token, Method::POST, &format!("/api/v1/auth/logout?scope={scope}"), None).await
+    }
+
+    /// Lets time pass since all sessions were opened.
+    pub async fn age(&self, seconds: f64) {
+        let older = "UPDATE sessions SET created_at = created_at - $1 * interval '1 second'";
+        run!(&self.database.pool, older, seconds);
+    }
+
+    /// Lets the time pass for which a repeated refresh gets the same token.
+    pub async fn half_a_minute_later(&self) {
+        self.database.run("UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds'").await;
+    }
+
+    /// Sends requests, which are released when the provider has been asked by all of them.
+    pub async fn together<T>(
+        &self,
+        requests: impl ExactSizeIterator<Item = impl Future<Output = T>>,
+    ) -> Vec<T> {
+        let (gate, count) = (self.provider.hold(), requests.len());
+        let release = async {
+            gate.arrived(count).await;
+            gate.release();
+        };
+        tokio::join!(join_all(requests), release).0
     }
 
     /// Signs in with a request body.
     pub async fn post(&self, provider: &str, body: &Value) -> Answer {
-        let path = format!("/api/v1/auth/oauth/{provider}");
-        self.send(Method::POST, &path, Some("application/json"), body.to_string()).await
+        self.post_to(&format!("/api/v1/auth/oauth/{provider}"), body).await
     }
 
     /// Signs in at a provider that answers these claims for the token.

@@ -1,12 +1,7 @@
 //! Claims that the product's backend sets: in which access tokens they are, and what they cannot do there.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Map, Value, json};
-use tokio::task::JoinSet;
+use rocket::futures::future::join_all;
+use serde_json::{Value, json};
 use vestibule::domain::custom_claims::CustomClaims;
 
 use crate::support::app::{Answer, App};
@@ -15,26 +10,20 @@ use crate::support::token::{claims, with};
 /// The claims of every access token.
 const OWN: [&str; 8] = ["aud", "client_id", "exp", "iat", "iss", "jti", "sid", "sub"];
 
-fn payload(answer: &Answer) -> String {
-    let token = answer.access_token();
-    String::from_utf8(URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap()).unwrap()
-}
-
 /// The access token's claims beyond those that every one has.
 fn custom(answer: &Answer) -> Value {
-    let mut told: Map<String, Value> = serde_json::from_str(&payload(answer)).unwrap();
+    let mut told = answer.payload();
     for name in OWN {
-        assert!(told.remove(name).is_some(), "{name}");
+        assert!(told.as_object_mut().unwrap().remove(name).is_some(), "{name}");
     }
-    Value::Object(told)
+    told
 }
 
 /// Stores claims as they are, without a check.
 async fn set(app: &App, subject: &str, claims: &str) {
     let set = "UPDATE users SET claims = $2::jsonb
                WHERE id = (SELECT user_id FROM identities WHERE provider = 'idp' AND subject = $1)";
-    let set = sqlx::query(set).bind(subject).bind(claims).execute(&app.database.pool).await.unwrap();
-    assert_eq!(set.rows_affected(), 1);
+    assert_eq!(run!(&app.database.pool, set, subject, claims).rows_affected(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,8 +71,7 @@ async fn a_users_claims_are_in_the_access_tokens_of_the_next_refresh_and_of_ever
 #[tokio::test(flavor = "multi_thread")]
 async fn users_who_share_a_statement_have_their_own_claims() {
     const PEOPLE: usize = 30;
-    let app =
-        Arc::new(App::start_with(|figment| figment.merge(("databases.vestibule.max_connections", 1))).await);
+    let app = App::start_with(|figment| figment.merge(("databases.vestibule.max_connections", 1))).await;
     let of = |number: usize| claims(&format!("subject-{number}"), &format!("{number}@example.com"));
     for number in 0..PEOPLE {
         app.sign_in(&of(number)).await;
@@ -91,28 +79,17 @@ async fn users_who_share_a_statement_have_their_own_claims() {
             set(&app, &format!("subject-{number}"), &json!({ "number": number }).to_string()).await;
         }
     }
-    let gate = app.provider.hold();
-    let mut requests = JoinSet::new();
-    for number in 0..PEOPLE {
-        let (app, claimed) = (app.clone(), of(number));
-        requests.spawn(async move { (number, app.sign_in(&claimed).await) });
+    let claimed: Vec<_> = (0..PEOPLE).map(of).collect();
+    let signed_in = app.together(claimed.iter().map(|claimed| app.sign_in(claimed))).await;
+    let tokens: Vec<_> = signed_in.iter().map(Answer::refresh_token).collect();
+    let refreshed = join_all(tokens.iter().map(|token| app.refresh(token))).await;
+    assert_eq!((signed_in.len(), refreshed.len()), (PEOPLE, PEOPLE));
+    for answers in [signed_in, refreshed] {
+        for (number, answer) in answers.iter().enumerate() {
+            let expected = if number.is_multiple_of(3) { json!({}) } else { json!({ "number": number }) };
+            assert_eq!(custom(answer), expected);
+        }
     }
-    gate.arrived(PEOPLE).await;
-    gate.release();
-    let mut refreshes = JoinSet::new();
-    let mut seen = BTreeSet::new();
-    let expected =
-        |number: usize| if number.is_multiple_of(3) { json!({}) } else { json!({ "number": number }) };
-    for (number, answer) in requests.join_all().await {
-        assert_eq!(custom(&answer), expected(number));
-        let app = app.clone();
-        refreshes.spawn(async move { (number, app.refresh(&answer.refresh_token()).await) });
-    }
-    for (number, answer) in refreshes.join_all().await {
-        assert_eq!(custom(&answer), expected(number));
-        seen.insert(number);
-    }
-    assert_eq!(seen.len(), PEOPLE);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,7 +106,7 @@ async fn no_stored_claim_wins_over_one_of_the_service() {
     set(&app, "ada", &hostile.to_string()).await;
     for answer in [app.sign_in(&ada).await, app.refresh(&first.refresh_token()).await] {
         assert_eq!(custom(&answer), json!({ "role": "reader" }));
-        let told = payload(&answer);
+        let told = answer.payload_text();
         assert_eq!(told.to_lowercase().matches("ub\":").count(), 1, "{told}");
         assert!(!told.contains(&victim) && told.contains(&first.user_id()), "{told}");
         let me = app.get(&answer.access_token(), "/api/v1/me").await;

@@ -13,7 +13,7 @@ use crate::support::keys::{ISSUER, second_instance};
 use crate::support::process::eventually;
 use crate::support::race::{at_once, rounds};
 use crate::support::signer::{Signer, base64};
-use crate::support::token::{CLIENT_ID, claims, now};
+use crate::support::token::{CLIENT_ID, claims, now, with};
 
 const REFRESH: &str = "/api/v1/auth/refresh";
 const JSON: &str = "application/json";
@@ -45,6 +45,12 @@ impl Draft {
             claims["ath"] = sha256(token).into();
         }
         Self { header: json!({ "typ": "dpop+jwt", "alg": key.alg(), "jwk": key.jwk() }), claims }
+    }
+
+    /// The same with another claim; `null` removes it.
+    fn with(&self, name: &str, value: impl Into<Value>) -> Self {
+        let claims = with(self.claims.clone(), &json!({ name: value.into() }));
+        Self { claims, ..self.clone() }
     }
 
     fn signed(&self, key: Signer) -> String {
@@ -106,8 +112,18 @@ async fn is_alive(app: &App, key: Signer, token: &str) -> bool {
     me(app, token, &[proof(key, &Method::GET, "/api/v1/me", Some(token))]).await.status == 200
 }
 
+/// The error of a proof that breaks a rule.
+fn error_of(cause: Refused) -> &'static str {
+    match cause {
+        Refused::Nonce => "use_dpop_nonce",
+        Refused::Bearer | Refused::Unbound => "invalid_access_token",
+        _ => "invalid_dpop_proof",
+    }
+}
+
 #[track_caller]
-fn assert_refused(answer: &Answer, status: u16, error: &str, cause: Refused) {
+fn assert_refused(answer: &Answer, status: u16, cause: Refused) {
+    let error = error_of(cause);
     assert_eq!((answer.status.as_u16(), answer.error().as_str()), (status, error), "{}", answer.text);
     let json = answer.json();
     let detail = json["detail"].as_str().or(json["error_description"].as_str()).unwrap();
@@ -130,19 +146,13 @@ async fn a_sign_in_with_a_proof_opens_a_session_that_only_its_key_can_use() {
     for key in [Signer::Ec, Signer::Ed] {
         let first = sign_in(&app, key).await;
         assert_eq!(first.json()["token_type"], "DPoP");
-        let token = first.access_token();
-        let payload = base64::Engine::decode(
-            &base64::engine::general_purpose::URL_SAFE_NO_PAD,
-            token.split('.').nth(1).unwrap(),
-        );
-        let payload: Value = serde_json::from_slice(&payload.unwrap()).unwrap();
-        let jwk = key.jwk();
+        let (token, jwk) = (first.access_token(), key.jwk());
         let members = match key {
             Signer::Ec => json!({ "crv": "P-256", "kty": "EC", "x": jwk["x"], "y": jwk["y"] }),
             _ => json!({ "crv": "Ed25519", "kty": "OKP", "x": jwk["x"] }),
         };
         // `serde_json` sorts the members, as RFC 7638 demands.
-        assert_eq!(payload["cnf"], json!({ "jkt": sha256(&members.to_string()) }));
+        assert_eq!(first.payload()["cnf"], json!({ "jkt": sha256(&members.to_string()) }));
         let read = me(&app, &token, &[proof(key, &Method::GET, "/api/v1/me", Some(&token))]).await;
         assert_eq!(read.json()["id"], first.user_id(), "{}", read.text);
         assert_eq!(read.header("DPoP-Nonce"), Some(nonce_at(now()).as_str()));
@@ -167,7 +177,7 @@ async fn a_session_without_a_key_stays_as_it_was() {
     assert_eq!(app.get(&third.access_token(), "/api/v1/me").await.status, 200, "{}", third.text);
     let token = third.access_token();
     let as_bound = me(&app, &token, &[proof(Signer::Ec, &Method::GET, "/api/v1/me", Some(&token))]).await;
-    assert_refused(&as_bound, 401, "invalid_access_token", Refused::Unbound);
+    assert_refused(&as_bound, 401, Refused::Unbound);
     assert_eq!(refused(app).await, Vec::<String>::new());
 }
 
@@ -184,16 +194,8 @@ fn cases(
         draft.header[name] = value;
         vec![draft.signed(Signer::Ec)]
     };
-    let claim = |name: &str, value: Value| {
-        let mut draft = good.clone();
-        draft.claims[name] = value;
-        vec![draft.signed(Signer::Ec)]
-    };
-    let without = |name: &str| {
-        let mut draft = good.clone();
-        draft.claims.as_object_mut().unwrap().remove(name).expect(name);
-        vec![draft.signed(Signer::Ec)]
-    };
+    let claim = |name: &str, value: Value| vec![good.with(name, value).signed(Signer::Ec)];
+    let without = |name: &str| claim(name, Value::Null);
     let of = |key: Signer, alg: &str| {
         let mut draft = good.clone();
         (draft.header["jwk"], draft.header["alg"]) = (key.jwk(), alg.into());
@@ -279,16 +281,15 @@ async fn each_rule_of_rfc_9449_refuses_at_a_resource_by_its_section_and_harms_no
     for (case, section, cause, proofs) in cases("/api/v1/me", &Method::GET, Some(&token)) {
         println!("{case}");
         assert_eq!(cause.section(), section);
-        let error = if cause == Refused::Nonce { "use_dpop_nonce" } else { "invalid_dpop_proof" };
         let answer = me(&app, &token, &proofs).await;
-        assert_refused(&answer, 401, error, cause);
-        let challenge = format!(r#"DPoP realm="vestibule", error="{error}", algs="ES256 EdDSA""#);
+        assert_refused(&answer, 401, cause);
+        let challenge = format!(r#"DPoP realm="vestibule", error="{}", algs="ES256 EdDSA""#, error_of(cause));
         assert_eq!(answer.header("WWW-Authenticate"), Some(challenge.as_str()));
     }
     let others = proof(Signer::OtherEc, &Method::GET, "/api/v1/me", Some(&token));
-    assert_refused(&me(&app, &token, &[others]).await, 401, "invalid_dpop_proof", Refused::OtherKey);
+    assert_refused(&me(&app, &token, &[others]).await, 401, Refused::OtherKey);
     let as_bearer = app.get(&token, "/api/v1/me").await;
-    assert_refused(&as_bearer, 401, "invalid_access_token", Refused::Bearer);
+    assert_refused(&as_bearer, 401, Refused::Bearer);
     assert_eq!(
         as_bearer.header("WWW-Authenticate"),
         Some(r#"DPoP realm="vestibule", error="invalid_token", algs="ES256 EdDSA""#)
@@ -314,13 +315,12 @@ async fn each_rule_of_rfc_9449_refuses_at_the_token_endpoints_and_the_session_go
         };
         for (case, _, cause, proofs) in cases(path, &Method::POST, None) {
             println!("{path}: {case}");
-            let error = if cause == Refused::Nonce { "use_dpop_nonce" } else { "invalid_dpop_proof" };
             let answer = send(&app, &Method::POST, path, None, &proofs, (body.0, body.1.clone())).await;
-            assert_refused(&answer, status, error, cause);
+            assert_refused(&answer, status, cause);
         }
         let others = proof(Signer::OtherEc, &Method::POST, path, None);
         let answer = send(&app, &Method::POST, path, None, &[others], (body.0, body.1.clone())).await;
-        assert_refused(&answer, status, "invalid_dpop_proof", Refused::OtherKey);
+        assert_refused(&answer, status, Refused::OtherKey);
     }
     let metrics = app.send(Method::GET, "/metrics", None, "").await.text;
     for line in [
@@ -344,8 +344,7 @@ async fn a_sign_in_with_a_faulty_proof_is_refused_before_the_provider_is_asked()
             continue;
         }
         println!("{case}");
-        let error = if cause == Refused::Nonce { "use_dpop_nonce" } else { "invalid_dpop_proof" };
-        assert_refused(&sign_in_with(&app, &proofs).await, 401, error, cause);
+        assert_refused(&sign_in_with(&app, &proofs).await, 401, cause);
     }
     assert_eq!(app.provider.requests().len(), 0);
     assert_eq!(app.database.rows().await, [0, 0, 0]);
@@ -372,11 +371,10 @@ async fn a_url_is_compared_in_its_normal_form_without_query_and_fragment() {
         "http://127.0.0.1:8000/api/v1/me?a=b#c",
         "http://127.0.0.1:8000/api/v1/./me",
     ] {
-        let mut draft = Draft::new(Signer::Ec, &Method::GET, "/api/v1/me", Some(&token));
-        draft.claims["htu"] = htu.into();
+        let draft = Draft::new(Signer::Ec, &Method::GET, "/api/v1/me", Some(&token)).with("htu", htu);
         // The clock of the phone does not matter.
-        draft.claims["iat"] = 1.into();
-        assert_eq!(me(&app, &token, &[draft.signed(Signer::Ec)]).await.status, 200, "{htu}");
+        let proof = draft.with("iat", 1).signed(Signer::Ec);
+        assert_eq!(me(&app, &token, &[proof]).await.status, 200, "{htu}");
     }
 }
 
@@ -384,11 +382,10 @@ async fn a_url_is_compared_in_its_normal_form_without_query_and_fragment() {
 async fn a_client_without_a_nonce_gets_one_and_repeats_the_request() {
     let app = App::start().await;
     let path = "/api/v1/auth/oauth/idp";
-    let mut draft = Draft::new(Signer::Ec, &Method::POST, path, None);
-    draft.claims.as_object_mut().unwrap().remove("nonce");
-    let challenged = sign_in_with(&app, &[draft.signed(Signer::Ec)]).await;
-    assert_refused(&challenged, 401, "use_dpop_nonce", Refused::Nonce);
-    draft.claims["nonce"] = challenged.header("DPoP-Nonce").unwrap().into();
+    let draft = Draft::new(Signer::Ec, &Method::POST, path, None);
+    let challenged = sign_in_with(&app, &[draft.with("nonce", Value::Null).signed(Signer::Ec)]).await;
+    assert_refused(&challenged, 401, Refused::Nonce);
+    let draft = draft.with("nonce", challenged.header("DPoP-Nonce").unwrap());
     let answer = sign_in_with(&app, &[draft.signed(Signer::Ec)]).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     assert_eq!(answer.header("DPoP-Nonce"), Some(nonce_at(now()).as_str()), "the next one");
@@ -399,11 +396,8 @@ async fn instances_accept_each_others_nonces_and_those_of_the_secret_key_before(
     let first = App::start().await;
     let second = second_instance(&first).await;
     let token = sign_in(&first, Signer::Ec).await.access_token();
-    let with = |nonce: &str| {
-        let mut draft = Draft::new(Signer::Ec, &Method::GET, "/api/v1/me", Some(&token));
-        draft.claims["nonce"] = nonce.into();
-        [draft.signed(Signer::Ec)]
-    };
+    let draft = Draft::new(Signer::Ec, &Method::GET, "/api/v1/me", Some(&token));
+    let with = |nonce: &str| [draft.with("nonce", nonce).signed(Signer::Ec)];
     let given = me(&first, &token, &with("none")).await;
     assert_eq!(me(&second, &token, &with(given.header("DPoP-Nonce").unwrap())).await.status, 200);
     let both = ["a new secret key that only the tests use", "a secret key that only the tests use"];
@@ -423,22 +417,16 @@ async fn a_thief_who_polls_and_one_with_a_backup_are_refused_with_an_event_and_t
     let third = refresh(&app, Signer::Ec, &second.refresh_token()).await;
     // A backup holds the token of days ago, whose reuse would have ended the session.
     let with_a_backup = refresh_with(&app, &first.refresh_token(), &[]).await;
-    assert_refused(&with_a_backup, 401, "invalid_dpop_proof", Refused::Missing);
+    assert_refused(&with_a_backup, 401, Refused::Missing);
     // The one who polls has the live token, and a key of his own.
     let polling = refresh(&app, Signer::OtherEc, &third.refresh_token()).await;
-    assert_refused(&polling, 401, "invalid_dpop_proof", Refused::OtherKey);
+    assert_refused(&polling, 401, Refused::OtherKey);
     // A log holds the access token.
     let from_a_log = app.get(&third.access_token(), "/api/v1/me").await;
-    assert_refused(&from_a_log, 401, "invalid_access_token", Refused::Bearer);
-    let signed_out = app
-        .send(
-            Method::POST,
-            "/api/v1/auth/logout",
-            Some(JSON),
-            json!({ "refresh_token": third.refresh_token() }).to_string(),
-        )
-        .await;
-    assert_refused(&signed_out, 401, "invalid_dpop_proof", Refused::Missing);
+    assert_refused(&from_a_log, 401, Refused::Bearer);
+    let body = json!({ "refresh_token": third.refresh_token() });
+    let signed_out = app.post_to("/api/v1/auth/logout", &body).await;
+    assert_refused(&signed_out, 401, Refused::Missing);
     let fourth = refresh(&app, Signer::Ec, &third.refresh_token()).await;
     assert_eq!(fourth.status, 200, "{}", fourth.text);
     assert!(is_alive(&app, Signer::Ec, &fourth.access_token()).await);
@@ -454,9 +442,9 @@ async fn a_replayed_proof_gives_the_thief_nothing_that_he_can_use() {
     let thief = refresh_with(&app, &token, &seen).await;
     assert_eq!(thief.refresh_token(), owner.refresh_token(), "the same successor");
     // The proof is for this path alone, and no key comes with it.
-    assert_refused(&me(&app, &thief.access_token(), &seen).await, 401, "invalid_dpop_proof", Refused::Method);
+    assert_refused(&me(&app, &thief.access_token(), &seen).await, 401, Refused::Method);
     let next = refresh_with(&app, &thief.refresh_token(), &[]).await;
-    assert_refused(&next, 401, "invalid_dpop_proof", Refused::Missing);
+    assert_refused(&next, 401, Refused::Missing);
     assert_eq!(refresh(&app, Signer::Ec, &owner.refresh_token()).await.status, 200);
 }
 
@@ -529,7 +517,7 @@ async fn binding_is_a_setting_that_a_client_id_can_have_of_its_own() {
         let without = sign_in_with(&app, &[]).await;
         assert_eq!(without.status, unbound, "{binding} {of_client:?}: {}", without.text);
         if unbound == 401 {
-            assert_refused(&without, 401, "invalid_dpop_proof", Refused::Missing);
+            assert_refused(&without, 401, Refused::Missing);
             assert_eq!(app.database.rows().await, [0, 0, 0], "{binding} {of_client:?}");
         }
         let with = sign_in_with(&app, &[proof(Signer::Ec, &Method::POST, path, None)]).await;
@@ -547,18 +535,12 @@ async fn staff_see_which_session_is_bound_and_why_a_proof_was_refused() {
     let minted = browser.get("/dev/idp/mint?email=ada@example.com").await.text;
     let body = json!({ "id_token": minted.trim() }).to_string();
     let path = "/api/v1/auth/oauth/idp";
-    let mut draft = Draft::new(Signer::Ec, &Method::POST, path, None);
-    draft.claims["htu"] = browser.url(path).into();
+    let draft = Draft::new(Signer::Ec, &Method::POST, path, None).with("htu", browser.url(path));
     let unbound = send(&desk.app, &Method::POST, path, None, &[], (JSON, body.clone())).await;
     let page = format!("/admin/users/{}", unbound.user_id());
     assert!(!browser.get(&page).await.text.contains("bound to its device"));
     let session = send(&desk.app, &Method::POST, path, None, &[draft.signed(Signer::Ec)], (JSON, body)).await;
-    assert_refused(
-        &me(&desk.app, &session.access_token(), &[]).await,
-        401,
-        "invalid_dpop_proof",
-        Refused::Missing,
-    );
+    assert_refused(&me(&desk.app, &session.access_token(), &[]).await, 401, Refused::Missing);
     let cause = format!("needs a proof by the device’s key, and {}.", Refused::Missing.sentence());
     let shown = eventually("the event of the refused proof", async || {
         let page = browser.get(&page).await.text;
