@@ -9,15 +9,11 @@ use vestibule::admin::changes::{Change, Outcome};
 use vestibule::service::prune::{Pruned, prune};
 
 use crate::support::app::{Answer, App, LIMITS};
+use crate::support::problem::assert_problem;
 use crate::support::token::{at, claims, now, with};
 
-fn names(answer: &Answer) -> (u16, String) {
-    (answer.status.as_u16(), answer.error())
-}
-
 async fn events(app: &App, kind: &str) -> i64 {
-    let count = sqlx::query_scalar("SELECT count(*) FROM events WHERE kind = $1").bind(kind);
-    count.fetch_one(&app.database.pool).await.unwrap()
+    value!(&app.database.pool, "SELECT count(*) FROM events WHERE kind = $1", kind)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,7 +92,8 @@ async fn every_bearer_route_refuses_as_rfc_6750_says() {
         ];
         for (what, request, status, error, challenge) in rows {
             let answer = App::answer(request.send().await.unwrap()).await;
-            assert_eq!(names(&answer), (status, error.to_owned()), "{method} {path}: {what}");
+            assert_eq!(answer.error(), error, "{method} {path}: {what}");
+            assert_problem(&answer, status, error);
             assert_eq!(answer.header("www-authenticate"), Some(challenge), "{method} {path}: {what}");
         }
     }
@@ -116,7 +113,7 @@ async fn an_identity_is_linked_whatever_its_address_unless_it_is_another_users()
     assert_eq!((again.status.as_u16(), &again.json()["id"]), (200, &linked.json()["id"]));
 
     let taken = app.link(&grace.access_token(), "second", &unverified).await;
-    assert_eq!(names(&taken), (409, "identity_already_linked".into()));
+    assert_problem(&taken, 409, "identity_already_linked");
     assert_eq!(events(&app, "link_refused").await, 1);
     let signed_in = app.sign_in_at("second", &unverified).await;
     assert_eq!((signed_in.outcome().as_str(), signed_in.user_id()), ("signed_in", ada.user_id()));
@@ -124,74 +121,68 @@ async fn an_identity_is_linked_whatever_its_address_unless_it_is_another_users()
     assert_eq!(events(&app, "identity_linked").await, 1);
 
     let refused = app.link(&ada.access_token(), "second", &claims("x", "x@example.com")).await;
-    assert_eq!(names(&refused), (422, "issuer_mismatch".into()));
+    assert_problem(&refused, 422, "issuer_mismatch");
     let body = json!({ "id_token": app.token(&at("second", "new", "")), "user_id": grace.user_id() });
     let mine =
         app.as_user(&ada.access_token(), Method::POST, "/api/v1/me/identities/second", Some(&body)).await;
-    assert_eq!(names(&mine), (400, "invalid_request".into()));
+    assert_problem(&mine, 400, "invalid_request");
     let count = app.get(&ada.access_token(), "/api/v1/me/identities").await.json()["identities"].clone();
     assert_eq!(count.as_array().unwrap().len(), 2, "the body does not say whose it becomes");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_ends_while_the_provider_is_asked_links_nothing() {
+async fn a_session_that_ends_while_the_provider_is_asked_changes_nothing() {
     let app = Arc::new(App::start().await);
-    let first = app.sign_in(&claims("first", "ada@example.com")).await;
-    let gate = app.provider.hold();
-    let linking = tokio::spawn({
-        let (app, token, identity) = (app.clone(), first.access_token(), at("second", "first", ""));
-        async move { app.link(&token, "second", &identity).await }
-    });
-    gate.arrived(1).await;
-    // Whoever comes now passes.
-    app.provider.hold().release();
-    app.as_user(&first.access_token(), Method::POST, "/api/v1/auth/logout?scope=global", None).await;
-    gate.release();
-    let linked = linking.await.unwrap();
-    assert_eq!(names(&linked), (401, "invalid_access_token".into()));
-    assert!(linked.header("www-authenticate").unwrap().contains("invalid_token"));
-    let back = app.sign_in_at("second", &at("second", "first", "")).await;
-    assert_eq!(back.outcome(), "created");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_ends_while_the_provider_is_asked_unlinks_and_deletes_nothing() {
-    let app = Arc::new(App::start().await);
-    let pool = &app.database.pool;
-    for (round, (whole, disables)) in
-        [(true, false), (true, true), (false, false), (false, true)].into_iter().enumerate()
+    for (round, (what, disables)) in [
+        ("linking", false),
+        ("deletion", false),
+        ("deletion", true),
+        ("unlinking", false),
+        ("unlinking", true),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let ada = claims(&format!("ada-{round}"), &format!("ada-{round}@example.com"));
         let user = app.sign_in(&ada).await;
-        let linked =
-            app.link(&user.access_token(), "second", &at("second", &format!("ada-{round}"), "")).await;
+        let mine = at("second", &format!("ada-{round}"), "");
+        let linked = app.link(&user.access_token(), "second", &mine).await;
         assert_eq!(linked.status, 201, "{}", linked.text);
-        run!(pool, "UPDATE sessions SET created_at = created_at - interval '1 hour'");
         let rows = app.database.rows().await;
-        let path = if whole {
-            "/api/v1/me".to_owned()
-        } else {
-            format!("/api/v1/me/identities/{}", linked.json()["id"].as_str().unwrap())
+        let removal = json!({ "reauthentication": { "provider": "idp", "id_token": app.token(&ada) } });
+        let (method, path, body) = match what {
+            "linking" => {
+                let another = app.token(&at("second", "another", ""));
+                let path = "/api/v1/me/identities/second".to_owned();
+                (Method::POST, path, json!({ "id_token": another }))
+            }
+            "deletion" => (Method::DELETE, "/api/v1/me".to_owned(), removal),
+            _ => {
+                let id = linked.json()["id"].as_str().unwrap().to_owned();
+                (Method::DELETE, format!("/api/v1/me/identities/{id}"), removal)
+            }
         };
-        let body = json!({ "reauthentication": { "provider": "idp", "id_token": app.token(&ada) } });
+        if what != "linking" {
+            app.age(3600.0).await;
+        }
         let gate = app.provider.hold();
-        let removal = tokio::spawn({
+        let asked = tokio::spawn({
             let (app, token) = (app.clone(), user.access_token());
-            async move { app.as_user(&token, Method::DELETE, &path, Some(&body)).await }
+            async move { app.as_user(&token, method, &path, Some(&body)).await }
         });
         gate.arrived(1).await;
         if disables {
-            let change = Change::Disable { user: user.user_id().parse().unwrap() };
-            assert_eq!(app.by_staff(change).await, Outcome::Done);
+            assert_eq!(app.by_staff(Change::Disable { user: user.user() }).await, Outcome::Done);
         } else {
-            app.as_user(&user.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+            app.sign_out(&user.access_token(), "local").await;
         }
         gate.release();
-        let refused = removal.await.unwrap();
-        assert_eq!(names(&refused), (401, "invalid_access_token".into()), "round {round}");
+        let refused = asked.await.unwrap();
+        assert_problem(&refused, 401, "invalid_access_token");
+        assert!(refused.header("www-authenticate").unwrap().contains("invalid_token"), "{what}");
         let reason = if disables { "user_disabled" } else { "session_ended" };
-        assert_eq!(refused.json()["reason"], reason, "round {round}");
-        assert_eq!(app.database.rows().await, rows, "round {round}");
+        assert_eq!(refused.json()["reason"], reason, "{what}");
+        assert_eq!(app.database.rows().await, rows, "{what}, {reason}");
     }
 }
 
@@ -204,12 +195,12 @@ async fn unlinking_ends_the_identitys_sessions_and_never_takes_the_last() {
     let path = |answer: &Answer| format!("/api/v1/me/identities/{}", answer.identity_id());
 
     for other in [path(&stranger), "/api/v1/me/identities/x".into(), "/api/v1/me/identities/%00".into()] {
-        assert_eq!(names(&app.delete(&first.access_token(), &other).await), (404, "not_found".into()));
+        assert_problem(&app.delete(&first.access_token(), &other).await, 404, "not_found");
     }
     assert_eq!(app.delete(&first.access_token(), &path(&second)).await.status, 204);
     assert_eq!(app.refresh(&second.refresh_token()).await.status, 401);
     assert_eq!(app.get(&second.access_token(), "/api/v1/me").await.status, 401);
-    assert_eq!(names(&app.delete(&first.access_token(), &path(&first)).await), (409, "last_identity".into()));
+    assert_problem(&app.delete(&first.access_token(), &path(&first)).await, 409, "last_identity");
     assert_eq!(app.refresh(&first.refresh_token()).await.status, 200);
     assert_eq!(events(&app, "identity_unlinked").await, 1);
 }
@@ -233,15 +224,12 @@ async fn sessions_are_listed_with_their_devices_and_ended_one_by_one() {
     assert_eq!(current[0]["device"], json!({ "name": "Ada's phone", "platform": "Android 17" }));
     assert_eq!((&current[0]["ip"], &current[0]["provider"]), (&json!("127.0.0.1"), &json!("idp")));
 
-    let other = sessions.iter().find(|session| session["current"] == false).unwrap()["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let path = format!("/api/v1/me/sessions/{other}");
-    assert_eq!(names(&app.delete(&stranger.access_token(), &path).await), (404, "not_found".into()));
+    let other = sessions.iter().find(|session| session["current"] == false).unwrap();
+    let path = format!("/api/v1/me/sessions/{}", other["id"].as_str().unwrap());
+    assert_problem(&app.delete(&stranger.access_token(), &path).await, 404, "not_found");
     assert_eq!(app.get(&tablet.access_token(), "/api/v1/me").await.status, 200, "a stranger ends nothing");
     assert_eq!(app.delete(&phone.access_token(), &path).await.status, 204);
-    assert_eq!(names(&app.delete(&phone.access_token(), &path).await), (404, "not_found".into()));
+    assert_problem(&app.delete(&phone.access_token(), &path).await, 404, "not_found");
     assert_eq!(app.refresh(&tablet.refresh_token()).await.status, 401);
     assert_eq!(list(phone.access_token()).await.as_array().unwrap().len(), 1);
 }
@@ -289,8 +277,7 @@ async fn signing_out_has_three_scopes_and_can_be_repeated() {
             let path = format!("/api/v1/auth/logout{scope}");
             for attempt in 0..2 {
                 let answer = if by_body {
-                    let body = json!({ "refresh_token": answers[0].refresh_token() }).to_string();
-                    app.send(Method::POST, &path, Some("application/json"), body).await
+                    app.post_to(&path, &json!({ "refresh_token": answers[0].refresh_token() })).await
                 } else {
                     app.as_user(&answers[0].access_token(), Method::POST, &path, None).await
                 };
@@ -300,18 +287,16 @@ async fn signing_out_has_three_scopes_and_can_be_repeated() {
                 let expected = if survives { 200 } else { 401 };
                 assert_eq!(app.refresh(&answer.refresh_token()).await.status, expected, "{scope}");
             }
-            app.as_user(&answers[0].access_token(), Method::POST, "/api/v1/auth/logout?scope=global", None)
-                .await;
+            app.sign_out(&answers[0].access_token(), "global").await;
         }
     }
-    let garbage = json!({ "refresh_token": "garbage" }).to_string();
-    let answer = app.send(Method::POST, "/api/v1/auth/logout", Some("application/json"), garbage).await;
-    assert_eq!(answer.status, 204);
+    let garbage = json!({ "refresh_token": "garbage" });
+    assert_eq!(app.post_to("/api/v1/auth/logout", &garbage).await.status, 204);
     let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
     for body in [json!({ "refresh_token": [] }), json!({ "refresh_token": 1 }), json!({ "scope": "global" })]
     {
         let answer = app.as_user(&token, Method::POST, "/api/v1/auth/logout", Some(&body)).await;
-        assert_eq!(names(&answer), (400, "invalid_request".into()));
+        assert_problem(&answer, 400, "invalid_request");
     }
     for body in [json!({}), json!({ "refresh_token": null })] {
         let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
@@ -319,9 +304,7 @@ async fn signing_out_has_three_scopes_and_can_be_repeated() {
         assert_eq!(answer.status, 204);
     }
     for scope in ["all", "", "local&scope=global", "null&scope=null"] {
-        let path = format!("/api/v1/auth/logout?scope={scope}");
-        let answer = app.as_user(&token, Method::POST, &path, None).await;
-        assert_eq!(names(&answer), (400, "invalid_request".into()), "{scope}");
+        assert_problem(&app.sign_out(&token, scope).await, 400, "invalid_request");
     }
 }
 
@@ -335,11 +318,10 @@ async fn a_refresh_token_that_gets_no_successor_any_more_signs_nobody_else_out()
         if used_up {
             app.refresh(&second.refresh_token()).await;
         } else {
-            app.database.run("UPDATE sessions SET rotated_at = now() - interval '31 seconds'").await;
+            app.half_a_minute_later().await;
         }
-        let body = json!({ "refresh_token": first.refresh_token() }).to_string();
-        let path = "/api/v1/auth/logout?scope=global";
-        assert_eq!(app.send(Method::POST, path, Some("application/json"), body).await.status, 204);
+        let body = json!({ "refresh_token": first.refresh_token() });
+        assert_eq!(app.post_to("/api/v1/auth/logout?scope=global", &body).await.status, 204);
         assert_eq!(app.refresh(&other.refresh_token()).await.status, 200, "{used_up}");
     }
 }
@@ -349,15 +331,12 @@ async fn a_session_that_has_ended_signs_nobody_else_out() {
     let app = App::start().await;
     let stolen = app.sign_in(&claims("ada", "ada@example.com")).await;
     let mine = app.sign_in(&claims("ada", "ada@example.com")).await;
-    let others = "/api/v1/auth/logout?scope=others";
-    app.as_user(&mine.access_token(), Method::POST, others, None).await;
+    app.sign_out(&mine.access_token(), "others").await;
     for scope in ["others", "global"] {
+        assert_eq!(app.sign_out(&stolen.access_token(), scope).await.status, 204, "{scope}");
         let path = format!("/api/v1/auth/logout?scope={scope}");
-        let answer = app.as_user(&stolen.access_token(), Method::POST, &path, None).await;
-        assert_eq!(answer.status, 204, "{scope}");
-        let body = json!({ "refresh_token": stolen.refresh_token() }).to_string();
-        let answer = app.send(Method::POST, &path, Some("application/json"), body).await;
-        assert_eq!(answer.status, 204, "{scope}");
+        let body = json!({ "refresh_token": stolen.refresh_token() });
+        assert_eq!(app.post_to(&path, &body).await.status, 204, "{scope}");
         assert_eq!(app.get(&mine.access_token(), "/api/v1/me").await.status, 200, "{scope}");
     }
 }
@@ -368,9 +347,9 @@ async fn deletion_removes_the_person_and_keeps_events_without_personal_data() {
     let answer = app.sign_in(&claims("ada", "ada@example.com")).await;
     app.sign_in(&with(claims("stranger", "ada@example.com"), &json!({ "email_verified": false }))).await;
     app.link(&answer.access_token(), "second", &at("second", "ada", "Ada@home.example")).await;
-    let refused =
-        "INSERT INTO events (id, kind, email, ip) VALUES (gen_random_uuid(), 'sign_in_refused', $1, '::1')";
-    sqlx::query(refused).bind("ada@home.example").execute(&app.database.pool).await.unwrap();
+    let refused = "INSERT INTO events (id, kind, email, ip)
+                   VALUES (gen_random_uuid(), 'sign_in_refused', 'ada@home.example', '::1')";
+    app.database.run(refused).await;
     let before = app.database.count("SELECT count(*) FROM events").await;
     assert_eq!(app.delete(&answer.access_token(), "/api/v1/me").await.status, 204);
     assert_eq!(app.database.rows().await, [0, 0, 0]);
@@ -399,17 +378,16 @@ async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back()
         assert_eq!(ada.outcome(), "created", "{by_staff}");
         assert_eq!(app.link(&ada.access_token(), "second", &also).await.status, 201);
         if by_staff {
-            let delete = Change::Delete { user: ada.user_id().parse().unwrap() };
-            assert_eq!(app.by_staff(delete).await, Outcome::Done);
+            assert_eq!(app.by_staff(Change::Delete { user: ada.user() }).await, Outcome::Done);
         } else {
             assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
         }
         let rows = app.database.rows().await;
         let without_email = with(early.clone(), &json!({ "email": null }));
         for (provider, replayed) in [("idp", &early), ("idp", &without_email), ("second", &also_early)] {
-            assert_eq!(names(&app.sign_in_at(provider, replayed).await), (401, "token_expired".into()));
+            assert_problem(&app.sign_in_at(provider, replayed).await, 401, "token_expired");
             let linked = app.link(&grace.access_token(), provider, replayed).await;
-            assert_eq!(names(&linked), (422, "token_expired".into()), "{}", linked.text);
+            assert_problem(&linked, 422, "token_expired");
         }
         assert_eq!(app.database.rows().await, rows, "{by_staff}");
         // The same subject elsewhere is somebody else.
@@ -421,7 +399,7 @@ async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back()
     assert_eq!(app.database.count(kept).await, 2);
     for (hours, deleted_identities) in [(24, 0), (1, 2)] {
         let age = "UPDATE deleted_identities SET deleted_at = deleted_at - $1 * interval '1 hour'";
-        sqlx::query(age).bind(f64::from(hours)).execute(pool).await.unwrap();
+        run!(pool, age, f64::from(hours));
         assert_eq!(prune(pool, LIMITS).await.unwrap(), Pruned { deleted_identities, ..Pruned::default() });
     }
     assert_eq!(app.database.count(kept).await, 0);
@@ -435,7 +413,7 @@ async fn an_identity_that_only_changes_its_user_is_not_deleted() {
     let [ada, grace, linus] = [early("ada"), early("grace"), early("linus")];
     let mut users = Vec::new();
     for claims in [&ada, &grace, &linus] {
-        users.push(app.sign_in(claims).await.user_id().parse().unwrap());
+        users.push(app.sign_in(claims).await.user());
     }
     let identity: Uuid = app.database.value("SELECT id FROM identities WHERE subject = 'ada'").await;
     for change in [

@@ -5,23 +5,21 @@ use serde_json::{Value, json};
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
-use crate::support::token::{claims, now, with};
+use crate::support::token::{self, claims, now, with};
 
 const LINK: &str = "/api/v1/me/identities/second";
 
 fn at(provider: &str, subject: &str) -> Value {
-    let issuer = json!({ "iss": format!("https://{provider}.example") });
-    with(claims(subject, &format!("{subject}@{provider}.example")), &issuer)
+    token::at(provider, subject, &format!("{subject}@{provider}.example"))
 }
 
 fn ada() -> Value {
     claims("ada", "ada@example.com")
 }
 
-/// Lets time pass since all sessions were opened.
-async fn age(app: &App, seconds: f64) {
-    let older = "UPDATE sessions SET created_at = created_at - $1 * interval '1 second'";
-    sqlx::query(older).bind(seconds).execute(&app.database.pool).await.unwrap();
+async fn delete(app: &App, token: &str, path: &str, reauthentication: &Value) -> Answer {
+    let body = json!({ "reauthentication": reauthentication });
+    app.as_user(token, Method::DELETE, path, Some(&body)).await
 }
 
 async fn link(app: &App, token: &str, reauthentication: &Value) -> Answer {
@@ -35,7 +33,7 @@ async fn an_access_token_alone_changes_nothing_that_lasts() {
     let opened = app.sign_in(&ada()).await;
     app.sign_in_at("third", &with(at("third", "ada-3"), &json!({ "email": "ada@example.com" }))).await;
     let identity = format!("/api/v1/me/identities/{}", opened.identity_id());
-    age(&app, 601.0).await;
+    app.age(601.0).await;
     let before = (app.database.rows().await, app.provider.calls());
     // Not even after a refresh: the session is as old as before.
     let refreshed = app.refresh(&opened.refresh_token()).await;
@@ -54,7 +52,7 @@ async fn an_access_token_alone_changes_nothing_that_lasts() {
     assert_eq!((rows[0], rows[1], app.provider.calls()), (before.0[0], before.0[1], before.1));
 
     let again = app.sign_in(&ada()).await.access_token();
-    age(&app, 590.0).await;
+    app.age(590.0).await;
     assert_eq!(link(&app, &again, &Value::Null).await.status, 201);
     assert_eq!(app.delete(&again, &identity).await.status, 204, "it ends the session, too");
 }
@@ -63,17 +61,15 @@ async fn an_access_token_alone_changes_nothing_that_lasts() {
 async fn a_fresh_token_of_an_identity_of_theirs_lets_users_link_unlink_and_leave() {
     let app = App::start().await;
     let token = app.sign_in(&ada()).await.access_token();
-    age(&app, 3600.0).await;
+    app.age(3600.0).await;
     let proof = |claims: &Value| json!({ "provider": "idp", "id_token": app.token(claims) });
     let linked = link(&app, &token, &proof(&ada())).await;
     assert_eq!(linked.status, 201, "{}", linked.text);
     let of_linked = format!("/api/v1/me/identities/{}", linked.json()["id"].as_str().unwrap());
     let mut nonce = proof(&with(ada(), &json!({ "nonce": "n" })));
     nonce["nonce"] = "n".into();
-    let body = json!({ "reauthentication": nonce });
-    assert_eq!(app.as_user(&token, Method::DELETE, &of_linked, Some(&body)).await.status, 204);
-    let body = json!({ "reauthentication": proof(&ada()) });
-    assert_eq!(app.as_user(&token, Method::DELETE, "/api/v1/me", Some(&body)).await.status, 204);
+    assert_eq!(delete(&app, &token, &of_linked, &nonce).await.status, 204);
+    assert_eq!(delete(&app, &token, "/api/v1/me", &proof(&ada())).await.status, 204);
     assert_eq!(app.database.rows().await[..2], [0, 0]);
 }
 
@@ -82,44 +78,28 @@ async fn a_reauthentication_is_by_a_token_that_is_fresh_sound_and_the_users() {
     let app = App::start_with(|figment| figment.merge(("providers.third.enabled", false))).await;
     let token = app.sign_in(&ada()).await.access_token();
     app.sign_in(&claims("grace", "grace@example.com")).await;
-    age(&app, 601.0).await;
-    let of = |claims: Value| json!({ "provider": "idp", "id_token": app.token(&claims) });
+    app.age(601.0).await;
+    let at_provider =
+        |provider: &str, claims: Value| json!({ "provider": provider, "id_token": app.token(&claims) });
+    let of = |claims: Value| at_provider("idp", claims);
     let changed = |changes: Value| of(with(ada(), &changes));
+    let to_link = at_provider("second", at("second", "new"));
     let rows = [
         ("kept for long", changed(json!({ "iat": now() - 601 })), 422, "token_expired"),
         ("another application's", changed(json!({ "aud": "x", "azp": "x" })), 422, "audience_mismatch"),
         ("made for a nonce", changed(json!({ "nonce": "n" })), 422, "nonce_mismatch"),
         ("another user's", of(claims("grace", "grace@example.com")), 403, "reauthentication_required"),
         ("nobody's, yet", of(claims("new", "ada@example.com")), 403, "reauthentication_required"),
-        (
-            "the one to be linked",
-            json!({ "provider": "second", "id_token": app.token(&at("second", "new")) }),
-            403,
-            "reauthentication_required",
-        ),
+        ("the one to be linked", to_link, 403, "reauthentication_required"),
         ("switched off", json!({ "provider": "third", "id_token": "x.y.z" }), 400, "invalid_request"),
-        (
-            "of a provider that is switched off",
-            json!({ "provider": "third", "id_token": app.token(&ada()) }),
-            403,
-            "provider_disabled",
-        ),
+        ("of a provider that is switched off", at_provider("third", ada()), 403, "provider_disabled"),
         ("of no provider", json!({ "provider": "fifth", "id_token": "x" }), 400, "invalid_request"),
         ("of nobody", json!({ "id_token": app.token(&ada()) }), 400, "invalid_request"),
         ("empty", json!({}), 400, "invalid_request"),
         ("a text", json!("x.y.z"), 400, "invalid_request"),
     ];
     for (what, proof, status, error) in rows {
-        for answer in [
-            link(&app, &token, &proof).await,
-            app.as_user(
-                &token,
-                Method::DELETE,
-                "/api/v1/me",
-                Some(&json!({ "reauthentication": proof.clone() })),
-            )
-            .await,
-        ] {
+        for answer in [link(&app, &token, &proof).await, delete(&app, &token, "/api/v1/me", &proof).await] {
             assert_eq!(answer.error(), error, "{what}: {}", answer.text);
             assert_problem(&answer, status, error);
         }
@@ -137,8 +117,7 @@ async fn in_a_new_session_a_proof_counts_only_for_the_code_beside_it() {
     assert_eq!(link(&app, &token, &proof).await.status, 201, "the session is proof enough");
     proof["authorization_code"] = "code".into();
     let rows = app.database.rows().await;
-    let body = json!({ "reauthentication": proof });
-    let refused = app.as_user(&token, Method::DELETE, "/api/v1/me", Some(&body)).await;
+    let refused = delete(&app, &token, "/api/v1/me", &proof).await;
     assert_problem(&refused, 403, "reauthentication_required");
     assert_eq!(app.database.rows().await, rows);
 }
@@ -163,7 +142,7 @@ async fn beside_an_access_token_no_fault_of_an_id_token_is_401() {
         assert_eq!(answer.header("WWW-Authenticate"), None, "{}", answer.text);
         assert_problem(&answer, 422, error);
     }
-    age(&app, 601.0).await;
+    app.age(601.0).await;
     for (error, fault) in &faults {
         for (method, path) in
             [(Method::POST, LINK), (Method::DELETE, &identity), (Method::DELETE, "/api/v1/me")]
@@ -202,10 +181,10 @@ async fn a_reauthentication_counts_as_a_sign_in_of_its_address() {
     })
     .await;
     let token = app.sign_in(&ada()).await.access_token();
-    age(&app, 601.0).await;
-    let body = json!({ "reauthentication": { "provider": "idp", "id_token": app.token(&claims("x", "")) } });
+    app.age(601.0).await;
+    let proof = json!({ "provider": "idp", "id_token": app.token(&claims("x", "")) });
     for status in [403, 429] {
-        let answer = app.as_user(&token, Method::DELETE, "/api/v1/me", Some(&body)).await;
+        let answer = delete(&app, &token, "/api/v1/me", &proof).await;
         assert_eq!(answer.status, status, "{}", answer.text);
     }
 }
@@ -214,6 +193,6 @@ async fn a_reauthentication_counts_as_a_sign_in_of_its_address() {
 async fn how_long_a_session_is_fresh_is_a_setting() {
     let app = App::start_with(|figment| figment.merge(("session.reauthentication_window", 60))).await;
     let token = app.sign_in(&ada()).await.access_token();
-    age(&app, 61.0).await;
+    app.age(61.0).await;
     assert_problem(&app.delete(&token, "/api/v1/me").await, 403, "reauthentication_required");
 }
