@@ -25,6 +25,14 @@ impl Raw {
         Self { stream: TcpStream::connect(address).await.expect("the service listens"), received: Vec::new() }
     }
 
+    /// The answer to a request with these lines in its head, and that body, on a connection of its own.
+    pub async fn ask(app: &App, lines: impl AsRef<[u8]>, body: &str) -> Answer {
+        let mut raw = Self::connect(app).await;
+        let rest = format!("Host: vestibule\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        raw.send([lines.as_ref(), rest.as_bytes()].concat()).await;
+        raw.answer().await.expect("an answer")
+    }
+
     /// Sends bytes. The service may have closed the connection, so a failure is none.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = timeout(TIMEOUT, self.stream.write_all(bytes.as_ref())).await.expect("the service reads");

@@ -88,6 +88,8 @@ async fn users_who_share_a_statement_have_their_own_claims() {
         for (number, answer) in answers.iter().enumerate() {
             let expected = if number.is_multiple_of(3) { json!({}) } else { json!({ "number": number }) };
             assert_eq!(custom(answer), expected);
+            let me = app.get(&answer.access_token(), "/api/v1/me").await.json();
+            assert_eq!((&me["email"], &me["claims"]), (&claimed[number]["email"], &expected));
         }
     }
 }

@@ -211,17 +211,6 @@ async fn no_token_outlives_its_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_user_is_refused_at_once_and_welcome_again_when_enabled() {
-    let app = App::start().await;
-    let answer = sign_in(&app).await;
-    execute(&app, "UPDATE users SET disabled_at = now()").await;
-    assert_refused(&app.refresh(&answer.refresh_token()).await);
-    assert_eq!(app.get(&answer.access_token(), "/api/v1/me").await.status, 401);
-    execute(&app, "UPDATE users SET disabled_at = NULL").await;
-    assert_eq!(app.refresh(&answer.refresh_token()).await.status, 200);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_needs_no_provider() {
     let app = App::start().await;
     let answer = sign_in(&app).await;

@@ -473,5 +473,9 @@ async fn without_pages_there_are_no_cookies_and_no_cors() {
             assert!(method != "OPTIONS" || answer.status == 405, "{path}");
         }
     }
+    let body = json!({ "id_token": app.token(&claims("ada", "ada@example.com")) }).to_string();
+    let signed_in = post(&app, SIGN_IN, Some(&pair), &body).await;
+    assert_eq!(signed_in.status, 200, "{}", signed_in.text);
+    assert_foreign(&signed_in);
     assert_eq!(app.refresh(&token).await.status, 200, "the cookie was ignored");
 }

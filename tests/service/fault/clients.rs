@@ -62,25 +62,3 @@ async fn a_thousand_requests_whose_clients_leave_do_not_hurt_the_thousand_after_
     eventually("no transaction is left open", async || (app.database.count(open).await == 0).then_some(()))
         .await;
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_parallel_sign_ins_keep_their_own_claims() {
-    const PEOPLE: usize = 200;
-    let app = Arc::new(App::start().await);
-    for round in 0..5 {
-        let mut requests = JoinSet::new();
-        for number in 0..PEOPLE {
-            let (provider, claims) = person(number);
-            let app = app.clone();
-            requests.spawn(async move { (number, app.sign_in_at(provider, &claims).await) });
-        }
-        for (number, answer) in requests.join_all().await {
-            let (provider, claims) = person(number);
-            let json = answer.json();
-            assert_eq!(json["identity"]["provider"], provider, "round {round}");
-            assert_eq!(json["identity"]["subject"], claims["sub"], "round {round}");
-            assert_eq!(json["user"]["email"], claims["email"], "round {round}");
-        }
-    }
-    assert_eq!(app.database.rows().await[..2], [PEOPLE, PEOPLE]);
-}

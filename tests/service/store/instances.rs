@@ -1,12 +1,11 @@
 //! Several instances on one database.
 
-use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use vestibule::app;
 use vestibule::config::Config;
 
-use crate::support::app::{App, figment};
+use crate::support::app::figment;
 use crate::support::cluster::Database;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,18 +26,6 @@ async fn instances_that_start_together_migrate_once_and_share_one_signing_key() 
     assert_eq!(applied, database.count("SELECT count(DISTINCT version) FROM _sqlx_migrations").await);
     assert!(applied > 0);
     assert_eq!(database.count("SELECT count(*) FROM signing_keys").await, 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn another_secret_key_is_refused_at_the_start() {
-    let app = App::start().await;
-    let settings = figment(&app.database.url, "http://127.0.0.1:1/");
-    let config =
-        Config::read(settings.merge(("secret_key", "another key, of more than 32 characters"))).unwrap();
-    let (_, start) = app::build(config).await.unwrap();
-    let error = start.open().await.unwrap_err().to_string();
-    assert!(error.contains("secret_key") && !error.contains("another key"), "{error}");
-    assert_eq!(app.sign_in(&json!({})).await.status, 401, "the first one goes on");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,7 @@
 //! Whose word is taken on where a request comes from, and on its id.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::sign_in_with;
@@ -46,9 +48,12 @@ async fn without_trusted_proxies_no_header_changes_anything() {
         ("X-Request-Id", "forged"),
     ];
     assert_seen(&app, &[(&forged, "127.0.0.1")]).await;
-    let answer = sign_in_with(&app, &claims("subject-1", "ada@example.com"), &forged).await;
-    let id = answer.header("X-Request-Id").unwrap();
-    assert!(id.len() == 16 && id.bytes().all(|c| c.is_ascii_hexdigit()), "{id}");
+    let mut ids = BTreeSet::new();
+    for body in [json!({}), json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) })] {
+        let id = super::post_with(&app, &body, &forged).await.header("X-Request-Id").unwrap().to_owned();
+        assert!(id.len() == 16 && id.bytes().all(|c| c.is_ascii_hexdigit()), "{id}");
+        assert!(ids.insert(id), "each request has its own");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

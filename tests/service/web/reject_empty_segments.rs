@@ -2,16 +2,10 @@
 
 use reqwest::Method;
 
-use crate::support::app::{Answer, App};
+use crate::support::app::App;
 use crate::support::problem::assert_problem;
 use crate::support::raw::Raw;
 use crate::support::token::claims;
-
-async fn send(app: &App, head: String, body: &str) -> Answer {
-    let mut raw = Raw::connect(app).await;
-    raw.send(format!("{head}Host: vestibule\r\nContent-Length: {}\r\n\r\n{body}", body.len())).await;
-    raw.answer().await.expect("an answer")
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_field_of_a_form_changes_its_method() {
@@ -25,7 +19,7 @@ async fn no_field_of_a_form_changes_its_method() {
                 let head = format!(
                     "{method} {path} HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Type: {media}\r\n"
                 );
-                let answer = send(&app, head, body).await;
+                let answer = Raw::ask(&app, head, body).await;
                 assert_problem(&answer, 400, "invalid_request");
                 assert!(answer.text.contains("_method"), "{}", answer.text);
             }
@@ -53,7 +47,7 @@ async fn a_path_that_is_encoded_without_need_is_not_found() {
         "/livez%+5",
         "/livez%zz",
     ] {
-        let answer = send(&app, format!("GET {path} HTTP/1.1\r\n"), "").await;
+        let answer = Raw::ask(&app, format!("GET {path} HTTP/1.1\r\n"), "").await;
         assert!(matches!(answer.status.as_u16(), 400 | 404), "{path}: {} {}", answer.status, answer.text);
         assert!(
             ["not_found", "invalid_request"].contains(&answer.error().as_str()),
@@ -62,7 +56,7 @@ async fn a_path_that_is_encoded_without_need_is_not_found() {
         );
     }
     for path in ["/livez", "/admin/sign-in", "/.well-known/jwks.json", "/problems/invalid_token?%61=%62"] {
-        assert_eq!(send(&app, format!("GET {path} HTTP/1.1\r\n"), "").await.status, 200, "{path}");
+        assert_eq!(Raw::ask(&app, format!("GET {path} HTTP/1.1\r\n"), "").await.status, 200, "{path}");
     }
 }
 
@@ -75,7 +69,7 @@ async fn two_hosts_or_two_types_in_one_request_are_refused() {
         ("/api/v1/me", "X-Host: evil.example\r\n", false),
         ("/api/v1/me", "Content-Type: application/json\r\nContent-Type: text/plain\r\n", true),
     ] {
-        let answer = send(&app, format!("GET {path} HTTP/1.1\r\n{more}"), "").await;
+        let answer = Raw::ask(&app, format!("GET {path} HTTP/1.1\r\n{more}"), "").await;
         assert_eq!(answer.text.contains("there must be exactly one `"), refused, "{path} {}", answer.text);
         assert_eq!(answer.status == 400, refused, "{path}");
     }

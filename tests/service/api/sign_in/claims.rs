@@ -89,36 +89,6 @@ async fn the_session_belongs_to_the_application_that_asked_for_the_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_nonce_is_on_both_sides_in_the_form_that_is_set_and_a_provider_may_send_one_alone() {
-    let app = App::start_with(|figment| {
-        figment.merge(("providers.second.nonce_form", "sha256")).merge(("providers.third.nonce", "if_sent"))
-    })
-    .await;
-    // `printf %s raw-nonce | sha256sum`
-    let (raw, hash) = ("raw-nonce", "2c5d107938053a2275f022c153c9a71f65ee07754b8bca543ee97a0c3cc66990");
-    let longest = "n".repeat(512);
-    for (provider, sent, held, matches) in [
-        ("idp", Some(raw), Some(raw), true),
-        ("idp", Some(&*longest), Some(&*longest), true),
-        ("idp", Some(raw), Some(hash), false),
-        ("idp", Some(raw), None, false),
-        ("idp", None, Some(raw), false),
-        ("second", Some(raw), Some(hash), true),
-        ("second", Some(raw), Some(raw), false),
-        ("third", None, Some(raw), true),
-        ("third", Some(raw), None, false),
-        ("third", Some(raw), Some("another"), false),
-    ] {
-        let issuer =
-            if provider == "idp" { ISSUER.to_owned() } else { format!("https://{provider}.example") };
-        let token = app.token(&with(changed("iss", issuer), &json!({ "nonce": held })));
-        let answer = app.post(provider, &json!({ "id_token": token, "nonce": sent })).await;
-        let error = if matches { "" } else { "nonce_mismatch" };
-        assert_eq!(answer.error(), error, "{provider} {sent:?} {held:?} {}", answer.text);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn claims_that_mean_nothing_here_change_nothing() {
     let app = App::start().await;
     let plain = assert_accepted(&app, "idp", &claims("subject-1", "ada@example.com")).await;

@@ -11,10 +11,7 @@ use crate::support::token::claims;
 /// Posts a sound sign-in to a path exactly as it is written, which an HTTP library would mend.
 async fn post_to(app: &App, path: &str) -> Answer {
     let body = json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
-    let head = format!("POST {path} HTTP/1.1\r\nHost: vestibule\r\nContent-Type: application/json\r\n");
-    let mut raw = Raw::connect(app).await;
-    raw.send(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())).await;
-    raw.answer().await.expect("an answer")
+    Raw::ask(app, format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n"), &body).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,16 +7,6 @@ use crate::support::app::App;
 use crate::support::token::{claims, encode, opaque};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_token_that_is_missing_or_no_string_is_malformed() {
-    let app = App::start().await;
-    assert_malformed(&app, "{}").await;
-    for token in [Value::Null, json!(1), json!([]), json!({}), json!(true), json!([opaque()])] {
-        assert_malformed(&app, json!({ "id_token": token }).to_string()).await;
-    }
-    assert_malformed(&app, json!({ "ID_TOKEN": opaque() }).to_string()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_with_the_member_is_said() {
     let app = App::start().await;
     let detail = async |body: Value| {
@@ -31,7 +21,10 @@ async fn what_is_wrong_with_the_member_is_said() {
     }
     assert_eq!(detail(json!({ "token": opaque() })).await, "`id_token` is missing");
     assert_eq!(detail(json!({ "id_token": null })).await, "`id_token` is missing");
-    assert_eq!(detail(json!({ "id_token": [], "idToken": opaque() })).await, "`id_token` must be a string");
+    for token in [json!([]), json!(1), json!({}), json!(true), json!([opaque()])] {
+        let body = json!({ "id_token": token, "idToken": opaque() });
+        assert_eq!(detail(body).await, "`id_token` must be a string");
+    }
     for end in ["\n", "\r\n"] {
         let token = format!("{}{end}", opaque());
         assert_eq!(detail(json!({ "id_token": token })).await, "`id_token` ends with a line break");
@@ -144,30 +137,4 @@ async fn a_body_nested_without_end_is_malformed_and_harms_nothing() {
         assert_malformed(&app, format!(r#"{{"id_token":"{token}","a":{}"#, open.repeat(depth))).await;
     }
     assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_member_of_the_wrong_type_or_size_is_malformed() {
-    let app = App::start().await;
-    for (name, values) in [
-        ("nonce", vec![json!(1), json!([]), json!({}), json!(true), json!(""), json!("n".repeat(513))]),
-        ("name", vec![json!(1), json!([]), json!({}), json!(true), json!("n".repeat(201))]),
-        ("create", vec![json!(0), json!("false"), json!([]), json!({})]),
-        ("device", vec![json!("phone"), json!([]), json!(1), json!(false)]),
-        (
-            "device",
-            vec![
-                json!({ "name": 1 }),
-                json!({ "name": [] }),
-                json!({ "platform": true }),
-                json!({ "platform": {} }),
-                json!({ "name": "n".repeat(101) }),
-                json!({ "platform": "n".repeat(60_000) }),
-            ],
-        ),
-    ] {
-        for value in values {
-            assert_malformed(&app, json!({ "id_token": opaque(), name: value }).to_string()).await;
-        }
-    }
 }

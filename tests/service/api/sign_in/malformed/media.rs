@@ -42,14 +42,8 @@ async fn a_compressed_body_is_not_inflated() {
     let app = App::start().await;
     let sound = json!({ "id_token": opaque() }).to_string();
     for encoding in ["gzip", "deflate", "br", "zstd", "gzip, gzip"] {
-        let mut raw = Raw::connect(&app).await;
-        raw.send(format!(
-            "POST {PATH} HTTP/1.1\r\nHost: vestibule\r\nContent-Type: application/json\r\n\
-             Content-Encoding: {encoding}\r\nContent-Length: {}\r\n\r\n{sound}",
-            sound.len(),
-        ))
-        .await;
-        assert_problem(&raw.answer().await.expect("an answer"), 415, "unsupported_media_type");
+        let lines = format!("{}Content-Encoding: {encoding}\r\n", head());
+        assert_problem(&Raw::ask(&app, lines, &sound).await, 415, "unsupported_media_type");
     }
     assert_eq!(app.provider.calls(), 0);
 }
@@ -63,7 +57,8 @@ async fn a_body_beyond_the_limit_is_too_large() {
     // At the limit it is read, and found to hold no token.
     assert_malformed(&app, padded(LIMIT)).await;
     let mut raw = Raw::connect(&app).await;
-    raw.send(format!("{}Content-Length: 1048576\r\n\r\n{}", head(), " ".repeat(100))).await;
+    raw.send(format!("{}Host: vestibule\r\nContent-Length: 1048576\r\n\r\n{}", head(), " ".repeat(100)))
+        .await;
     assert_problem(&raw.answer().await.expect("an answer that waits for no more"), 413, "payload_too_large");
     raw.closed().await;
 }
@@ -73,7 +68,8 @@ async fn bodies_that_stall_use_up_a_budget_and_keep_no_app_out() {
     let app = App::start().await;
     let large = || async {
         let mut raw = Raw::connect(&app).await;
-        raw.send(format!("{}Content-Length: 65510\r\n\r\n{}", head(), " ".repeat(65_500))).await;
+        raw.send(format!("{}Host: vestibule\r\nContent-Length: 65510\r\n\r\n{}", head(), " ".repeat(65_500)))
+            .await;
         raw
     };
     // Eight megabytes are 128 of them.
@@ -85,7 +81,7 @@ async fn bodies_that_stall_use_up_a_budget_and_keep_no_app_out() {
         let body = " ".repeat(size) + r#"{"id_token":"x"}"#;
         let mut raw = Raw::connect(&app).await;
         let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
-        raw.send(format!("{}Transfer-Encoding: chunked\r\n\r\n{chunk}", head())).await;
+        raw.send(format!("{}Host: vestibule\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}", head())).await;
         raw.answer().await.expect("an answer")
     };
     let refused = eventually("the budget is used up", async || {
@@ -108,7 +104,7 @@ async fn bodies_that_stall_use_up_a_budget_and_keep_no_app_out() {
 async fn an_endless_body_is_refused_at_the_limit_and_the_connection_closed() {
     let app = App::start().await;
     let mut raw = Raw::connect(&app).await;
-    raw.send(format!("{}Transfer-Encoding: chunked\r\n\r\n40000000\r\n", head())).await;
+    raw.send(format!("{}Host: vestibule\r\nTransfer-Encoding: chunked\r\n\r\n40000000\r\n", head())).await;
     // Of the gigabyte announced no more than this is sent, so the answer does not wait for it.
     raw.send(" ".repeat(LIMIT + 1)).await;
     assert_problem(&raw.answer().await.expect("an answer"), 413, "payload_too_large");
@@ -123,13 +119,8 @@ async fn a_browser_gets_the_same_error_as_any_client() {
         ["text/html", "text/html,application/xhtml+xml;q=0.9", "image/png", "application/xml", "", "nonsense"]
     {
         for (path, status, error) in [(PATH, 400, "invalid_request"), ("/api/v1/nothing", 404, "not_found")] {
-            let mut raw = Raw::connect(&app).await;
-            raw.send(format!(
-                "POST {path} HTTP/1.1\r\nHost: vestibule\r\nAccept: {accept}\r\n\
-                 Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}",
-            ))
-            .await;
-            assert_problem(&raw.answer().await.expect("an answer"), status, error);
+            let lines = format!("{}Accept: {accept}\r\n", head().replace(PATH, path));
+            assert_problem(&Raw::ask(&app, lines, "{}").await, status, error);
         }
     }
 }

@@ -12,9 +12,7 @@ async fn a_sign_in_by_another_method_is_not_allowed() {
     const ECHO: &str = "do-not-echo-this";
     let app = App::start().await;
     for method in ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
-        let mut raw = Raw::connect(&app).await;
-        raw.send(format!("{method} {PATH} HTTP/1.1\r\nHost: vestibule\r\nX-Secret: {ECHO}\r\n\r\n")).await;
-        let answer = raw.answer().await.expect("an answer");
+        let answer = Raw::ask(&app, format!("{method} {PATH} HTTP/1.1\r\nX-Secret: {ECHO}\r\n"), "").await;
         assert_problem(&answer, 405, "method_not_allowed");
         assert_eq!(answer.header("Allow"), Some("POST"), "{method}");
         assert!(!answer.text.contains(ECHO), "{method}");
@@ -39,9 +37,7 @@ async fn a_method_or_a_target_that_is_unknown_is_a_problem_too() {
         ("BREW /nothing", 400, "invalid_request"),
         ("CONNECT vestibule:80", 400, "invalid_request"),
     ] {
-        let mut raw = Raw::connect(&app).await;
-        raw.send(format!("{start} HTTP/1.1\r\nHost: vestibule\r\n\r\n")).await;
-        let answer = raw.answer().await.expect("an answer");
+        let answer = Raw::ask(&app, format!("{start} HTTP/1.1\r\n"), "").await;
         assert_eq!(answer.error(), error, "{start}: {}", answer.text);
         assert_problem(&answer, status, error);
         assert_eq!(answer.header("Allow"), (status == 405).then_some("POST"), "{start}");

@@ -15,9 +15,9 @@ use crate::support::problem::assert_problem;
 
 const PATH: &str = "/api/v1/auth/oauth/idp";
 
-/// The start of a sign-in: what follows is the headers that tell where its body ends.
+/// The first lines of a sign-in.
 fn head() -> String {
-    format!("POST {PATH} HTTP/1.1\r\nHost: vestibule\r\nContent-Type: application/json\r\n")
+    format!("POST {PATH} HTTP/1.1\r\nContent-Type: application/json\r\n")
 }
 
 /// The body is refused so; nobody was asked and no row was written.

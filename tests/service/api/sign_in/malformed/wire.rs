@@ -14,7 +14,7 @@ use crate::support::token::claims;
 async fn assert_hung_up(app: &App, headers: &[u8], body: &str) {
     let shown = String::from_utf8_lossy(headers).into_owned();
     let mut raw = Raw::connect(app).await;
-    raw.send([head().as_bytes(), headers, b"\r\n", body.as_bytes()].concat()).await;
+    raw.send([head().as_bytes(), b"Host: vestibule\r\n", headers, b"\r\n", body.as_bytes()].concat()).await;
     if let Some(answer) = raw.answer().await {
         assert_eq!(answer.status, 400, "{shown:?} {}", answer.text);
         assert_eq!(raw.answer().await.map(|second| second.text), None, "{shown:?}");
@@ -58,7 +58,7 @@ async fn a_request_with_both_a_length_and_chunks_is_read_by_its_chunks_and_is_th
         format!("Transfer-Encoding: chunked\r\nContent-Length: {}\r\n", sent.len()),
     ] {
         let mut raw = Raw::connect(&app).await;
-        raw.send([head().as_bytes(), headers.as_bytes(), b"\r\n", sent.as_bytes()].concat()).await;
+        raw.send(format!("{}Host: vestibule\r\n{headers}\r\n{sent}", head())).await;
         let answer = raw.answer().await.expect("an answer");
         assert!(answer.status.is_success(), "{headers:?} {}", answer.text);
         assert_eq!(raw.answer().await.map(|second| second.text), None, "{headers:?}");
@@ -90,7 +90,7 @@ async fn a_body_that_stops_arriving_is_given_up_within_seconds() {
     let started = Instant::now();
     // Rocket itself waits for the first fourteen bytes of any body, and knows no limit there.
     let body = r#"{"id_token":"e30.e30.e30","#;
-    raw.send(format!("{}Content-Length: 100\r\n\r\n{body}", head())).await;
+    raw.send(format!("{}Host: vestibule\r\nContent-Length: 100\r\n\r\n{body}", head())).await;
     let answer = raw.answer().await.expect("an answer");
     assert_problem(&answer, 400, "invalid_request");
     raw.closed().await;
