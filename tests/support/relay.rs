@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use figment::Figment;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use uuid::Uuid;
@@ -66,6 +67,27 @@ impl Relay {
             }
         });
         Self(directory)
+    }
+
+    /// Shows each message of the service, which is passed on if that returns `true`, and else cuts the connection.
+    pub async fn watched(pass: impl Fn(&Message) -> bool + Send + Sync + 'static) -> Self {
+        let pass = Arc::new(pass);
+        Self::open(move |client, server| {
+            let pass = pass.clone();
+            async move {
+                let (from_client, mut to_client) = client.into_split();
+                let (mut from_server, mut to_server) = server.into_split();
+                let answers = tokio::spawn(async move { copy(&mut from_server, &mut to_client).await });
+                let mut messages = Messages::of(from_client);
+                while let Some(message) = messages.next().await {
+                    if !pass(&message) || to_server.write_all(&message.bytes).await.is_err() {
+                        answers.abort();
+                        break;
+                    }
+                }
+            }
+        })
+        .await
     }
 
     /// The same database, by way of the relay.

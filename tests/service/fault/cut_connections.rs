@@ -5,17 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reqwest::Method;
 use serde_json::json;
-use sqlx::Executor;
-use tokio::io::{AsyncWriteExt, copy};
-use tokio::net::UnixStream;
 use vestibule::domain::api_key::KeyRole;
 
 use crate::support::app::App;
 use crate::support::desk::{Browser, Desk};
 use crate::support::pages::{self, Viewer};
 use crate::support::people::{ADMIN, People, SUPPORT, sign_in};
-use crate::support::relay::{Messages, Relay};
-use crate::support::token::{claims, with};
+use crate::support::relay::Relay;
+use crate::support::token::{at, claims};
 
 /// A way to the tests' PostgreSQL that is cut at one statement, before the server has it.
 struct Way {
@@ -27,9 +24,18 @@ struct Way {
 impl Way {
     async fn open() -> Self {
         let left = Arc::new(AtomicUsize::new(0));
-        let shared = left.clone();
-        let relay = Relay::open(move |client, server| relay(client, server, shared.clone())).await;
-        Self { relay, left }
+        let counted = left.clone();
+        let relay = Relay::watched(move |message| {
+            let is_statement = match message.kind {
+                b'B' => true,
+                b'Q' => message.contents().starts_with(b"BEGIN"),
+                _ => false,
+            };
+            let next =
+                || counted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+            !(is_statement && next() == Ok(1))
+        });
+        Self { relay: relay.await, left }
     }
 
     /// Cuts the connection of a statement: the next one is number 1.
@@ -49,25 +55,6 @@ impl Way {
             number += 1;
         }
     }
-}
-
-async fn relay(client: UnixStream, server: UnixStream, left: Arc<AtomicUsize>) {
-    let (from_client, mut to_client) = client.into_split();
-    let (mut from_server, mut to_server) = server.into_split();
-    let answers = tokio::spawn(async move { copy(&mut from_server, &mut to_client).await });
-    let mut messages = Messages::of(from_client);
-    while let Some(message) = messages.next().await {
-        let is_statement = match message.kind {
-            b'B' => true,
-            b'Q' => message.contents().starts_with(b"BEGIN"),
-            _ => false,
-        };
-        let next = || left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-        if (is_statement && next() == Ok(1)) || to_server.write_all(&message.bytes).await.is_err() {
-            break;
-        }
-    }
-    answers.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,7 +133,7 @@ async fn no_reader_of_the_apis_notices_that_a_connection_was_cut_at_whatever_sta
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let gone = app.sign_in(&claims("gone", "gone@example.com")).await;
     let merged = app.sign_in(&claims("merged", "merged@example.com")).await;
-    let other = with(claims("other", "other@example.com"), &json!({ "iss": "https://second.example" }));
+    let other = at("second", "other", "other@example.com");
     app.sign_in_at("second", &other).await;
     let [user, into, over] = [ada.user_id(), gone.user_id(), merged.user_id()];
     let merge = json!({ "into": user, "reason": "one person" });
@@ -191,11 +178,7 @@ async fn no_reader_of_the_apis_notices_that_a_connection_was_cut_at_whatever_sta
     });
     assert!(cuts.await > 0);
 
-    app.database
-        .pool
-        .execute("UPDATE sessions SET created_at = created_at - interval '1 hour'")
-        .await
-        .unwrap();
+    app.age(3600.0).await;
     let proof = json!({ "provider": "idp", "id_token": app.token(&claims("ada", "ada@example.com")) });
     let body = json!({
         "provider": "second", "id_token": app.token(&other), "dry_run": true, "reauthentication": proof,
@@ -216,10 +199,10 @@ async fn whoever_signs_out_does_not_notice_that_a_connection_was_cut_at_whatever
     let live = "SELECT count(*) FROM sessions WHERE ended_at IS NULL";
     for scope in ["local", "global"] {
         let cuts = way.cut_everywhere(async |number| {
-            let body = json!({ "refresh_token": sign_in().await.refresh_token() }).to_string();
+            let body = json!({ "refresh_token": sign_in().await.refresh_token() });
             let path = format!("/api/v1/auth/logout?scope={scope}");
             way.cuts_at(number);
-            let answer = app.send(Method::POST, &path, Some("application/json"), body).await;
+            let answer = app.post_to(&path, &body).await;
             assert_eq!(answer.status, 204, "{scope}, cut at {number}: {}", answer.text);
             assert_eq!(app.database.count(live).await, 0, "{scope}, cut at {number}");
         });

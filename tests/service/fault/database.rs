@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::json;
 use sqlx::{Acquire, Executor};
-use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tokio::io::copy_bidirectional;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use vestibule::domain::api_key::KeyRole;
@@ -17,7 +17,7 @@ use vestibule::web::http::deadline::Limit;
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
-use crate::support::relay::{Messages, Relay};
+use crate::support::relay::Relay;
 use crate::support::token::claims;
 
 /// Connections that the service may have.
@@ -38,23 +38,10 @@ const NAMING: &str = "SELECT count(*) FROM pg_stat_activity
 /// A way to the tests' PostgreSQL that counts the questions whether a connection is sound.
 async fn asks(checks: &Arc<AtomicUsize>) -> Relay {
     let checks = checks.clone();
-    Relay::open(move |client, server| {
-        let checks = checks.clone();
-        async move {
-            let (from_client, mut to_client) = client.into_split();
-            let (mut from_server, mut to_server) = server.into_split();
-            tokio::spawn(async move { tokio::io::copy(&mut from_server, &mut to_client).await });
-            let mut messages = Messages::of(from_client);
-            while let Some(message) = messages.next().await {
-                if message
-                    .contents()
-                    .starts_with(b"SELECT current_setting('transaction_read_only') = 'off' AND")
-                {
-                    checks.fetch_add(1, Ordering::SeqCst);
-                }
-                to_server.write_all(&message.bytes).await.unwrap();
-            }
-        }
+    Relay::watched(move |message| {
+        let check = b"SELECT current_setting('transaction_read_only') = 'off' AND";
+        checks.fetch_add(usize::from(message.contents().starts_with(check)), Ordering::SeqCst);
+        true
     })
     .await
 }

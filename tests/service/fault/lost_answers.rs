@@ -19,7 +19,7 @@ use crate::support::desk::Desk;
 use crate::support::problem::assert_problem;
 use crate::support::process::{complete_settings, run};
 use crate::support::relay::{Messages, Relay};
-use crate::support::token::{claims, with};
+use crate::support::token::{at, claims};
 
 /// What PostgreSQL says when a statement is done.
 const READY: &[u8] = b"Z\0\0\0\x05I";
@@ -101,10 +101,7 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
 async fn what_a_user_changed_is_answered_although_the_database_could_not_say_that_it_is_done() {
     let way = Way::open().await;
     let app = App::start_with(|figment| way.relay.behind(figment)).await;
-    let at = |provider: &str, subject: &str| {
-        let issuer = json!({ "iss": format!("https://{provider}.example") });
-        with(claims(subject, &format!("{subject}@{provider}.example")), &issuer)
-    };
+    let at = |provider: &str, subject: &str| at(provider, subject, &format!("{subject}@{provider}.example"));
     let user = app.sign_in(&claims("ada", "ada@example.com")).await;
     let gone = app.sign_in_at("second", &at("second", "other")).await;
     assert_eq!(app.link(&gone.access_token(), "third", &at("third", "other-3")).await.status, 201);

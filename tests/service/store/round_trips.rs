@@ -3,15 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use reqwest::Method;
 use serde_json::json;
-use tokio::io::AsyncWriteExt;
-use tokio::net::UnixStream;
 
 use crate::service::api::dpop;
 use crate::support::app::App;
 use crate::support::process::eventually;
-use crate::support::relay::{Messages, Relay};
+use crate::support::relay::Relay;
 use crate::support::signer::Signer;
 use crate::support::token::{claims, encode, with};
 
@@ -38,36 +35,29 @@ impl Counted {
     async fn open() -> Self {
         let counts = Arc::new(Counts::default());
         let counted = counts.clone();
-        let relay = Relay::open(move |client, server| relay(client, server, counted.clone())).await;
-        Self { relay, counts }
+        let relay = Relay::watched(move |message| {
+            let count = match message.kind {
+                b'P' => Some(&counted.parse),
+                b'E' => Some(&counted.execute),
+                // The pool's own question, when the connection has rested.
+                b'Q' if message
+                    .contents()
+                    .starts_with(b"SELECT current_setting('transaction_read_only')") =>
+                {
+                    None
+                }
+                b'Q' => Some(&counted.query),
+                b'S' => Some(&counted.sync),
+                _ => None,
+            };
+            count.map(|count| count.fetch_add(1, Ordering::SeqCst));
+            true
+        });
+        Self { relay: relay.await, counts }
     }
 
     fn executed(&self) -> usize {
         self.counts.execute.load(Ordering::SeqCst)
-    }
-}
-
-async fn relay(client: UnixStream, server: UnixStream, counts: Arc<Counts>) {
-    let (from_client, mut to_client) = client.into_split();
-    let (mut from_server, mut to_server) = server.into_split();
-    tokio::spawn(async move { tokio::io::copy(&mut from_server, &mut to_client).await });
-    let mut messages = Messages::of(from_client);
-    while let Some(message) = messages.next().await {
-        let count = match message.kind {
-            b'P' => Some(&counts.parse),
-            b'E' => Some(&counts.execute),
-            // The pool's own question, when the connection has rested.
-            b'Q' if message.contents().starts_with(b"SELECT current_setting('transaction_read_only')") => {
-                None
-            }
-            b'Q' => Some(&counts.query),
-            b'S' => Some(&counts.sync),
-            _ => None,
-        };
-        if let Some(count) = count {
-            count.fetch_add(1, Ordering::SeqCst);
-        }
-        to_server.write_all(&message.bytes).await.unwrap();
     }
 }
 
@@ -118,7 +108,7 @@ async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three(
         assert_eq!(relay.executed() - before, 1, "{path}");
     }
     let opened = app.sign_in(&sign_ins[5]).await;
-    app.as_user(&opened.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+    app.sign_out(&opened.access_token(), "local").await;
     for (what, statements) in [("refused refresh", 1), ("session that is over", 2)] {
         let before = relay.executed();
         let refused = match statements {
@@ -134,25 +124,15 @@ async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three(
 async fn sign_ins_and_refreshes_that_arrive_together_share_statements() {
     const PEOPLE: usize = 60;
     let relay = Counted::open().await;
-    let app = Arc::new(behind(&relay).await);
-    let mut tokens = Vec::new();
-    for number in 0..PEOPLE {
-        let subject = format!("subject-{number}");
-        tokens.push(app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await.refresh_token());
+    let app = behind(&relay).await;
+    let person = |number: usize| claims(&format!("{number}"), &format!("{number}@example.com"));
+    let people: Vec<_> = (0..PEOPLE).map(person).collect();
+    for person in &people {
+        app.sign_in(person).await;
     }
     let before = relay.executed();
-    let gate = app.provider.hold();
-    let mut requests = tokio::task::JoinSet::new();
-    for number in 0..PEOPLE {
-        let subject = format!("subject-{number}");
-        let app = app.clone();
-        requests.spawn(async move {
-            app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await.outcome()
-        });
-    }
-    gate.arrived(PEOPLE).await;
-    gate.release();
-    assert!(requests.join_all().await.iter().all(|outcome| outcome == "signed_in"));
+    let signed_in = app.together(people.iter().map(|person| app.sign_in(person))).await;
+    assert!(signed_in.iter().all(|answer| answer.outcome() == "signed_in"));
     let sign_ins = relay.executed() - before;
     assert!(sign_ins <= PEOPLE / 2, "{sign_ins} statements for {PEOPLE}");
     assert_eq!(app.database.rows().await, [PEOPLE, PEOPLE, 2 * PEOPLE]);
@@ -247,8 +227,7 @@ async fn forged_access_tokens_cost_no_statement() {
             _ => format!("e30.{payload}."),
         };
         assert_eq!(app.get(&forged, "/api/v1/me").await.status, 401);
-        let logout = app.as_user(&forged, Method::POST, "/api/v1/auth/logout", None).await;
-        assert_eq!(logout.status, 401);
+        assert_eq!(app.sign_out(&forged, "local").await.status, 401);
     }
     let cost = relay.executed() - before;
     assert!(cost <= BESIDE, "{cost}");
