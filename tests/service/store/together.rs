@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use rocket::futures::future::join_all;
 use serde_json::json;
 use sqlx::AssertSqlSafe;
-use tokio::task::JoinSet;
 use uuid::Uuid;
 use vestibule::domain::actor::Origin;
 use vestibule::store::sessions::{self, Exchange, Lifetimes};
@@ -44,39 +44,23 @@ async fn mend_it(app: &App) {
 }
 
 /// Everybody's sign-in, released by the provider at one moment. The first one's device is called "bad".
-async fn sign_in_together(app: &Arc<App>, name: &str) -> Vec<Answer> {
-    let gate = app.provider.hold();
-    let mut requests = JoinSet::new();
-    for number in 0..PEOPLE {
+async fn sign_in_together(app: &App, name: &str) -> Vec<Answer> {
+    let sign_in = async |number| {
         let subject = format!("{name}-{number}");
-        let app = app.clone();
-        requests.spawn(async move {
-            let token = app.token(&claims(&subject, &format!("{subject}@example.com")));
-            let device = if number == 0 { "bad" } else { "good" };
-            (number, app.post("idp", &json!({ "id_token": token, "device": { "name": device } })).await)
-        });
-    }
-    gate.arrived(PEOPLE).await;
-    gate.release();
-    let mut answers = requests.join_all().await;
-    answers.sort_by_key(|(number, _)| *number);
-    answers.into_iter().map(|(_, answer)| answer).collect()
+        let token = app.token(&claims(&subject, &format!("{subject}@example.com")));
+        let device = if number == 0 { "bad" } else { "good" };
+        app.post("idp", &json!({ "id_token": token, "device": { "name": device } })).await
+    };
+    app.together((0..PEOPLE).map(sign_in)).await
 }
 
-async fn refresh_together(app: &Arc<App>, tokens: &[String]) -> Vec<Answer> {
-    let mut requests = JoinSet::new();
-    for (number, token) in tokens.iter().cloned().enumerate() {
-        let app = app.clone();
-        requests.spawn(async move { (number, app.refresh(&token).await) });
-    }
-    let mut answers = requests.join_all().await;
-    answers.sort_by_key(|(number, _)| *number);
-    answers.into_iter().map(|(_, answer)| answer).collect()
+async fn refresh_together(app: &App, tokens: &[String]) -> Vec<Answer> {
+    join_all(tokens.iter().map(|token| app.refresh(token))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_bad_item_of_a_batch_fails_alone_in_whatever_way_it_fails() {
-    let app = Arc::new(App::start().await);
+    let app = App::start().await;
     for (way, sql) in FAILURES {
         // New, known, refreshed.
         for step in ["created", "signed_in"] {
@@ -88,11 +72,8 @@ async fn one_bad_item_of_a_batch_fails_alone_in_whatever_way_it_fails() {
             for answer in good {
                 assert_eq!(answer.outcome(), step, "{way}: {}", answer.text);
             }
-            assert_eq!(
-                app.database.rows().await[2],
-                sessions + PEOPLE - 1,
-                "{way}, {step}: one session each"
-            );
+            let now = app.database.rows().await[2];
+            assert_eq!(now, sessions + PEOPLE - 1, "{way}, {step}: one session each");
             mend_it(&app).await;
             let mended = sign_in_together(&app, &way.replace(' ', "-")).await;
             assert!(mended.iter().all(|answer| answer.status.is_success()), "{way}, {step}");
@@ -116,22 +97,15 @@ async fn one_bad_item_of_a_batch_fails_alone_in_whatever_way_it_fails() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sign_ins_of_one_new_identity_and_of_one_new_address_in_a_batch_make_one_user() {
-    let app = Arc::new(App::start().await);
+    let app = App::start().await;
     for round in 0..20 {
-        let gate = app.provider.hold();
-        let mut requests = JoinSet::new();
-        for number in 0..PEOPLE {
-            let app = app.clone();
-            requests.spawn(async move {
-                // Four identities, two of which have the address in common.
-                let which = number % 4;
-                let subject = format!("subject-{round}-{which}");
-                app.sign_in(&claims(&subject, &format!("address-{round}-{}@example.com", which.min(2)))).await
-            });
-        }
-        gate.arrived(PEOPLE).await;
-        gate.release();
-        let answers = requests.join_all().await;
+        let sign_in = async |number| {
+            // Four identities, two of which have the address in common.
+            let which: usize = number % 4;
+            let subject = format!("subject-{round}-{which}");
+            app.sign_in(&claims(&subject, &format!("address-{round}-{}@example.com", which.min(2)))).await
+        };
+        let answers = app.together((0..PEOPLE).map(sign_in)).await;
         assert!(answers.iter().all(|answer| answer.status.is_success()), "round {round}");
         let count = |outcome: &str| answers.iter().filter(|answer| answer.outcome() == outcome).count();
         assert_eq!((count("created"), count("linked")), (3, 1), "round {round}");
