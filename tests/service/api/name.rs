@@ -3,6 +3,8 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
+use vestibule::domain::actor::Origin;
+use vestibule::store::users::set_name;
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
@@ -21,10 +23,16 @@ async fn rename(app: &App, signed_in: &Answer, name: Value) -> Answer {
     app.as_user(&signed_in.access_token(), Method::PATCH, "/api/v1/me", Some(&json!({ "name": name }))).await
 }
 
+/// The sign-in had that outcome, and the user is shown under that name.
+#[track_caller]
+fn assert_shown(signed_in: &Answer, outcome: &str, name: &str) {
+    assert_eq!(signed_in.outcome(), outcome, "{}", signed_in.text);
+    assert_eq!(signed_in.json()["user"]["name"], name);
+}
+
 /// The user's name, and if it is their own word.
 async fn stored(app: &App, signed_in: &Answer) -> (Option<String>, bool) {
-    let row =
-        sqlx::query_as("SELECT name, own_name FROM users WHERE id = $1::uuid").bind(signed_in.user_id());
+    let row = sqlx::query_as("SELECT name, own_name FROM users WHERE id = $1").bind(signed_in.user());
     row.fetch_one(&app.database.pool).await.unwrap()
 }
 
@@ -40,7 +48,7 @@ fn of_provider(name: &str) -> (Option<String>, bool) {
 async fn the_name_that_the_app_was_told_is_a_new_users_own_word_where_the_provider_gives_none() {
     let app = App::start().await;
     let ada = told(&app, &called("ada", None), " Ada\0\u{7f} Lovelace\n").await;
-    assert_eq!((ada.outcome().as_str(), &ada.json()["user"]["name"]), ("created", &json!("Ada Lovelace")));
+    assert_shown(&ada, "created", "Ada Lovelace");
     assert_eq!(stored(&app, &ada).await, own("Ada Lovelace"));
 
     // The second statement of a sign-in creates users, too: here, one who proves what another merely claimed.
@@ -48,7 +56,7 @@ async fn the_name_that_the_app_was_told_is_a_new_users_own_word_where_the_provid
         with(called("thief", None), &json!({ "email": "grace@example.com", "email_verified": false }));
     assert_eq!(app.sign_in(&claimed).await.outcome(), "created");
     let grace = told(&app, &called("grace", None), "Grace").await;
-    assert_eq!((grace.outcome().as_str(), &grace.json()["user"]["name"]), ("created", &json!("Grace")));
+    assert_shown(&grace, "created", "Grace");
     assert_eq!(stored(&app, &grace).await, own("Grace"));
 
     // A provider that says a name is believed, then and later.
@@ -67,11 +75,7 @@ async fn the_name_that_the_app_was_told_is_a_new_users_own_word_where_the_provid
 
     // No provider overwrites it, on either way of a known identity.
     for name in [Some("Augusta"), Some("Augusta"), None] {
-        let again = told(&app, &called("ada", name), "Another").await;
-        assert_eq!(
-            (again.outcome().as_str(), &again.json()["user"]["name"]),
-            ("signed_in", &json!("Ada Lovelace"))
-        );
+        assert_shown(&told(&app, &called("ada", name), "Another").await, "signed_in", "Ada Lovelace");
     }
     assert_eq!(stored(&app, &ada).await, own("Ada Lovelace"));
 }
@@ -86,17 +90,13 @@ async fn no_provider_overwrites_the_name_that_a_user_chose_until_it_is_taken_bac
     for (name, user_is) in
         [("Ada King", "Ada"), ("Countess", "Ada"), ("Countess", "Ada"), ("Ada", "Ada"), ("New", "Ada")]
     {
-        let again = app.sign_in(&called("ada", Some(name))).await;
-        assert_eq!(again.json()["user"]["name"], user_is, "{name}");
+        assert_shown(&app.sign_in(&called("ada", Some(name))).await, "signed_in", user_is);
     }
     let back = rename(&app, &ada, Value::Null).await;
     assert_eq!(back.json()["name"], "New", "what the provider said last");
     assert_eq!(stored(&app, &ada).await, of_provider("New"));
-    assert_eq!(
-        app.sign_in(&called("ada", Some("Newer"))).await.json()["user"]["name"],
-        "Newer",
-        "it follows again"
-    );
+    // It follows again.
+    assert_shown(&app.sign_in(&called("ada", Some("Newer"))).await, "signed_in", "Newer");
 
     // The name that the provider says can be the user's own word as well.
     assert_eq!(rename(&app, &ada, json!("Newer")).await.status, 200);
@@ -121,12 +121,9 @@ async fn a_name_that_changes_is_recorded_and_told_to_webhooks_once() {
     let pool = &app.database.pool;
     run!(pool, "INSERT INTO webhooks (name, events) VALUES ('other', '{user.updated}')");
     let ada = app.sign_in(&called("ada", Some("Ada"))).await;
-    sqlx::query("UPDATE users SET name = 'Imported'").execute(pool).await.unwrap();
-    assert_eq!(
-        rename(&app, &ada, Value::Null).await.json()["name"],
-        "Imported",
-        "it was no word of the user's"
-    );
+    app.database.run("UPDATE users SET name = 'Imported'").await;
+    let back = rename(&app, &ada, Value::Null).await;
+    assert_eq!(back.json()["name"], "Imported", "it was no word of the user's");
     for name in [json!("A"), json!("A"), json!("B"), Value::Null, Value::Null] {
         assert_eq!(rename(&app, &ada, name).await.status, 200);
     }
@@ -150,7 +147,7 @@ async fn nobody_is_named_by_a_session_that_is_over() {
     let malformed =
         app.as_user(&ada.access_token(), Method::PATCH, "/api/v1/me", Some(&json!({ "nmae": "A" }))).await;
     assert_problem(&malformed, 400, "invalid_request");
-    app.as_user(&ada.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+    app.sign_out(&ada.access_token(), "local").await;
     assert_eq!(rename(&app, &ada, json!("A")).await.json()["reason"], "session_ended");
     app.database.run("UPDATE users SET disabled_at = now()").await;
     assert_eq!(rename(&app, &other, json!("G")).await.json()["reason"], "user_disabled");
@@ -158,9 +155,7 @@ async fn nobody_is_named_by_a_session_that_is_over() {
         assert!(!stored(&app, signed_in).await.1);
     }
     // Neither does the statement itself, where the session ends after the guard.
-    let (user, session) = (Uuid::parse_str(&other.user_id()).unwrap(), Uuid::now_v7());
-    let origin = vestibule::domain::actor::Origin::default();
-    let named =
-        vestibule::store::users::set_name(&app.database.pool, user, session, Some("G"), &origin).await;
+    let (user, session, origin) = (other.user(), Uuid::now_v7(), Origin::default());
+    let named = set_name(&app.database.pool, user, session, Some("G"), &origin).await;
     assert_eq!(named.unwrap(), None);
 }

@@ -11,6 +11,7 @@ use vestibule::admin::changes::{Change, Outcome};
 use vestibule::service::prune::{Pruned, prune};
 
 use crate::support::app::{Answer, App, LIMITS};
+use crate::support::problem::assert_problem;
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::signer::{Signer, base64, jwks};
 use crate::support::token::{claims, now, with};
@@ -94,9 +95,7 @@ fn told(kind: &str, subject: &str, ago: i64) -> Value {
 }
 
 async fn notify(app: &App, payload: &str) -> u16 {
-    let body = json!({ "payload": payload }).to_string();
-    let answer =
-        app.send(Method::POST, "/api/v1/providers/apple/events", Some("application/json"), body).await;
+    let answer = app.post_to("/api/v1/providers/apple/events", &json!({ "payload": payload })).await;
     if answer.status == 200 {
         assert_eq!(answer.text, "");
     }
@@ -140,11 +139,8 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
             assert_eq!(state(&app, &subject).await, untouched, "{kind} {what}");
         }
         let padding = "p".repeat(TOO_LARGE * 3 / 4);
-        assert_eq!(
-            notify(&app, &Signer::Rsa.token(&changed("padding", json!(padding)))).await,
-            413,
-            "{kind}"
-        );
+        let large = Signer::Rsa.token(&changed("padding", json!(padding)));
+        assert_eq!(notify(&app, &large).await, 413, "{kind}");
         // A session that was opened after it stays, however late it comes, unless the account is gone.
         let late = Signer::Rsa.token(&told(kind, &subject, 3600));
         if !suspends {
@@ -164,11 +160,7 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
         // The owner comes back: whoever took the app away gives new consent, and whoever is gone cannot.
         let again = sign_in(&app, "apple", &subject).await;
         if suspends {
-            assert_eq!(
-                (again.status.as_u16(), again.error().as_str()),
-                (403, "identity_suspended"),
-                "{kind}"
-            );
+            assert_problem(&again, 403, "identity_suspended");
         } else {
             assert_eq!(again.outcome(), "signed_in", "{kind}: {}", again.text);
         }
@@ -201,7 +193,7 @@ async fn a_notification_about_nobody_or_of_a_new_kind_is_acknowledged_once() {
     for body in ["", "{}", "[]", r#"{"payload":"a.b.c"}"#, r#"{"payload":7}"#] {
         let path = "/api/v1/providers/apple/events";
         let answer = app.send(Method::POST, path, Some("application/json"), body).await;
-        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (400, "invalid_request"), "{body}");
+        assert_problem(&answer, 400, "invalid_request");
     }
 }
 
@@ -243,7 +235,7 @@ async fn whoever_removes_the_app_at_facebook_is_signed_out_and_may_come_back() {
     let opened = sign_in(&app, "facebook", "218471").await;
     assert_eq!(opened.outcome(), "created", "{}", opened.text);
     let forged = send(&app, path, &signed("another app's secret", &wish("218471", 0))).await;
-    assert_eq!((forged.status.as_u16(), forged.error().as_str()), (400, "invalid_request"));
+    assert_problem(&forged, 400, "invalid_request");
     assert_eq!(state(&app, "218471").await, (1, false, vec![]));
     assert_eq!(send(&app, path, &"a".repeat(TOO_LARGE)).await.status, 413);
     let genuine = signed(APP_SECRET, &wish("218471", 0));
@@ -280,11 +272,7 @@ async fn facebooks_requests_wait_while_the_app_secret_is_not_set() {
     for path in ["/api/v1/providers/facebook/events", DELETION] {
         // An empty secret would be one that anybody knows.
         let answer = send(&app, path, &signed("", &wish("1", 0))).await;
-        assert_eq!(
-            (answer.status.as_u16(), answer.error().as_str()),
-            (503, "provider_unavailable"),
-            "{path}"
-        );
+        assert_problem(&answer, 503, "provider_unavailable");
     }
     assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 0);
 }
@@ -320,7 +308,7 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
     let (app, _keys) = house().await;
     let opened = sign_in(&app, "facebook", "218471").await;
     let forged = send(&app, DELETION, &signed("another app's secret", &wish("218471", 0))).await;
-    assert_eq!((forged.status.as_u16(), forged.error().as_str()), (400, "invalid_request"));
+    assert_problem(&forged, 400, "invalid_request");
     assert_eq!(send(&app, DELETION, &"a".repeat(64 * 1024 + 1)).await.status, 413);
     assert_eq!(state(&app, "218471").await.0, 1);
     assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 0);
@@ -343,7 +331,7 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
 
     // The person comes back, by a new token. The old request is over.
     let replayed = sign_in_by(&app, "facebook", "218471", early).await;
-    assert_eq!((replayed.status.as_u16(), replayed.error().as_str()), (401, "token_expired"));
+    assert_problem(&replayed, 401, "token_expired");
     assert_eq!(sign_in(&app, "facebook", "218471").await.outcome(), "created");
     assert_eq!(receipt(&app, &send(&app, DELETION, &request).await).await, (code.clone(), page));
     assert_eq!(state(&app, "218471").await.0, 1);
@@ -367,10 +355,8 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
         .run("INSERT INTO webhooks (name, events) VALUES ('other', '{user.updated,identity.unlinked}')")
         .await;
     let user = &opened.json()["user"];
-    assert_eq!(
-        (&user["email"], &user["name"]),
-        (&json!("218471@facebook.example"), &json!("218471 of Facebook"))
-    );
+    assert_eq!(user["email"], "218471@facebook.example");
+    assert_eq!(user["name"], "218471 of Facebook");
     let google = app.sign_in(&google).await;
     assert_eq!(google.user_id(), opened.user_id());
 
@@ -402,16 +388,15 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
     messages.sort_unstable();
     assert_eq!(messages, ["identity.unlinked", "user.updated"]);
     let replayed = sign_in_by(&app, "facebook", "218471", early).await;
-    assert_eq!((replayed.status.as_u16(), replayed.error().as_str()), (401, "token_expired"));
+    assert_problem(&replayed, 401, "token_expired");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_from_before_a_merge_or_a_move_means_the_identity_all_the_same() {
     let (app, _keys) = house().await;
     for (change, ago) in [("merge", 600), ("move", 900)] {
-        let from = sign_in(&app, "facebook", "218471").await.user_id().parse().unwrap();
-        let to = app.sign_in(&claims(change, &format!("{change}@example.com"))).await.user_id();
-        let to = to.parse().unwrap();
+        let from = sign_in(&app, "facebook", "218471").await.user();
+        let to = app.sign_in(&claims(change, &format!("{change}@example.com"))).await.user();
         let identity: Uuid = app.database.value("UPDATE identities SET created_at = now() - interval '1 hour' WHERE provider = 'facebook' RETURNING id").await;
         let asked = match change {
             "merge" => Change::Merge { from, into: to },
@@ -430,21 +415,13 @@ async fn a_request_from_before_a_merge_or_a_move_means_the_identity_all_the_same
 async fn what_another_identity_or_the_product_says_of_a_user_stays() {
     let (app, _keys) = house().await;
     let opened = sign_in(&app, "facebook", "218471").await;
-    let same = with(
-        claims("ada", "218471@facebook.example"),
-        &json!({ "name": "218471 of Facebook", "picture": "https://facebook.example/picture" }),
-    );
+    let (name, picture) = ("218471 of Facebook", "https://facebook.example/picture");
+    let same = with(claims("ada", "218471@facebook.example"), &json!({ "name": name, "picture": picture }));
     app.link(&opened.access_token(), "idp", &same).await;
     send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 0))).await;
-    let user: (Option<String>, Option<String>, Option<String>, bool) =
+    let user: (String, String, String, bool) =
         app.database.row("SELECT email, name, picture, email_verified FROM users").await;
-    let text = |text: &str| Some(text.to_owned());
-    let kept = (
-        text("218471@facebook.example"),
-        text("218471 of Facebook"),
-        text("https://facebook.example/picture"),
-    );
-    assert_eq!(user, (kept.0, kept.1, kept.2, true));
+    assert_eq!(user, ("218471@facebook.example".into(), name.into(), picture.into(), true));
 
     let opened = sign_in(&app, "facebook", "imported").await;
     run!(
@@ -512,7 +489,7 @@ async fn a_request_about_nobody_is_done_and_one_that_was_cut_off_goes_on() {
     {
         let path = format!("/api/v1/providers/{provider}/data-deletion");
         let answer = send(&app, &path, &request).await;
-        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (404, error), "{provider}");
+        assert_problem(&answer, 404, error);
     }
 }
 
@@ -540,7 +517,7 @@ async fn a_code_is_known_for_ninety_days() {
     }
     let aged = "UPDATE deletion_requests SET received_at = now() - interval '1 hour' - interval '1 day' * CASE WHEN n = 1 THEN 89 ELSE 90 END
                 FROM (SELECT code AS c, row_number() OVER (ORDER BY code) AS n FROM deletion_requests) AS numbered WHERE code = c";
-    sqlx::query(aged).execute(&app.database.pool).await.unwrap();
+    app.database.run(aged).await;
     let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
     assert_eq!(pruned, Pruned { provider_events: 1, ..Pruned::default() });
     assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 1);

@@ -8,6 +8,7 @@ use serde_json::json;
 use vestibule::service::prune::{Limits, prune};
 
 use crate::support::app::{Answer, App, LIMITS};
+use crate::support::problem::assert_problem;
 use crate::support::token::claims;
 
 async fn sign_in(app: &App) -> Answer {
@@ -16,26 +17,18 @@ async fn sign_in(app: &App) -> Answer {
     answer
 }
 
+#[track_caller]
 fn assert_refused(answer: &Answer) {
-    assert_eq!(
-        (answer.status.as_u16(), answer.error().as_str()),
-        (401, "invalid_refresh_token"),
-        "{}",
-        answer.text
-    );
-}
-
-async fn execute(app: &App, sql: &'static str) {
-    sqlx::query(sql).execute(&app.database.pool).await.unwrap();
+    assert_problem(answer, 401, "invalid_refresh_token");
 }
 
 /// When the access token expires, by its own `exp`.
 fn expiry(answer: &Answer) -> String {
-    let token = answer.access_token();
-    let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap());
-    let claims: serde_json::Value = serde_json::from_slice(&claims.unwrap()).unwrap();
-    let exp = time::OffsetDateTime::from_unix_timestamp(claims["exp"].as_i64().unwrap()).unwrap();
-    exp.format(&time::format_description::well_known::Rfc3339).unwrap()
+    let exp = answer.payload()["exp"].as_i64().unwrap();
+    time::OffsetDateTime::from_unix_timestamp(exp)
+        .unwrap()
+        .format(&time::format_description::well_known::Rfc3339)
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,11 +67,6 @@ async fn a_repeat_within_half_a_minute_gets_the_same_token_and_writes_nothing() 
     assert_eq!(app.refresh(&first.refresh_token()).await.status, 200);
 }
 
-/// Lets the time pass for which a repeat gets the same token.
-async fn half_a_minute_later(app: &App) {
-    execute(app, "UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds'").await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_grace_for_lost_answers_is_a_setting_and_none_is_strict() {
     for (grace, status) in [(0, 401), (60, 200)] {
@@ -86,7 +74,7 @@ async fn the_grace_for_lost_answers_is_a_setting_and_none_is_strict() {
         let parent = sign_in(&app).await.refresh_token();
         app.refresh(&parent).await;
         assert_eq!(app.refresh(&parent).await.status, 200, "a repeat is no matter of grace");
-        half_a_minute_later(&app).await;
+        app.half_a_minute_later().await;
         assert_eq!(app.refresh(&parent).await.status, status, "{grace}");
     }
 }
@@ -100,14 +88,11 @@ async fn a_token_of_another_family_is_unknown_and_ends_nothing() {
     let (own, others) = (engine.decode(&mine).unwrap(), engine.decode(&other).unwrap());
     let forged = engine.encode([&own[..16], &others[16..]].concat());
     assert_refused(&app.refresh(&forged).await);
-    let body = json!({ "refresh_token": forged }).to_string();
-    let signed_out = app.send(Method::POST, "/api/v1/auth/logout", Some("application/json"), body).await;
-    assert_eq!(signed_out.status, 204);
+    let body = json!({ "refresh_token": forged });
+    assert_eq!(app.post_to("/api/v1/auth/logout", &body).await.status, 204);
     assert_eq!(app.refresh(&mine).await.status, 200);
-    assert_eq!(
-        app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'").await,
-        0
-    );
+    let replays = "SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'";
+    assert_eq!(app.database.count(replays).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,7 +100,7 @@ async fn a_lost_answer_is_made_good_and_the_lost_token_dies() {
     let app = App::start().await;
     let parent = sign_in(&app).await.refresh_token();
     let lost = app.refresh(&parent).await.refresh_token();
-    half_a_minute_later(&app).await;
+    app.half_a_minute_later().await;
     let found = app.refresh(&parent).await;
     assert_eq!(found.status, 200, "{}", found.text);
     assert_ne!(found.refresh_token(), lost, "another one, so that a thief and the owner are told apart");
@@ -144,7 +129,7 @@ async fn any_other_replay_ends_the_session_and_is_recorded() {
             }
             "parent of a used token" => (first.refresh_token(), app.refresh(&second.refresh_token()).await),
             _ => {
-                execute(&app, "UPDATE sessions SET rotated_at = now() - interval '1 day'").await;
+                app.database.run("UPDATE sessions SET rotated_at = now() - interval '1 day'").await;
                 (first.refresh_token(), second)
             }
         };
@@ -162,12 +147,12 @@ async fn any_other_replay_ends_the_session_and_is_recorded() {
 async fn idle_and_absolute_lifetimes_end_a_session_by_the_databases_clock() {
     let app = App::start().await;
     let idle = sign_in(&app).await.refresh_token();
-    execute(&app, "UPDATE sessions SET expires_at = now() - interval '1 second'").await;
+    app.database.run("UPDATE sessions SET expires_at = now() - interval '1 second'").await;
     assert_refused(&app.refresh(&idle).await);
 
     let old = sign_in(&app).await.refresh_token();
     let young = app.refresh(&old).await.refresh_token();
-    execute(&app, "UPDATE sessions SET created_at = now() - interval '365 days'").await;
+    app.database.run("UPDATE sessions SET created_at = now() - interval '365 days'").await;
     assert_refused(&app.refresh(&young).await);
     let replays = "SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'";
     assert_eq!(app.database.count(replays).await, 0, "growing old is no theft");
@@ -181,7 +166,7 @@ async fn no_token_outlives_its_session() {
     assert_eq!(old.json()["refresh_expires_in"], 3_600);
     let age = "UPDATE sessions SET created_at = created_at - interval '5000 seconds'
                WHERE id = (SELECT id FROM sessions ORDER BY id LIMIT 1)";
-    execute(&app, age).await;
+    app.database.run(age).await;
     let last = app.refresh(&old.refresh_token()).await;
     let left = last.json()["refresh_expires_in"].as_u64().unwrap();
     assert!((2_000..=2_200).contains(&left), "{left}");
@@ -191,7 +176,7 @@ async fn no_token_outlives_its_session() {
 
     let older = "UPDATE sessions SET created_at = created_at - interval '1700 seconds'
                  WHERE id = (SELECT id FROM sessions ORDER BY id LIMIT 1)";
-    execute(&app, older).await;
+    app.database.run(older).await;
     let last = app.refresh(&last.refresh_token()).await;
     let lives = last.json()["expires_in"].as_i64().unwrap();
     assert!((300..=500).contains(&lives), "{lives}");
@@ -204,8 +189,8 @@ async fn no_token_outlives_its_session() {
     };
     assert_eq!(listed().await, 2);
     // When that time has passed.
-    execute(&app, "UPDATE sessions SET created_at = created_at - interval '2200 seconds'").await;
-    execute(&app, "UPDATE sessions SET expires_at = expires_at - interval '2200 seconds'").await;
+    app.age(2_200.0).await;
+    app.database.run("UPDATE sessions SET expires_at = expires_at - interval '2200 seconds'").await;
     assert_eq!(listed().await, 1, "who cannot refresh is not signed in");
     assert_refused(&app.refresh(&last.refresh_token()).await);
 }
@@ -230,23 +215,16 @@ async fn what_is_no_refresh_token_is_refused_the_same_way_whatever_it_is() {
     let altered = format!("{}{}", &text[..42], if text.ends_with('A') { 'B' } else { 'A' });
     let long = "x".repeat(60_000);
     let odd = ["", "x", "' OR 1=1 --", "\u{0}", "🔑", &text[..42], &altered, &long, &answer.access_token()];
-    let bodies: BTreeSet<_> = {
-        let mut bodies = BTreeSet::new();
-        for token in odd {
-            let answer = app.refresh(token).await;
-            assert_refused(&answer);
-            let mut body = answer.json();
-            body["request_id"] = json!(null);
-            bodies.insert(body.to_string());
-        }
-        bodies
-    };
+    let mut bodies = BTreeSet::new();
+    for token in odd {
+        let answer = app.refresh(token).await;
+        assert_refused(&answer);
+        bodies.insert(answer.text.replace(answer.header("X-Request-Id").unwrap(), ""));
+    }
     assert_eq!(bodies.len(), 1, "{bodies:?}");
     for body in [json!({}), json!({ "refresh_token": [text] }), json!({ "refresh_token": 1 }), json!([text])]
     {
-        let path = "/api/v1/auth/refresh";
-        let answer = app.send(Method::POST, path, Some("application/json"), body.to_string()).await;
-        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (400, "invalid_request"), "{body}");
+        assert_problem(&app.post_to("/api/v1/auth/refresh", &body).await, 400, "invalid_request");
     }
     let plain = app.send(Method::POST, "/api/v1/auth/refresh", Some("text/plain"), "{}").await;
     assert_eq!(plain.status, 415);

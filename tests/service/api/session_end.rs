@@ -4,7 +4,6 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
 use serde_json::{Value, json};
-use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome};
 
 use crate::support::app::{Answer, App};
@@ -16,17 +15,9 @@ async fn sign_in(app: &App, subject: &str) -> Answer {
     app.sign_in(&claims(subject, &format!("{subject}@example.com"))).await
 }
 
-async fn execute(app: &App, sql: &'static str) {
-    sqlx::query(sql).execute(&app.database.pool).await.unwrap();
-}
-
 /// Makes a change as staff do.
 async fn by_staff(app: &App, change: Change) {
     assert_eq!(app.by_staff(change).await, Outcome::Done);
-}
-
-fn user(answer: &Answer) -> Uuid {
-    answer.user_id().parse().unwrap()
 }
 
 /// Shows a refresh token to both routes; returns the reason that both give.
@@ -71,15 +62,15 @@ async fn a_refused_refresh_says_why_to_whoever_has_a_token_of_the_session_and_to
         let stranger = sign_in(&app, &format!("not-{subject}")).await;
         let mut shown = second.refresh_token();
         match expected {
-            "user_disabled" => execute(&app, "UPDATE users SET disabled_at = now()").await,
-            "user_disabled by staff" => by_staff(&app, Change::Disable { user: user(&opened) }).await,
+            "user_disabled" => app.database.run("UPDATE users SET disabled_at = now()").await,
+            "user_disabled by staff" => by_staff(&app, Change::Disable { user: opened.user() }).await,
             "session_expired" => {
-                execute(&app, "UPDATE sessions SET expires_at = now() - interval '1 second'").await;
+                app.database.run("UPDATE sessions SET expires_at = now() - interval '1 second'").await;
             }
             "session_ended" => {
-                app.as_user(&opened.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+                app.sign_out(&opened.access_token(), "local").await;
             }
-            "session_ended by staff" => by_staff(&app, Change::EndSessions { user: user(&opened) }).await,
+            "session_ended by staff" => by_staff(&app, Change::EndSessions { user: opened.user() }).await,
             _ => {
                 app.refresh(&second.refresh_token()).await;
                 shown = opened.refresh_token();
@@ -92,6 +83,11 @@ async fn a_refused_refresh_says_why_to_whoever_has_a_token_of_the_session_and_to
         let logged = "SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'";
         let replays = i64::from(expected == "refresh_token_reused");
         assert_eq!(app.database.count(logged).await, replays, "{expected}");
+        if expected == "user_disabled" {
+            assert_eq!(app.get(&second.access_token(), "/api/v1/me").await.status, 401);
+            app.database.run("UPDATE users SET disabled_at = NULL").await;
+            assert_eq!(app.refresh(&shown).await.status, 200, "welcome again when enabled");
+        }
     }
 }
 
@@ -103,11 +99,10 @@ async fn a_refused_refresh_is_silent_once_no_row_is_left_that_could_prove_anythi
         let other = sign_in(&app, &format!("not-{change}")).await;
         app.database.run("UPDATE users SET email_vouched = email_verified").await;
         match change {
-            "deleted" => by_staff(&app, Change::Delete { user: user(&opened) }).await,
-            "merged" => by_staff(&app, Change::Merge { from: user(&opened), into: user(&other) }).await,
+            "deleted" => by_staff(&app, Change::Delete { user: opened.user() }).await,
+            "merged" => by_staff(&app, Change::Merge { from: opened.user(), into: other.user() }).await,
             _ => {
-                let identity = opened.identity_id().parse().unwrap();
-                by_staff(&app, Change::Unlink { identity, user: user(&opened) }).await;
+                by_staff(&app, Change::Unlink { identity: opened.identity(), user: opened.user() }).await;
             }
         }
         assert_eq!(refused(&app, &opened.refresh_token()).await, None, "{change}");
@@ -134,7 +129,7 @@ async fn a_deletion_whose_answer_was_lost_can_be_repeated() {
     assert_eq!(sign_in(&app, "ada").await.outcome(), "created");
     assert_over(&app.delete(&token, "/api/v1/me").await, "user_deleted");
     // What the event tells is forgotten with it.
-    execute(&app, "DELETE FROM events").await;
+    app.database.run("DELETE FROM events").await;
     let unknown = app.get(&token, "/api/v1/me").await;
     assert_problem(&unknown, 401, "invalid_access_token");
     assert_eq!(unknown.json().get("reason"), None);
@@ -156,11 +151,11 @@ async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
         let second = with(at("second", &subject, ""), &json!({ "email": null }));
         let opened = sign_in(&app, &subject).await;
         let other = sign_in(&app, &format!("not-{subject}")).await;
-        let (me, grace, token) = (user(&opened), user(&other), opened.access_token());
+        let (me, grace, token) = (opened.user(), other.user(), opened.access_token());
         assert_eq!(app.link(&token, "second", &second).await.status, 201);
         match change {
             "signed out" => {
-                app.as_user(&token, Method::POST, "/api/v1/auth/logout", None).await;
+                app.sign_out(&token, "local").await;
             }
             "unlinked" => {
                 let path = format!("/api/v1/me/identities/{}", opened.identity_id());
