@@ -3,12 +3,14 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{EVENTS, House, ISSUER, MEDIA_TYPE, RISC, SENDER, assert_refused, genuine, header, message};
+use super::{
+    EVENTS, House, ISSUER, MEDIA_TYPE, NAME, RISC, SENDER, assert_refused, genuine, header, message,
+};
 use crate::support::app::App;
 use crate::support::problem::assert_problem;
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::signer::{Signer, base64, hs256, jwks, signed};
-use crate::support::token::{CLIENT_ID, now, with};
+use crate::support::token::{CLIENT_ID, at, now, with};
 
 fn revoked() -> String {
     format!("{RISC}/sessions-revoked")
@@ -102,10 +104,7 @@ async fn two_events_of_a_message_may_name_one_account_in_two_ways() {
 async fn an_address_that_two_accounts_had_names_neither() {
     let house = House::open().await;
     house.sign_in("ada").await;
-    house
-        .app
-        .sign_in_at("second", &with(super::account("eve"), &json!({ "email": "ada@example.com" })))
-        .await;
+    house.app.sign_in_at(NAME, &at(NAME, "eve", "ada@example.com")).await;
     let by_email =
         json!({ "sub_id": { "format": "email", "email": "ada@example.com" }, "events": { revoked(): {} } });
     house.tell(&with(revocation("x"), &by_email)).await;
@@ -245,8 +244,7 @@ async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
     assert_problem(&house.send(&token).await, 503, "provider_unavailable");
     // The table is as good as gone.
     house.transmitter.behave(sound);
-    let pool = &house.app.database.pool;
-    sqlx::query("ALTER TABLE provider_events RENAME TO gone").execute(pool).await.unwrap();
+    house.app.database.run("ALTER TABLE provider_events RENAME TO gone").await;
     let mut answer = house.send(&token).await;
     while answer.error() == "provider_unavailable" {
         // The failure is remembered for some seconds.
@@ -255,7 +253,7 @@ async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
     }
     assert_eq!(answer.status, 500, "{}", answer.text);
     assert_eq!(house.state("ada").await.sessions, 1);
-    sqlx::query("ALTER TABLE gone RENAME TO provider_events").execute(pool).await.unwrap();
+    house.app.database.run("ALTER TABLE gone RENAME TO provider_events").await;
     assert_eq!(house.send(&token).await.status, 202);
     assert_eq!(house.state("ada").await.sessions, 0);
 }

@@ -13,7 +13,7 @@ use crate::support::app::{Answer, App};
 use crate::support::cluster::Database;
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::signer::{Signer, jwks};
-use crate::support::token::{CLIENT_ID, claims, now, with};
+use crate::support::token::{CLIENT_ID, at, now};
 
 /// The provider that sends messages, and the issuer of its tokens.
 const NAME: &str = "second";
@@ -124,7 +124,7 @@ struct State {
 
 /// What the provider says of an account when somebody signs in.
 fn account(subject: &str) -> Value {
-    with(claims(subject, &format!("{subject}@example.com")), &json!({ "iss": ISSUER }))
+    at(NAME, subject, &format!("{subject}@example.com"))
 }
 
 /// The claims of a message with one event about an account.
@@ -159,9 +159,5 @@ fn assert_refused(answer: &Answer, err: &str) {
     let body = answer.json();
     let mut members: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
     members.sort_unstable();
-    assert_eq!(
-        (members.as_slice(), &body["err"]),
-        (["description", "err"].as_slice(), &json!(err)),
-        "{body}"
-    );
+    assert_eq!((&*members, &body["err"]), (&["description", "err"][..], &json!(err)), "{body}");
 }

@@ -11,20 +11,12 @@ use super::{House, NAME, RISC, message};
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
 use crate::support::race::rounds;
-use crate::support::token::{at, claims, with};
+use crate::support::token::{at, claims, unverified};
 
 const PROVIDERS: [&str; 3] = ["idp", "second", "third"];
 
 fn account(provider: &str, subject: &str, email: &str) -> Value {
     if provider == "idp" { claims(subject, email) } else { at(provider, subject, email) }
-}
-
-fn unverified(claims: Value) -> Value {
-    with(claims, &json!({ "email_verified": "false" }))
-}
-
-fn identity(answer: &Answer) -> Uuid {
-    answer.identity_id().parse().unwrap()
 }
 
 async fn unlink(app: &App, who: &Answer, identity: Uuid) -> Answer {
@@ -33,11 +25,8 @@ async fn unlink(app: &App, who: &Answer, identity: Uuid) -> Answer {
 
 /// The user's address and whether it is verified, as the user sees them.
 async fn address(app: &App, user: &str) -> (Option<String>, bool) {
-    sqlx::query_as("SELECT email, email_verified FROM users WHERE id::text = $1")
-        .bind(user)
-        .fetch_one(&app.database.pool)
-        .await
-        .unwrap()
+    let row = sqlx::query_as("SELECT email, email_verified FROM users WHERE id::text = $1").bind(user);
+    row.fetch_one(&app.database.pool).await.unwrap()
 }
 
 /// How often an event says that a user's address is no longer verified.
@@ -61,10 +50,10 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
         let user = old.user_id();
         assert_eq!(address(app, &user).await, (Some(proven.clone()), true), "{step}");
         match step {
-            "unlinked" => assert_eq!(unlink(app, &old, identity(&old)).await.status, 204),
+            "unlinked" => assert_eq!(unlink(app, &old, old.identity()).await.status, 204),
             "unlinked-twice" => {
                 let mine = app.sign_in(&own).await;
-                assert_eq!(unlink(app, &mine, identity(&old)).await.status, 204);
+                assert_eq!(unlink(app, &mine, old.identity()).await.status, 204);
                 let again = app.link(&mine.access_token(), NAME, &at(NAME, step, &proven)).await.json();
                 assert_eq!(address(app, &user).await, (Some(proven.clone()), true), "linked again");
                 let path = format!("/api/v1/me/identities/{}", again["id"].as_str().unwrap());
@@ -72,8 +61,8 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
             }
             "purged" => house.risc("account-purged", step).await,
             "moved" => {
-                let to = app.sign_in(&claims("grace", "grace@example.com")).await.user_id().parse().unwrap();
-                let change = Change::Move { identity: identity(&old), from: user.parse().unwrap(), to };
+                let to = app.sign_in(&claims("grace", "grace@example.com")).await.user();
+                let change = Change::Move { identity: old.identity(), from: old.user(), to };
                 assert_eq!(app.by_staff(change).await, Outcome::Done);
             }
             "changed" => {
@@ -87,7 +76,7 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
                 assert_eq!(moved["user"]["email_verified"], false, "the answer knows it");
             }
             _ => {
-                let change = Change::Unlink { identity: identity(&old), user: user.parse().unwrap() };
+                let change = Change::Unlink { identity: old.identity(), user: old.user() };
                 assert_eq!(app.by_staff(change).await, Outcome::Done);
             }
         }
@@ -107,13 +96,13 @@ async fn a_second_identity_or_the_backend_that_vouches_keeps_an_address_verified
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let second = app.sign_in_at("second", &at("second", "ada", "ada@example.com")).await;
     assert_eq!(second.outcome(), "linked");
-    assert_eq!(unlink(&app, &second, identity(&ada)).await.status, 204);
+    assert_eq!(unlink(&app, &second, ada.identity()).await.status, 204);
     assert_eq!(address(&app, &ada.user_id()).await, (Some("ada@example.com".into()), true));
 
     app.database.run("UPDATE users SET email_vouched = true").await;
     let third = app.sign_in_at("third", &at("third", "ada", "ada@example.com")).await;
     app.database.run("UPDATE identities SET email_verified = false WHERE provider = 'third'").await;
-    assert_eq!(unlink(&app, &third, identity(&second)).await.status, 204);
+    assert_eq!(unlink(&app, &third, second.identity()).await.status, 204);
     assert_eq!(address(&app, &ada.user_id()).await, (Some("ada@example.com".into()), true));
     assert_eq!(losses(&app).await, 0);
 }
@@ -129,7 +118,7 @@ async fn of_two_identities_that_prove_an_address_and_stop_at_once_neither_leaves
         assert_eq!(linked.outcome(), "linked");
         let readdressed = unverified(at("second", &second, &format!("other-{round}@example.com")));
         let (unlinked, signed_in) =
-            tokio::join!(unlink(&app, &linked, identity(&ada)), app.sign_in_at("second", &readdressed));
+            tokio::join!(unlink(&app, &linked, ada.identity()), app.sign_in_at("second", &readdressed));
         assert_eq!((unlinked.status.as_u16(), signed_in.status.as_u16()), (204, 200), "{round}");
         assert_eq!(address(&app, &ada.user_id()).await, (Some(shared), false), "{round}");
     }
@@ -166,6 +155,7 @@ async fn a_hijacker_is_linked_by_no_address_that_the_account_ever_showed() {
     assert_problem(&hijacker, 409, "link_required");
 }
 
+/// Somebody is refused because of a suspended identity.
 #[track_caller]
 fn assert_suspended(answer: &Answer) {
     assert_problem(answer, 403, "identity_suspended");
@@ -183,16 +173,16 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
     // The hijacker links an account of his own, by that another one, and a further one by the mailbox.
     let [eve, mallory] = [at("third", "eve", "eve@example.com"), at("fourth", "mallory", "")];
     let mailbox = at("fourth", "mailbox", "ada@example.com");
-    let own_session = app.sign_in_at(NAME, &account).await.access_token();
-    assert_eq!(app.link(&own_session, "third", &eve).await.status, 201);
+    let hers = app.sign_in_at(NAME, &account).await;
+    assert_eq!(app.link(&hers.access_token(), "third", &eve).await.status, 201);
     let hijacker = app.sign_in_at("third", &eve).await;
     assert_eq!(app.link(&hijacker.access_token(), "fourth", &mallory).await.status, 201);
     assert_eq!(app.sign_in_at("fourth", &mailbox).await.outcome(), "linked");
     house.hijacked("ada").await;
 
     for signed_in in [&owner, &hijacker] {
-        let read = app.get(&signed_in.access_token(), "/api/v1/me").await;
-        assert_eq!(read.status, 401, "all sessions have ended");
+        let me = app.get(&signed_in.access_token(), "/api/v1/me").await;
+        assert_eq!(me.status, 401, "all sessions have ended");
         assert_eq!(app.refresh(&signed_in.refresh_token()).await.status, 401);
     }
     for (provider, claims) in [("third", &eve), ("fourth", &mallory), ("fourth", &mailbox)] {
@@ -207,10 +197,10 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
     let back = app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com")).await;
     // The provider's word releases none.
     assert_suspended(&app.sign_in_at("third", &eve).await);
-    let user = owner.user_id().parse().unwrap();
+    let user = owner.user();
     for (change, outcome) in [
-        (Change::Release { identity: identity(&back), user }, Outcome::NotFound),
-        (Change::Release { identity: identity(&hijacker), user }, Outcome::Done),
+        (Change::Release { identity: back.identity(), user }, Outcome::NotFound),
+        (Change::Release { identity: hijacker.identity(), user }, Outcome::Done),
     ] {
         assert_eq!(app.by_staff(change).await, outcome);
     }
@@ -227,13 +217,13 @@ async fn a_held_identity_that_its_provider_reports_too_signs_in_when_both_let_it
         let eve = || at(NAME, "eve", "eve@example.com");
         let ada = app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com")).await;
         assert_eq!(app.link(&ada.access_token(), NAME, &eve()).await.status, 201);
-        let linked = identity(&app.sign_in_at(NAME, &eve()).await);
+        let linked = app.sign_in_at(NAME, &eve()).await.identity();
         house.hijacked("ada").await;
         house.hijacked("eve").await;
         for releases in [released_first, !released_first] {
             assert_suspended(&app.sign_in_at(NAME, &eve()).await);
             if releases {
-                let release = Change::Release { identity: linked, user: ada.user_id().parse().unwrap() };
+                let release = Change::Release { identity: linked, user: ada.user() };
                 assert_eq!(app.by_staff(release).await, Outcome::Done);
             } else {
                 house.risc("account-enabled", "eve").await;
@@ -282,11 +272,10 @@ async fn a_user_whose_account_is_hijacked_is_neither_deleted_nor_merged() {
     app.sign_in_at("third", &other).await;
     house.hijacked("ada").await;
 
-    let mine = app.sign_in(&own).await;
+    let (mine, others) = (app.sign_in(&own).await, app.sign_in_at("third", &other).await);
     assert_suspended(&app.delete(&mine.access_token(), "/api/v1/me").await);
     assert_suspended(&app.merge(&mine.access_token(), "third", &other).await);
-    let others = app.sign_in_at("third", &other).await.access_token();
-    assert_suspended(&app.merge(&others, "idp", &own).await);
+    assert_suspended(&app.merge(&others.access_token(), "idp", &own).await);
 
     house.risc("account-purged", "ada").await;
     let mine = app.sign_in(&own).await;
@@ -450,12 +439,9 @@ impl World {
     }
 
     async fn id_of(&self, account: Account) -> Uuid {
-        sqlx::query_scalar("SELECT id FROM identities WHERE provider = $1 AND subject = $2")
-            .bind(PROVIDERS[account.0])
-            .bind(format!("person-{}", account.1))
-            .fetch_one(&self.house.app.database.pool)
-            .await
-            .unwrap()
+        let (pool, subject) = (&self.house.app.database.pool, format!("person-{}", account.1));
+        let id = "SELECT id FROM identities WHERE provider = $1 AND subject = $2";
+        value!(pool, id, PROVIDERS[account.0], subject)
     }
 
     async fn unlink(&mut self) {

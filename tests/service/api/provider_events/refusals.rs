@@ -19,7 +19,7 @@ use crate::support::app::{Answer, LIMITS};
 use crate::support::desk::{Browser, Desk};
 use crate::support::problem::assert_problem;
 use crate::support::provider::Provider;
-use crate::support::token::{claims, now};
+use crate::support::token::{claims, now, with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
@@ -30,7 +30,7 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
     assert_eq!((linked.outcome().as_str(), linked.user_id()), ("linked", mine.user_id()));
     house.hijacked("ada").await;
     // Known as it was, and with another name, which takes another statement.
-    let renamed = crate::support::token::with(account("ada"), &json!({ "name": "Eve" }));
+    let renamed = with(account("ada"), &json!({ "name": "Eve" }));
     for claims in [account("ada"), renamed] {
         assert_problem(&app.sign_in_at(NAME, &claims).await, 403, "identity_suspended");
     }
@@ -41,8 +41,7 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
     // Beside the session of another identity.
     let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
     assert_problem(&app.link(&token, NAME, &account("ada")).await, 403, "identity_suspended");
-    let age = "UPDATE sessions SET created_at = created_at - interval '1 hour'";
-    sqlx::query(age).execute(&app.database.pool).await.unwrap();
+    app.age(3600.0).await;
     let proof = json!({ "provider": NAME, "id_token": app.token(&account("ada")) });
     let delete = json!({ "reauthentication": proof });
     let deleted = app.as_user(&token, Method::DELETE, "/api/v1/me", Some(&delete)).await;
@@ -58,7 +57,7 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
     let house = House::open().await;
     let pool = &house.app.database.pool;
     let (ada, grace) = (house.sign_in("ada").await, house.sign_in("grace").await);
-    let [ada, grace]: [uuid::Uuid; 2] = [ada, grace].map(|answer| answer.user_id().parse().unwrap());
+    let [ada, grace] = [ada, grace].map(|answer| answer.user());
     house.hijacked("ada").await;
     // As if it had been opened at the moment of the suspension.
     let session: uuid::Uuid =
@@ -142,11 +141,10 @@ async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one()
 async fn a_suspension_goes_with_the_identity_to_another_user() {
     let house = House::open().await;
     let app = &house.app;
-    let early = crate::support::token::with(account("ada"), &json!({ "iat": now() - 60 }));
-    let ada = app.sign_in_at(NAME, &early).await.user_id();
-    let grace = house.sign_in("grace").await.user_id();
-    let linus = app.sign_in(&claims("linus", "linus@example.com")).await.user_id();
-    let [ada, grace, linus] = [ada, grace, linus].map(|id| id.parse().unwrap());
+    let early = with(account("ada"), &json!({ "iat": now() - 60 }));
+    let ada = app.sign_in_at(NAME, &early).await.user();
+    let grace = house.sign_in("grace").await.user();
+    let linus = app.sign_in(&claims("linus", "linus@example.com")).await.user();
     house.hijacked("ada").await;
     let identity: uuid::Uuid = app.database.value("SELECT id FROM identities WHERE subject = 'ada'").await;
     let suspended = State { sessions: 0, suspended: true, why: Some("hijacking".into()) };
@@ -159,7 +157,7 @@ async fn a_suspension_goes_with_the_identity_to_another_user() {
     assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
     house.risc("account-enabled", "ada").await;
     assert_problem(&app.sign_in_at(NAME, &early).await, 401, "token_expired");
-    assert_eq!(house.sign_in("ada").await.user_id(), linus.to_string());
+    assert_eq!(house.sign_in("ada").await.user(), linus);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -169,7 +167,7 @@ async fn the_id_of_a_message_is_kept_for_longer_than_the_message_is_accepted() {
     let pool = &house.app.database.pool;
     let age = "UPDATE provider_events SET received_at = received_at - $1 * interval '1 day'";
     for (days, provider_events) in [(89, 0), (1, 1)] {
-        sqlx::query(age).bind(f64::from(days)).execute(pool).await.unwrap();
+        run!(pool, age, f64::from(days));
         let pruned = prune(pool, LIMITS).await.unwrap();
         assert_eq!(pruned, Pruned { provider_events, ..Pruned::default() }, "{days}");
     }
@@ -213,7 +211,7 @@ async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or
     assert_eq!(grace.get("/admin/users").await.status, 200);
     // As if she had signed in at that moment.
     let late = "INSERT INTO staff_sessions (hash, staff_id) SELECT '\\x01', id FROM staff WHERE email = 'ada@example.com'";
-    sqlx::query(late).execute(pool).await.unwrap();
+    desk.app.database.run(late).await;
     tell_desk(&desk, "account-enabled", &account).await;
     assert_eq!(desk.app.database.count("SELECT count(*) FROM staff_sessions WHERE hash = '\\x01'").await, 0);
     assert_eq!(ada.get("/admin/users").await.status, 303, "it stays ended");
@@ -238,7 +236,6 @@ async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_whom_a_provider_names_by_their_address_are_out_as_well() {
     let (desk, _publishers) = desk().await;
-    let pool = &desk.app.database.pool;
     let named = json!({ "subject_type": "email", "email": "Ada@example.com" });
     for is_user in [false, true] {
         let mut ada = desk.signed_in("ada@example.com").await;
@@ -246,7 +243,7 @@ async fn staff_whom_a_provider_names_by_their_address_are_out_as_well() {
             let user = "WITH u AS (INSERT INTO users (id) VALUES (gen_random_uuid()) RETURNING id)
                         INSERT INTO identities (id, user_id, provider, subject, email, email_verified)
                         SELECT gen_random_uuid(), u.id, s.provider, s.subject, s.email, true FROM u, staff s";
-            sqlx::query(user).execute(pool).await.unwrap();
+            desk.app.database.run(user).await;
         }
         tell_desk(&desk, "account-disabled", &named).await;
         assert_eq!(ada.get("/admin/users").await.status, 303, "{is_user}");
