@@ -11,7 +11,6 @@ use vestibule::keys::KeyRing;
 use vestibule::keys::rotation::Rotation;
 use vestibule::keys::signing_key::Error;
 use vestibule::secret::{Secret, SecretKeys};
-use vestibule::service::Issuer;
 
 use crate::support::app::{App, figment};
 use crate::support::cluster::Database;
@@ -47,16 +46,13 @@ async fn ring_of(database: &Database, secret_key: &SecretKeys) -> KeyRing {
 }
 
 async fn access_token(app: &App) -> String {
-    let answer = app.sign_in(&claims("subject", "ada@example.com")).await;
-    answer.json()["access_token"].as_str().expect("signed in").to_owned()
+    app.sign_in(&claims("subject", "ada@example.com")).await.access_token()
 }
 
-fn issue(issuer: &Issuer) -> String {
-    issuer
-        .issue(Uuid::nil(), Uuid::nil(), "client", None, &CustomClaims::default(), now()..now() + 900)
-        .unwrap()
-        .expose()
-        .clone()
+async fn reload(instances: &[&App]) {
+    for app in instances {
+        app.keys.reload().await.unwrap();
+    }
 }
 
 async fn accepts(app: &App, token: &str) -> bool {
@@ -78,8 +74,7 @@ async fn tokens_of_one_instance_are_accepted_by_the_other_before_during_and_afte
 
     assert!(one.keys.rotation().rotate().await.unwrap());
     assert!(!other.keys.rotation().rotate().await.unwrap(), "the next one is announced already");
-    one.keys.reload().await.unwrap();
-    other.keys.reload().await.unwrap();
+    reload(&[&one, &other]).await;
     let during = [access_token(&one).await, access_token(&other).await];
     assert!(during.iter().all(|token| kid(token) == kid(&old[0])), "the new key does not sign yet");
     all_accept(&old).await;
@@ -97,12 +92,10 @@ async fn tokens_of_one_instance_are_accepted_by_the_other_before_during_and_afte
     assert_eq!(kid(&access_token(&other).await), kid(&new[0]));
 
     pass(&one.database, KEEP - 60).await;
-    one.keys.reload().await.unwrap();
-    other.keys.reload().await.unwrap();
+    reload(&[&one, &other]).await;
     all_accept(&old).await;
     pass(&one.database, 60).await;
-    one.keys.reload().await.unwrap();
-    other.keys.reload().await.unwrap();
+    reload(&[&one, &other]).await;
     assert!(!accepts(&one, &old[0]).await && !accepts(&other, &old[1]).await, "its time is over");
     all_accept(&new).await;
     assert_eq!(one.database.count("SELECT count(*) FROM signing_keys").await, 1, "its row is deleted");
@@ -235,13 +228,15 @@ async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
     let attacker = ring_of(&foreign, &secret).await;
     let theirs: (String, Vec<u8>, Vec<u8>) =
         foreign.row("SELECT kid, public_key, sealed_private_key FROM signing_keys").await;
-    let forged = issue(&issuer(&attacker));
+    let (nobody, none) = (Uuid::nil(), CustomClaims::default());
+    let forged = issuer(&attacker).issue(nobody, nobody, "client", None, &none, now()..now() + 900).unwrap();
+    let forged = forged.expose();
 
     // Their public part in our row: the sealed part counts.
     run!(&app.database.pool, "UPDATE signing_keys SET public_key = $1", &theirs.1);
     app.keys.reload().await.unwrap();
     let own = access_token(&app).await;
-    assert!(accepts(&app, &own).await && !accepts(&app, &forged).await);
+    assert!(accepts(&app, &own).await && !accepts(&app, forged).await);
 
     // A row of theirs beside ours: an error for the operator, and the keys in memory stay.
     run!(
@@ -254,7 +249,7 @@ async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
     );
     assert!(matches!(app.keys.reload().await, Err(Error::Sealed(_))));
     assert_eq!(app.keys.failures(), 1);
-    assert!(accepts(&app, &own).await && !accepts(&app, &forged).await);
+    assert!(accepts(&app, &own).await && !accepts(&app, forged).await);
     assert!(accepts(&app, &access_token(&app).await).await);
 }
 

@@ -1,32 +1,22 @@
 //! `GET /.well-known/jwks.json`: RFC 7517.
 
 use reqwest::Method;
-use serde_json::Value;
 
 use crate::support::app::App;
 use crate::support::keys::kid;
 use crate::support::token::claims;
-
-async fn keys(app: &App) -> Vec<Value> {
-    let answer = app.send(Method::GET, "/.well-known/jwks.json", None, "").await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.header("content-type"), Some("application/json"));
-    answer.json()["keys"].as_array().unwrap().clone()
-}
-
-async fn access_token(app: &App) -> String {
-    let answer = app.sign_in(&claims("subject", "ada@example.com")).await;
-    answer.json()["access_token"].as_str().expect("signed in").to_owned()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_set_holds_the_public_parts_and_nothing_else() {
     let app = App::start().await;
     app.keys.rotation().rotate().await.unwrap();
     app.keys.reload().await.unwrap();
-    let keys = keys(&app).await;
+    let answer = app.send(Method::GET, "/.well-known/jwks.json", None, "").await;
+    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, Some("application/json")));
+    let keys = answer.json()["keys"].take();
+    let keys = keys.as_array().unwrap();
     assert_eq!(keys.len(), 2, "the key that signs, and the next one");
-    for key in &keys {
+    for key in keys {
         let members: Vec<_> = key.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(members, ["alg", "crv", "kid", "kty", "use", "x", "y"]);
         let fixed = ["alg", "crv", "kty", "use"].map(|name| key[name].as_str().unwrap());
@@ -35,5 +25,5 @@ async fn the_set_holds_the_public_parts_and_nothing_else() {
             assert_eq!(key[name].as_str().unwrap().len(), 43, "32 bytes in base64url: {name}");
         }
     }
-    assert_eq!(keys[0]["kid"], kid(&access_token(&app).await));
+    assert_eq!(keys[0]["kid"], kid(&app.sign_in(&claims("subject", "ada@example.com")).await.access_token()));
 }

@@ -50,9 +50,7 @@ impl Document {
 
     /// The operation of that `operationId`.
     pub fn operation(&self, id: &str) -> Operation<'_> {
-        self.operations()
-            .find(|operation| operation.body["operationId"] == id)
-            .expect("an operation of that id")
+        self.operations().find(|operation| operation.body["operationId"] == id).expect(id)
     }
 
     /// A validator for a schema of the document.
@@ -69,10 +67,29 @@ impl Document {
         Validator(schemas, index)
     }
 
+    /// A validator for the JSON body of an operation.
+    pub fn of_body(&self, id: &str) -> Validator {
+        self.validator(&self.operation(id).body["requestBody"]["content"]["application/json"]["schema"])
+    }
+
     /// The value that an example is, or refers to.
     pub fn example<'a>(&'a self, example: &'a Value) -> &'a Value {
         let pointer = example["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
         &pointer.map_or(example, |pointer| self.0.pointer(pointer).unwrap())["value"]
+    }
+
+    /// The answer has that status, and is one that the operation may give.
+    #[track_caller]
+    pub fn assert_answered(&self, id: &str, status: u16, answer: &Answer) {
+        assert_eq!(answer.status, status, "{id}: {}", answer.text);
+        self.assert_answers(id, answer);
+    }
+
+    /// The answer is that error, and one that the operation may give.
+    #[track_caller]
+    pub fn assert_refused(&self, id: &str, error: &str, answer: &Answer) {
+        assert_eq!(answer.error(), error, "{id}: {}", answer.text);
+        self.assert_answers(id, answer);
     }
 
     /// The answer is one that the operation may give.

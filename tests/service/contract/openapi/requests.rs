@@ -22,8 +22,15 @@ fn bodies() -> Vec<Value> {
     bodies.push(json!({ "id_token": token(8192) }));
     bodies.push(json!({ "id_token": token(8196) }));
     bodies.push(json!({ "id_token": format!("{} ", token(400)) }));
-    let texts =
-        [json!(""), json!("n"), json!("n".repeat(512)), json!("n".repeat(513)), json!(7), Value::Null];
+    let texts = [
+        json!(""),
+        json!("n"),
+        json!("n".repeat(512)),
+        json!("n".repeat(513)),
+        json!(7),
+        json!(["n"]),
+        Value::Null,
+    ];
     bodies.extend(texts.into_iter().map(|nonce| json!({ "nonce": nonce })));
     let flags = [json!(true), json!(false), json!("true"), json!(0), Value::Null];
     bodies.extend(flags.into_iter().map(|create| json!({ "create": create })));
@@ -52,9 +59,7 @@ fn names() -> [Value; 6] {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_to_be_shown_is_malformed_exactly_when_the_schema_says_so() {
     let (app, document) = (App::start().await, Document::new());
-    let operation = document.operation("updateMe");
-    let validator =
-        document.validator(&operation.body["requestBody"]["content"]["application/json"]["schema"]);
+    let validator = document.of_body("updateMe");
     let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
     for body in
         names().into_iter().map(|name| json!({ "name": name })).chain([json!({}), json!({ "nmae": "A" })])
@@ -67,9 +72,7 @@ async fn a_name_to_be_shown_is_malformed_exactly_when_the_schema_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sign_in_is_malformed_exactly_when_the_schema_says_so() {
     let (app, document) = (App::start().await, Document::new());
-    let operation = document.operation("signIn");
-    let schema = &operation.body["requestBody"]["content"]["application/json"]["schema"];
-    let validator = document.validator(schema);
+    let validator = document.of_body("signIn");
     let (mut sound, mut malformed) = (0, 0);
     for mut body in bodies() {
         if body.get("id_token").is_none() {
@@ -77,13 +80,9 @@ async fn a_sign_in_is_malformed_exactly_when_the_schema_says_so() {
             body["id_token"] = app.token(&with(claims("ada", "ada@example.com"), &nonce)).into();
         }
         let answer = app.post("idp", &body).await;
-        assert_eq!(
-            validator.is_valid(&body),
-            answer.error() != "invalid_request",
-            "{body:.300} {}",
-            answer.text
-        );
-        *if validator.is_valid(&body) { &mut sound } else { &mut malformed } += 1;
+        let valid = validator.is_valid(&body);
+        assert_eq!(valid, answer.error() != "invalid_request", "{body:.300} {}", answer.text);
+        *if valid { &mut sound } else { &mut malformed } += 1;
     }
     assert!(sound > 10 && malformed > 10, "{sound} {malformed}");
 }
@@ -92,12 +91,10 @@ async fn a_sign_in_is_malformed_exactly_when_the_schema_says_so() {
 async fn a_refresh_token_is_malformed_exactly_when_the_schema_says_so() {
     let (app, document) = (App::start().await, Document::new());
     for (id, path) in [("refresh", "/api/v1/auth/refresh"), ("logout", "/api/v1/auth/logout")] {
-        let operation = document.operation(id);
-        let validator =
-            document.validator(&operation.body["requestBody"]["content"]["application/json"]["schema"]);
+        let validator = document.of_body(id);
         for token in [json!("unknown"), json!(""), json!(7), Value::Null, json!(["unknown"])] {
             let body = json!({ "refresh_token": token });
-            let answer = app.send(Method::POST, path, Some("application/json"), body.to_string()).await;
+            let answer = app.post_to(path, &body).await;
             assert_eq!(validator.is_valid(&body), answer.error() != "invalid_request", "{id} {body}");
         }
     }
@@ -111,8 +108,7 @@ async fn every_scope_that_is_described_can_be_signed_out_of() {
     let validator = document.validator(&parameter["schema"]);
     for scope in ["local", "others", "global", "", "Local", "all"] {
         let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
-        let path = format!("/api/v1/auth/logout?scope={scope}");
-        let answer = app.as_user(&token, Method::POST, &path, None).await;
+        let answer = app.sign_out(&token, scope).await;
         assert_eq!(validator.is_valid(&json!(scope)), answer.status == 204, "{scope} {}", answer.text);
     }
     assert!(!operation.body["requestBody"]["required"].as_bool().unwrap_or_default(), "it can be left out");
@@ -123,9 +119,7 @@ async fn every_scope_that_is_described_can_be_signed_out_of() {
 async fn a_user_to_create_is_as_the_schema_says() {
     let (app, document) = (App::start().await, Document::new());
     let key = app.api_key("admin", KeyRole::Admin).await;
-    let operation = document.operation("createUser");
-    let validator =
-        document.validator(&operation.body["requestBody"]["content"]["application/json"]["schema"]);
+    let validator = document.of_body("createUser");
     let texts = || [json!(""), json!(7), Value::Null, json!([]), json!("x".repeat(300))];
     let flags = || [json!(true), json!(false), Value::Null, json!("true"), json!(1)];
     let mut bodies = vec![json!({}), json!({ "id": "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e11" })];
