@@ -2,31 +2,28 @@
 
 use std::sync::Arc;
 
-use sqlx::Executor;
+use sqlx::{AssertSqlSafe, Executor};
 
 use crate::support::app::App;
+use crate::support::problem::assert_problem;
 use crate::support::process::eventually;
-use crate::support::token::claims;
+use crate::support::token::{at, claims};
 
 /// Makes so many inserts of an event fail as PostgreSQL does when transactions are at odds.
 async fn fail(app: &App, code: &str, times: i64) {
-    let statements = [
-        "DROP TRIGGER IF EXISTS conflict ON events".to_owned(),
-        "DROP SEQUENCE IF EXISTS failures".into(),
-        "CREATE SEQUENCE failures".into(),
-        format!(
-            "CREATE OR REPLACE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$
-             BEGIN
-                 -- A sequence counts on although the transaction is rolled back.
-                 IF nextval('failures') <= {times} THEN RAISE EXCEPTION 'at odds' USING ERRCODE = '{code}'; END IF;
-                 RETURN NEW;
-             END $$"
-        ),
-        "CREATE TRIGGER conflict BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION conflict()".into(),
-    ];
-    for sql in statements {
-        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&app.database.pool).await.unwrap();
-    }
+    let statements = format!(
+        "DROP TRIGGER IF EXISTS conflict ON events;
+         DROP SEQUENCE IF EXISTS failures;
+         CREATE SEQUENCE failures;
+         CREATE OR REPLACE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             -- A sequence counts on although the transaction is rolled back.
+             IF nextval('failures') <= {times} THEN RAISE EXCEPTION 'at odds' USING ERRCODE = '{code}'; END IF;
+             RETURN NEW;
+         END $$;
+         CREATE TRIGGER conflict BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION conflict()"
+    );
+    app.database.pool.execute(AssertSqlSafe(statements)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,18 +35,9 @@ async fn a_conflict_is_run_again_three_times_and_then_the_client_is_told_to_come
         let before = app.database.rows().await;
 
         fail(&app, code, i64::MAX).await;
-        let refused = app.sign_in(&claims).await;
-        assert_eq!(
-            (refused.status.as_u16(), refused.error().as_str()),
-            (503, "service_unavailable"),
-            "{code}"
-        );
-        assert!(refused.header("retry-after").is_some(), "{code}");
-        assert_eq!(
-            app.database.count("SELECT last_value FROM failures").await,
-            5,
-            "{code}: with others, then by itself once and three times more"
-        );
+        assert_problem(&app.sign_in(&claims).await, 503, "service_unavailable");
+        let tries = app.database.count("SELECT last_value FROM failures").await;
+        assert_eq!(tries, 5, "{code}: with others, then by itself once and three times more");
         assert_eq!(app.database.rows().await, before, "{code}: nothing is half done");
 
         fail(&app, code, 3).await;
@@ -62,8 +50,7 @@ async fn a_conflict_is_run_again_three_times_and_then_the_client_is_told_to_come
 async fn what_the_database_does_not_support_is_not_run_again() {
     let app = App::start().await;
     fail(&app, "0A000", i64::MAX).await;
-    let refused = app.sign_in(&claims("ada", "ada@example.com")).await;
-    assert_eq!((refused.status.as_u16(), refused.error().as_str()), (500, "internal_error"));
+    assert_problem(&app.sign_in(&claims("ada", "ada@example.com")).await, 500, "internal_error");
     let tries = app.database.count("SELECT last_value FROM failures").await;
     assert_eq!(tries, 2, "with others, then by itself");
 }
@@ -73,11 +60,7 @@ async fn what_the_database_does_not_support_is_not_run_again() {
 async fn a_sign_in_that_waited_for_the_holder_of_its_address_looks_at_them_again() {
     let app = App::start_with(|figment| figment.merge(("idp.recycled_email", "refuse"))).await;
     let app = Arc::new(app);
-    let second = crate::support::token::with(
-        claims("ada", "ada@example.com"),
-        &serde_json::json!({ "iss": "https://second.example" }),
-    );
-    app.sign_in_at("second", &second).await;
+    app.sign_in_at("second", &at("second", "ada", "ada@example.com")).await;
     // Somebody links an identity of the same provider, and has not committed yet.
     let mut linking = app.database.pool.begin().await.unwrap();
     for sql in [
@@ -94,13 +77,7 @@ async fn a_sign_in_that_waited_for_the_holder_of_its_address_looks_at_them_again
                  WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '-- Signs in one identity%'";
     eventually("the sign-in waits", async || (app.database.count(waits).await > 0).then_some(())).await;
     linking.commit().await.unwrap();
-    let answer = waiting.await.unwrap();
-    assert_eq!(
-        (answer.status.as_u16(), answer.error().as_str()),
-        (409, "identity_conflict"),
-        "{}",
-        answer.text
-    );
+    assert_problem(&waiting.await.unwrap(), 409, "identity_conflict");
 }
 
 const WAITING: &str =

@@ -14,7 +14,7 @@ use vestibule::store::events::{Look, record_look};
 use vestibule::store::users::{self, DeletedBy, Deletion, Traces};
 
 use crate::support::app::{App, LIMITS};
-use crate::support::token::{claims, with};
+use crate::support::token::{at, claims, unverified};
 
 const ADA: &str = "ada@example.com";
 
@@ -59,7 +59,7 @@ async fn whoever_was_claimed_to_be_very_often_is_deleted_and_forgotten_all_the_s
 async fn delete(pool: &PgPool, user: Uuid) -> Deletion {
     let sql =
         "SELECT s.id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE i.user_id = $1 LIMIT 1";
-    let session = sqlx::query_scalar(sql).bind(user).fetch_one(pool).await.unwrap();
+    let session = value!(pool, sql, user);
     users::delete(pool, user, DeletedBy::User(session, &Origin::default())).await.unwrap()
 }
 
@@ -67,7 +67,7 @@ async fn delete(pool: &PgPool, user: Uuid) -> Deletion {
 async fn an_interrupted_deletion_is_finished_by_any_instance_and_leaves_the_next_user_of_the_address_alone() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    let ada = app.sign_in(&claims("ada", ADA)).await.user_id().parse().unwrap();
+    let ada = app.sign_in(&claims("ada", ADA)).await.user();
     claim(&app, 2_500).await;
     let deleted = delete(pool, ada).await;
     let left = Traces { users: vec![ada], addresses: vec![ADA.to_owned()] };
@@ -76,8 +76,7 @@ async fn an_interrupted_deletion_is_finished_by_any_instance_and_leaves_the_next
     assert_eq!(traces(&app, ADA).await, (2_500, 1), "the statement that deletes is as long for everybody");
 
     assert_eq!(app.sign_in(&claims("next", ADA)).await.outcome(), "created");
-    let stranger = with(claims("stranger", ADA), &serde_json::json!({ "email_verified": false }));
-    assert_eq!(app.sign_in(&stranger).await.error(), "link_required");
+    assert_eq!(app.sign_in(&unverified(claims("stranger", ADA))).await.error(), "link_required");
 
     assert_eq!(erasure::addresses(pool, Some(&["grace@example.com".to_owned()])).await.unwrap(), None);
     assert_eq!(erasure::addresses(pool, None).await.unwrap(), Some(1_000));
@@ -95,7 +94,7 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
         let app = App::start().await;
         let pool = &app.database.pool;
         let signed_in = app.sign_in(&claims("subject", address)).await;
-        let user = signed_in.user_id().parse().unwrap();
+        let user = signed_in.user();
         let origin = Origin {
             ip: "192.0.2.7".parse().ok(),
             user_agent: Some("a browser".into()),
@@ -159,7 +158,7 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
 async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    let ada = app.sign_in(&claims("ada", ADA)).await.user_id().parse().unwrap();
+    let ada = app.sign_in(&claims("ada", ADA)).await.user();
     run!(pool, "INSERT INTO events (id, kind, user_id, ip, user_agent, detail)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'signed_in', $1, '192.0.2.1', 'a phone', '{}'
          FROM generate_series(1, 2500) AS n", ada);
@@ -176,11 +175,8 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_501);
     assert_eq!(app.database.count(about).await, 0);
     assert_eq!(app.database.count("SELECT count(*) FROM users_to_forget").await, 0);
-    assert_eq!(
-        app.database.count("SELECT count(*) FROM events").await,
-        2_502,
-        "what happened is still known"
-    );
+    let events = app.database.count("SELECT count(*) FROM events").await;
+    assert_eq!(events, 2_502, "what happened is still known");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,12 +186,8 @@ async fn nobody_has_the_attempts_on_anothers_address_forgotten() {
         let app = App::start_with(|figment| figment.merge(("providers.second.link", "never"))).await;
         // Verified there, and yet it links to nobody.
         let link = async |token: &str, subject: &str| {
-            let at_second =
-                with(claims(subject, ADA), &serde_json::json!({ "iss": "https://second.example" }));
-            let body = serde_json::json!({ "id_token": app.token(&at_second) });
-            let path = "/api/v1/me/identities/second";
-            let linked = app.as_user(token, reqwest::Method::POST, path, Some(&body)).await;
-            assert!(linked.status.is_success(), "{}", linked.text);
+            let linked = app.link(token, "second", &at("second", subject, ADA)).await;
+            assert_eq!(linked.status, 201, "{}", linked.text);
         };
         let ada = app.sign_in(&claims("ada", own)).await;
         link(&ada.access_token(), "ada").await;

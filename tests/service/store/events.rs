@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::app::{Answer, App};
 use crate::support::process::eventually;
 use crate::support::provider::Behaviour;
-use crate::support::token::{claims, encode, now, opaque, with};
+use crate::support::token::{at, claims, encode, now, opaque, unverified, with};
 
 type Event = (String, Option<String>, Option<String>, Option<String>, Option<String>, String, Option<Value>);
 
@@ -37,10 +37,8 @@ async fn a_refused_token_is_remembered_with_what_it_claimed_and_why() {
     let expected =
         (kind.clone(), Some("issuer_mismatch".into()), idp.clone(), email, ip, request_id, Some(detail));
     assert_eq!(events[0], expected);
-    assert_eq!(
-        (&events[1].0, events[1].1.as_deref(), &events[1].2),
-        (&kind, Some("provider_unavailable"), &idp)
-    );
+    let (refused, reason, provider, ..) = &events[1];
+    assert_eq!((refused, reason.as_deref(), provider), (&kind, Some("provider_unavailable"), &idp));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,10 +120,9 @@ fn updated(fields: &[&str]) -> (String, Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_no_other_sign_in_has_one() {
     let app = App::start().await;
-    let known = with(
-        claims("ada", "ada@example.com"),
-        &json!({ "email_verified": "false", "name": null, "picture": null }),
-    );
+    let bare = json!({ "name": null, "picture": null });
+    let verified = with(claims("ada", "ada@example.com"), &bare);
+    let known = unverified(verified.clone());
     let ada = app.sign_in(&known).await;
     app.sign_in(&claims("grace", "grace@example.com")).await;
     let mut expected = vec![("user_created".to_owned(), Value::Null)];
@@ -134,15 +131,15 @@ async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_
     let (new, taken) = ("new@example.com", "grace@example.com");
     let sign_ins = [
         (known.clone(), &[][..]),
-        (with(known.clone(), &json!({ "email_verified": "true" })), &["email_verified"]),
-        (with(known.clone(), &json!({ "email_verified": "true" })), &[]),
-        (with(claims("ada", new), &json!({ "name": null, "picture": null })), &["email"]),
+        (verified.clone(), &["email_verified"]),
+        (verified, &[]),
+        (with(claims("ada", new), &bare), &["email"]),
         (with(claims("ada", new), &named), &["name"]),
         (with(claims("ada", "third@example.com"), &pictured), &["email", "picture"]),
         (with(claims("ada", "third@example.com"), &pictured), &[]),
         // The identity's address changes, not the user's, which nothing proves any more.
         (with(claims("ada", taken), &pictured), &["email_verified"]),
-        (with(claims("ada", taken), &json!({ "name": null, "picture": null })), &[]),
+        (with(claims("ada", taken), &bare), &[]),
     ];
     for (claimed, fields) in sign_ins {
         app.database.run("UPDATE users SET seen_noted_on = current_date - 35").await;
@@ -162,9 +159,7 @@ async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_
 #[tokio::test(flavor = "multi_thread")]
 async fn what_becomes_of_an_identity_names_it_and_what_it_changes_of_its_user() {
     let app = App::start().await;
-    let at = |provider: &str, email: &str| {
-        with(claims("ada", email), &json!({ "iss": format!("https://{provider}.example") }))
-    };
+    let at = |provider: &str, email: &str| at(provider, "ada", email);
     let bare = json!({ "email_verified": "false", "name": null, "picture": null });
     let ada = app.sign_in(&with(claims("ada", "typo@example.com"), &bare)).await;
     let mut expected = vec![("user_created".to_owned(), Value::Null)];
@@ -198,8 +193,7 @@ async fn a_sign_out_names_its_session_and_how_far_it_goes() {
     for scope in ["local", "others", "global"] {
         app.sign_in(&claims("ada", "ada@example.com")).await;
         let session = app.sign_in(&claims("ada", "ada@example.com")).await;
-        let path = format!("/api/v1/auth/logout?scope={scope}");
-        assert_eq!(app.as_user(&session.access_token(), Method::POST, &path, None).await.status, 204);
+        assert_eq!(app.sign_out(&session.access_token(), scope).await.status, 204);
         let id: String = app.database.value("SELECT id::text FROM sessions ORDER BY id DESC LIMIT 1").await;
         ended.push((Some(scope.to_owned()), Some(id)));
     }

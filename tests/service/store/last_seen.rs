@@ -1,7 +1,7 @@
 //! When somebody was last seen: a day that the sessions tell, and that the user's row notes now and then, in nobody's way.
 
 use crate::support::app::{App, LIMITS};
-use crate::support::token::{claims, with};
+use crate::support::token::{at, claims, with};
 use serde_json::json;
 use vestibule::admin::person::store as directory;
 use vestibule::service::prune::prune;
@@ -79,7 +79,7 @@ async fn the_day_outlives_the_session_that_tells_it() {
     app.database.run(expire).await;
     assert_eq!(prune(&app.database.pool, LIMITS).await.unwrap().sessions, 1);
     assert_eq!((seen(&app).await, noted(&app).await.0), (40, Some(40)), "pruned");
-    let other = with(claims("ada-2", "ada@example.com"), &json!({ "iss": "https://second.example" }));
+    let other = at("second", "ada-2", "ada@example.com");
     assert_eq!(app.sign_in_at("second", &other).await.outcome(), "linked");
     long_ago(&app, 10, 30).await;
     app.database.run("DELETE FROM identities WHERE provider = 'second'").await;
@@ -93,7 +93,7 @@ async fn a_sign_in_that_links_or_changes_the_user_notes_the_day_too() {
     let ada = claims("ada", "ada@example.com");
     app.sign_in(&ada).await;
     long_ago(&app, 7, 7).await;
-    let other = with(claims("ada-2", "ada@example.com"), &json!({ "iss": "https://second.example" }));
+    let other = at("second", "ada-2", "ada@example.com");
     assert_eq!(app.sign_in_at("second", &other).await.outcome(), "linked");
     assert_eq!(noted(&app).await.0, Some(0), "linked");
     long_ago(&app, 7, 7).await;

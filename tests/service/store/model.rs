@@ -4,13 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use reqwest::Method;
-use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::support::app::App;
 use crate::support::race::rounds;
-use crate::support::token::{claims, with};
+use crate::support::token::{at, claims};
 
 const USERS: usize = 4;
 
@@ -114,8 +112,8 @@ impl World {
 
     fn claims(&self, user: usize, second: bool) -> serde_json::Value {
         let person = format!("user-{user}-{}", self.generation[user]);
-        let claims = claims(&person, &format!("{person}@example.com"));
-        if second { with(claims, &json!({ "iss": "https://second.example" })) } else { claims }
+        let email = format!("{person}@example.com");
+        if second { at("second", &person, &email) } else { claims(&person, &email) }
     }
 
     async fn sign_in(&mut self) {
@@ -129,15 +127,8 @@ impl World {
         assert!(answer.status.is_success(), "{}", answer.text);
         self.ids.insert(user, answer.user_id());
         let (access, live) = (answer.access_token(), answer.refresh_token());
-        self.sessions.push(Session {
-            user,
-            second,
-            alive: true,
-            access,
-            live,
-            parent: None,
-            old: Vec::new(),
-        });
+        let (parent, old) = (None, Vec::new());
+        self.sessions.push(Session { user, second, alive: true, access, live, parent, old });
     }
 
     /// Refreshes of up to eight sessions at once.
@@ -159,12 +150,8 @@ impl World {
         }
         for (index, shown, expected, answer) in requests.join_all().await {
             let refused = expected == Expected::Refused;
-            assert_eq!(
-                answer.status,
-                if refused { 401 } else { 200 },
-                "{shown:?} {expected:?}: {}",
-                answer.text
-            );
+            let status = if refused { 401 } else { 200 };
+            assert_eq!(answer.status, status, "{shown:?} {expected:?}: {}", answer.text);
             let enabled = self.enabled[self.sessions[index].user];
             self.rotated += usize::from(expected == Expected::Next);
             let session = &mut self.sessions[index];
@@ -175,17 +162,13 @@ impl World {
         }
     }
 
-    async fn execute(&self, sql: &'static str, id: Option<&String>) {
+    async fn execute(&self, sql: &'static str, id: &str) {
         sqlx::query(sql).bind(id).execute(&self.app.database.pool).await.unwrap();
     }
 
     /// Half a minute passes.
     async fn wait(&mut self) {
-        self.execute(
-            "UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds' WHERE $1::text IS NULL",
-            None,
-        )
-        .await;
+        self.app.half_a_minute_later().await;
         for session in &mut self.sessions {
             if let Some((_, repeat @ Repeat::Same)) = &mut session.parent {
                 *repeat = Repeat::Another;
@@ -196,8 +179,7 @@ impl World {
     async fn sign_out(&mut self) {
         let (index, scope) = (self.below(self.sessions.len()), ["local", "others", "global"][self.below(3)]);
         let mine = self.sessions[index].clone();
-        let path = format!("/api/v1/auth/logout?scope={scope}");
-        let answer = self.app.as_user(&mine.access, Method::POST, &path, None).await;
+        let answer = self.app.sign_out(&mine.access, scope).await;
         assert_eq!(answer.status, 204, "{}", answer.text);
         if !mine.alive {
             return;
@@ -219,11 +201,9 @@ impl World {
                        WHERE id = $1::uuid RETURNING id)
                    UPDATE sessions s SET ended_at = coalesce(ended_at, now())
                    FROM changed c JOIN identities i ON i.user_id = c.id WHERE s.identity_id = i.id";
-        self.execute(sql, Some(&id)).await;
-        self.sessions
-            .iter_mut()
-            .filter(|session| session.user == user)
-            .for_each(|session| session.alive = false);
+        self.execute(sql, &id).await;
+        let theirs = |session: &&mut Session| session.user == user;
+        self.sessions.iter_mut().filter(theirs).for_each(|session| session.alive = false);
     }
 
     /// Removes the identity at the second provider, as unlinking it does.
@@ -233,11 +213,11 @@ impl World {
         self.execute(
             "DELETE FROM identities WHERE user_id = $1::uuid AND provider = 'second'
              AND EXISTS (SELECT FROM identities i WHERE i.user_id = $1::uuid AND i.provider = 'idp')",
-            Some(&id),
+            &id,
         )
         .await;
         let left = "SELECT count(*) FROM identities WHERE provider = 'second' AND user_id::text = $1";
-        let left: i64 = sqlx::query_scalar(left).bind(&id).fetch_one(&self.app.database.pool).await.unwrap();
+        let left: i64 = value!(&self.app.database.pool, left, &id);
         if left == 0 {
             let theirs = |session: &&mut Session| session.user == user && session.second;
             self.sessions.iter_mut().filter(theirs).for_each(|session| session.alive = false);
@@ -248,7 +228,7 @@ impl World {
     async fn delete(&mut self) {
         let user = self.below(USERS);
         let Some(id) = self.ids.remove(&user) else { return };
-        self.execute("DELETE FROM users WHERE id = $1::uuid", Some(&id)).await;
+        self.execute("DELETE FROM users WHERE id = $1::uuid", &id).await;
         self.sessions.retain(|session| session.user != user);
         self.enabled[user] = true;
         self.generation[user] += 1;
@@ -286,17 +266,8 @@ async fn whatever_happens_in_whatever_order_exactly_those_are_signed_in_who_must
     let rng = Rng::new();
     println!("seed {}", rng.get_seed());
     let app = Arc::new(App::start().await);
-    let (ids, enabled) = (HashMap::new(), [true; USERS]);
-    let mut world = World {
-        app,
-        sessions: Vec::new(),
-        enabled,
-        ids,
-        rng,
-        deleted: 0,
-        rotated: 0,
-        generation: [0; USERS],
-    };
+    let (sessions, ids, enabled, generation) = (Vec::new(), HashMap::new(), [true; USERS], [0; USERS]);
+    let mut world = World { app, sessions, enabled, ids, rng, deleted: 0, rotated: 0, generation };
     for _ in 0..500 + rounds() {
         world.step().await;
         world.compare().await;

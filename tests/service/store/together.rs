@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rocket::futures::future::join_all;
 use serde_json::json;
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, Executor};
 use uuid::Uuid;
 use vestibule::domain::actor::Origin;
 use vestibule::store::sessions::{self, Exchange, Lifetimes};
@@ -28,15 +28,12 @@ const FAILURES: [(&str, &str); 8] = [
 
 /// Makes a change of the session whose device is called "bad" fail like that.
 async fn break_it(app: &App, sql: &str) {
-    let function = format!(
+    let statements = format!(
         "CREATE OR REPLACE FUNCTION bad() RETURNS trigger LANGUAGE plpgsql AS $$
-         BEGIN IF NEW.device_name = 'bad' THEN {sql}; END IF; RETURN NEW; END $$"
+         BEGIN IF NEW.device_name = 'bad' THEN {sql}; END IF; RETURN NEW; END $$;
+         CREATE OR REPLACE TRIGGER bad BEFORE INSERT OR UPDATE ON sessions FOR EACH ROW EXECUTE FUNCTION bad()"
     );
-    let statements =
-        [function, "CREATE OR REPLACE TRIGGER bad BEFORE INSERT OR UPDATE ON sessions FOR EACH ROW EXECUTE FUNCTION bad()".into()];
-    for sql in statements {
-        sqlx::query(AssertSqlSafe(sql)).execute(&app.database.pool).await.unwrap();
-    }
+    app.database.pool.execute(AssertSqlSafe(statements)).await.unwrap();
 }
 
 async fn mend_it(app: &App) {
