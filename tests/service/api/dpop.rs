@@ -10,6 +10,7 @@ use vestibule::service::ProofNonces;
 use crate::support::app::{Answer, App};
 use crate::support::desk::Desk;
 use crate::support::keys::{ISSUER, second_instance};
+use crate::support::problem::assert_problem;
 use crate::support::process::eventually;
 use crate::support::race::{at_once, rounds};
 use crate::support::signer::{Signer, base64};
@@ -214,6 +215,9 @@ fn cases(
     };
     let (head, rest) = sound.split_once('.').unwrap();
     let duplicate = good.claims.to_string().replacen('{', r#"{"jti":"a","#, 1);
+    let duplicate = Signer::Ec.token_of(&good.header.to_string(), &duplicate);
+    let changed = base64(good.claims.to_string().replace("\"jti\":\"", "\"jti\":\"x"));
+    let changed = format!("{head}.{changed}.{}", rest.split_once('.').unwrap().1);
     let other_secret = ProofNonces::new(&Secret::new("another".to_owned()).into()).current(now());
     let mut cases = vec![
         ("no proof", "7.1", Refused::Missing, vec![]),
@@ -221,12 +225,7 @@ fn cases(
         ("no JWT", "4.3", Refused::Malformed, vec!["proof".into()]),
         ("two parts", "4.3", Refused::Malformed, vec![format!("{head}.e30")]),
         ("four parts", "4.3", Refused::Malformed, vec![format!("{sound}.e30")]),
-        (
-            "a member twice",
-            "4.3",
-            Refused::Malformed,
-            vec![Signer::Ec.token_of(&good.header.to_string(), &duplicate)],
-        ),
+        ("a member twice", "4.3", Refused::Malformed, vec![duplicate]),
         ("too long", "4.3", Refused::Malformed, claim("more", "x".repeat(4096).into())),
         ("crit", "4.3", Refused::Malformed, header("crit", json!(["b64"]))),
         ("typ of another JWT", "4.2", Refused::Type, header("typ", "JWT".into())),
@@ -254,16 +253,7 @@ fn cases(
         ("nonce of another window", "8", Refused::Nonce, claim("nonce", forged.into())),
         ("nonce of another service", "8", Refused::Nonce, claim("nonce", other_secret.into())),
         ("signature by another key", "4.3", Refused::Signature, vec![good.signed(Signer::OtherEc)]),
-        (
-            "signature of other claims",
-            "4.3",
-            Refused::Signature,
-            vec![format!(
-                "{head}.{}.{}",
-                base64(good.claims.to_string().replace("\"jti\":\"", "\"jti\":\"x")),
-                rest.split_once('.').unwrap().1
-            )],
-        ),
+        ("signature of other claims", "4.3", Refused::Signature, vec![changed]),
     ];
     if token.is_some() {
         cases.extend([
@@ -323,14 +313,9 @@ async fn each_rule_of_rfc_9449_refuses_at_the_token_endpoints_and_the_session_go
         assert_refused(&answer, status, Refused::OtherKey);
     }
     let metrics = app.send(Method::GET, "/metrics", None, "").await.text;
-    for line in [
-        "vestibule_refreshes_total{outcome=\"unproven\"}",
-        "vestibule_proofs_total{outcome=\"proof_missing\"}",
-    ] {
-        assert!(
-            metrics.lines().any(|found| found.starts_with(line) && !found.ends_with(" 0")),
-            "{line}\n{metrics}"
-        );
+    for line in ["refreshes_total{outcome=\"unproven\"}", "proofs_total{outcome=\"proof_missing\"}"] {
+        let counted = metrics.lines().any(|found| found.contains(line) && !found.ends_with(" 0"));
+        assert!(counted, "{line}\n{metrics}");
     }
     assert_eq!(refresh(&app, Signer::Ec, &token).await.status, 200);
 }
@@ -356,7 +341,7 @@ async fn a_faulty_proof_for_a_provider_that_is_made_up_leaves_nothing() {
     for name in ["%00", "%1B", "unknown", &"x".repeat(3000)] {
         let path = format!("/api/v1/auth/oauth/{name}");
         let answer = send(&app, &Method::POST, &path, None, &["x".into()], (JSON, "{}".into())).await;
-        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (404, "provider_not_found"), "{name}");
+        assert_problem(&answer, 404, "provider_not_found");
     }
     app.stop().await;
     assert_eq!(app.database.count("SELECT count(*) FROM events").await, 0);
@@ -457,13 +442,7 @@ async fn a_thief_who_refreshes_at_once_with_the_owner_gets_nothing() {
             if round % 2 == 0 { vec![] } else { vec![proof(Signer::OtherEc, &Method::POST, REFRESH, None)] };
         let (owner, thief) =
             at_once(refresh(&app, Signer::Ec, &token), refresh_with(&app, &token, &thiefs)).await;
-        assert_eq!(
-            (owner.status.as_u16(), thief.status.as_u16()),
-            (200, 401),
-            "{} {}",
-            owner.text,
-            thief.text
-        );
+        assert_eq!([owner.status, thief.status], [200, 401], "{} {}", owner.text, thief.text);
         token = owner.refresh_token();
     }
 }

@@ -16,6 +16,7 @@ use vestibule::web::http::deadline::Limit;
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
+use crate::support::problem::assert_problem;
 use crate::support::process::eventually;
 use crate::support::relay::Relay;
 use crate::support::token::claims;
@@ -160,8 +161,7 @@ async fn connections_on_which_nobody_answers_any_more_cost_no_place_in_the_pool(
         lock.rollback().await.unwrap();
         for answer in requests.join_all().await {
             if silent {
-                assert_eq!((answer.status.as_u16(), answer.error()), (503, "service_unavailable".into()));
-                assert!(answer.header("retry-after").is_some());
+                assert_problem(&answer, 503, "service_unavailable");
             } else {
                 assert_eq!(answer.outcome(), "signed_in", "{}", answer.text);
             }

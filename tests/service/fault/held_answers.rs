@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
@@ -14,7 +13,7 @@ use vestibule::web::http::deadline::Limit;
 
 use crate::support::desk::Desk;
 use crate::support::relay::{Messages, Relay};
-use crate::support::token::{claims, with};
+use crate::support::token::at;
 
 /// Longest time for a request.
 const LIMIT: Duration = Duration::from_secs(4);
@@ -120,8 +119,7 @@ async fn no_sign_in_is_lost_after_an_answer_that_came_when_nobody_waited_any_mor
             late += 1;
             for number in 0..SIGN_INS {
                 let subject = format!("{late}-{number}-{}", Uuid::new_v4());
-                let claims = claims(&subject, &format!("{subject}@example.com"));
-                let claims = with(claims, &json!({ "iss": "https://second.example" }));
+                let claims = at("second", &subject, &format!("{subject}@example.com"));
                 let answer = desk.app.sign_in_at("second", &claims).await;
                 assert_eq!(answer.status, 201, "{path}, question {question}: {}", answer.text);
                 all += 1;

@@ -9,7 +9,9 @@ use uuid::Uuid;
 
 use crate::support::app::{Answer, App};
 use crate::support::race::{at_once, rounds};
-use crate::support::token::{claims, with};
+use crate::support::token::{at, claims};
+
+const REPLAYS: &str = "SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
@@ -41,10 +43,7 @@ async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
         assert_eq!(successors.len(), 1, "round {round}: all get the same one");
         assert_eq!(app.refresh(&successors[0]).await.status, 200, "round {round}");
     }
-    assert_eq!(
-        app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'").await,
-        0
-    );
+    assert_eq!(app.database.count(REPLAYS).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,8 +52,7 @@ async fn a_thief_and_the_owner_are_both_signed_out_whoever_comes_first() {
         let app = App::start().await;
         let stolen = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
         let first = app.refresh(&stolen).await;
-        let later = "UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds'";
-        sqlx::query(later).execute(&app.database.pool).await.unwrap();
+        app.half_a_minute_later().await;
         let second = app.refresh(&stolen).await;
         let (thief, owner) = if thief_first { (&first, &second) } else { (&second, &first) };
         // Each goes on with what it got, in turn, until the service notices that they are two.
@@ -64,10 +62,7 @@ async fn a_thief_and_the_owner_are_both_signed_out_whoever_comes_first() {
         for answer in &answers {
             assert_eq!(app.refresh(&answer.refresh_token()).await.status, 401, "and neither goes on");
         }
-        assert_eq!(
-            app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'").await,
-            1
-        );
+        assert_eq!(app.database.count(REPLAYS).await, 1);
     }
 }
 
@@ -130,24 +125,16 @@ async fn of_an_owner_and_a_thief_who_refresh_at_once_the_second_is_recorded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_users_who_link_one_identity_at_once_one_gets_it() {
-    let app = Arc::new(App::start().await);
+    let app = App::start().await;
     let mut tokens = Vec::new();
     for name in ["ada", "grace"] {
         tokens.push(app.sign_in(&claims(name, &format!("{name}@example.com"))).await.access_token());
     }
     for round in 0..rounds() {
-        let identity =
-            with(claims(&format!("identity-{round}"), ""), &json!({ "iss": "https://second.example" }));
-        let body = json!({ "id_token": app.token(&identity) });
-        let mut links = JoinSet::new();
-        for token in &tokens {
-            let (app, token, body) = (app.clone(), token.clone(), body.clone());
-            links.spawn(async move {
-                let path = "/api/v1/me/identities/second";
-                app.as_user(&token, reqwest::Method::POST, path, Some(&body)).await.status.as_u16()
-            });
-        }
-        let mut statuses = links.join_all().await;
+        let identity = at("second", &format!("identity-{round}"), "");
+        let [one, other] = [0, 1].map(|user: usize| app.link(&tokens[user], "second", &identity));
+        let (one, other) = at_once(one, other).await;
+        let mut statuses = [one.status.as_u16(), other.status.as_u16()];
         statuses.sort_unstable();
         assert_eq!(statuses, [201, 409], "round {round}");
     }
@@ -156,21 +143,19 @@ async fn of_two_users_who_link_one_identity_at_once_one_gets_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_unlinks_both_identities_at_once_keeps_one() {
-    let app = Arc::new(App::start().await);
+    let app = App::start().await;
     for round in 0..rounds() {
         let email = format!("ada-{round}@example.com");
         let first = app.sign_in(&claims(&format!("first-{round}"), &email)).await;
-        let identity =
-            with(claims(&format!("second-{round}"), &email), &json!({ "iss": "https://second.example" }));
+        let identity = at("second", &format!("second-{round}"), &email);
         let second = app.sign_in_at("second", &identity).await;
-        let mut unlinkings = JoinSet::new();
         // Each session takes away the other's identity.
-        for (mine, theirs) in [(&first, &second), (&second, &first)] {
+        let unlink = async |mine: &Answer, theirs: &Answer| {
             let path = format!("/api/v1/me/identities/{}", theirs.identity_id());
-            let (app, token) = (app.clone(), mine.access_token());
-            unlinkings.spawn(async move { app.delete(&token, &path).await.status.as_u16() });
-        }
-        let mut statuses = unlinkings.join_all().await;
+            app.delete(&mine.access_token(), &path).await.status.as_u16()
+        };
+        let (one, other) = at_once(unlink(&first, &second), unlink(&second, &first)).await;
+        let mut statuses = [one, other];
         statuses.sort_unstable();
         // The one that loses has lost its session, too, or finds that its target is the last.
         assert!(matches!(statuses[..], [204, 401 | 409 | 404]), "round {round}: {statuses:?}");
@@ -180,16 +165,12 @@ async fn a_user_who_unlinks_both_identities_at_once_keeps_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_that_races_a_sign_in_leaves_no_half_of_anybody() {
-    let app = Arc::new(App::start().await);
+    let app = App::start().await;
     for round in 0..rounds() {
         let claimed = claims("subject", "ada@example.com");
         let token = app.sign_in(&claimed).await.access_token();
-        let mut race = JoinSet::new();
-        let deleting = app.clone();
-        race.spawn(async move { deleting.delete(&token, "/api/v1/me").await });
-        let signing_in = app.clone();
-        race.spawn(async move { signing_in.sign_in(&claimed).await });
-        for answer in race.join_all().await {
+        let (deleted, signed_in) = at_once(app.delete(&token, "/api/v1/me"), app.sign_in(&claimed)).await;
+        for answer in [deleted, signed_in] {
             // A deletion in the next second is after the token.
             let done = answer.status.is_success() || answer.error() == "token_expired";
             assert!(done, "round {round}: {}", answer.text);

@@ -14,13 +14,13 @@ const NEW: &str = "the new key, of more than 32 characters";
 /// The settings of an instance, one after the other, as docs/operation.md says.
 const STEPS: [&[&str]; 4] = [&[OLD], &[OLD, NEW], &[NEW, OLD], &[NEW]];
 
+/// After it, a repeat no longer gets the same successor.
+const A_MINUTE_PASSES: &str = "UPDATE sessions SET rotated_at = rotated_at - interval '1 minute'";
+
 async fn start(database: &Database, keys: &'static [&'static str]) -> App {
-    let settings = |figment: figment::Figment| {
-        if let [key] = keys {
-            figment.merge(("secret_key", key))
-        } else {
-            figment.merge(("secret_key", keys))
-        }
+    let settings = |figment: figment::Figment| match keys {
+        [key] => figment.merge(("secret_key", key)),
+        keys => figment.merge(("secret_key", keys)),
     };
     App::start_beside(database, settings).await
 }
@@ -29,12 +29,6 @@ async fn start(database: &Database, keys: &'static [&'static str]) -> App {
 fn token(answer: &Answer) -> String {
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.refresh_token()
-}
-
-/// Lets a minute pass, after which a repeat no longer gets the same successor.
-async fn a_minute_passes(database: &Database) {
-    let sql = "UPDATE sessions SET rotated_at = rotated_at - interval '1 minute'";
-    sqlx::query(sql).execute(&database.pool).await.unwrap();
 }
 
 /// Loses the answers of each of the two instances, and asks the other one.
@@ -50,7 +44,7 @@ async fn lose_answers(database: &Database, one: &App, other: &App) {
         }
         let second = token(&lost);
         let lost = token(&one.refresh(&second).await);
-        a_minute_passes(database).await;
+        database.run(A_MINUTE_PASSES).await;
         let reissued = token(&other.refresh(&second).await);
         assert_ne!(reissued, lost, "a late repeat gets another one");
         assert_eq!(token(&one.refresh(&second).await), reissued);
@@ -75,7 +69,7 @@ async fn two_instances_change_their_secret_key_one_after_the_other_and_nobody_no
     for keys in &STEPS[1..] {
         // While the old one is recognised, the phone may come back late.
         if **keys == [NEW] {
-            a_minute_passes(&database).await;
+            database.run(A_MINUTE_PASSES).await;
             let reissued = token(&one.refresh(&parent).await);
             assert_ne!(reissued, lost);
             token(&one.refresh(&reissued).await);

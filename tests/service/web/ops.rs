@@ -23,11 +23,10 @@ async fn a_service_is_alive_whatever_its_database_does_and_ready_only_with_it() 
     .await;
     let well = json!({ "service": "ok", "database": "ok", "migrations": "ok", "keys": "ok" });
     assert_eq!(ready.json(), well);
-    let pool = &app.database.pool;
-    sqlx::query("UPDATE _sqlx_migrations SET success = false").execute(pool).await.unwrap();
+    app.database.run("UPDATE _sqlx_migrations SET success = false").await;
     let ready = ask(&app, "/readyz").await;
     assert_eq!((ready.status.as_u16(), &ready.json()["migrations"]), (503, &json!("missing")));
-    sqlx::query("DROP TABLE _sqlx_migrations").execute(pool).await.unwrap();
+    app.database.run("DROP TABLE _sqlx_migrations").await;
     let ready = ask(&app, "/readyz").await;
     assert_eq!((ready.status.as_u16(), &ready.json()["database"]), (503, &json!("failed")));
     assert_eq!(ask(&app, "/livez").await.status, 200);

@@ -15,6 +15,7 @@ use vestibule::web::http::rate_limit::{Key, Policy, RateLimits};
 
 use super::{post_with, sign_in_with};
 use crate::support::app::{Answer, App};
+use crate::support::problem::assert_problem;
 use crate::support::token::claims;
 
 /// A service with that limit behind a proxy, which is the test.
@@ -34,9 +35,7 @@ async fn sign_in_from(app: &App, subject: &str, address: &str) -> Answer {
 }
 
 fn assert_limited(answer: &Answer) -> u64 {
-    assert_eq!((answer.status.as_u16(), answer.error().as_str()), (429, "rate_limited"), "{}", answer.text);
-    assert_eq!(answer.header("Content-Type"), Some("application/problem+json; charset=utf-8"));
-    assert_eq!(answer.json()["type"], "/problems/rate_limited");
+    assert_problem(answer, 429, "rate_limited");
     let seconds = answer.header("Retry-After").unwrap();
     assert_eq!(answer.header("RateLimit").unwrap(), format!("\"sign_in\";r=0;t={seconds}"));
     assert!(answer.header("RateLimit-Policy").unwrap().starts_with("\"sign_in\";q="));
@@ -65,10 +64,8 @@ async fn a_flood_is_refused_before_anyone_is_asked_and_hurts_nobody_else() {
     assert!(elsewhere.status.is_success());
     // Whatever is answered tells the standing.
     let malformed = post_with(&app, &json!({}), &[("X-Forwarded-For", "192.0.2.3")]).await;
-    assert_eq!(
-        (malformed.status.as_u16(), malformed.header("RateLimit")),
-        (400, Some("\"sign_in\";r=1;t=30"))
-    );
+    assert_problem(&malformed, 400, "invalid_request");
+    assert_eq!(malformed.header("RateLimit"), Some("\"sign_in\";r=1;t=30"));
     let page = app.send(reqwest::Method::GET, "/problems/rate_limited", None, "").await;
     assert_eq!((page.status.as_u16(), page.header("RateLimit")), (200, None));
 }
@@ -252,12 +249,7 @@ async fn a_name_can_be_changed_ten_times_a_minute_and_no_webhook_is_flooded() {
     let events = app.database.value::<i64>("SELECT count(*) FROM events WHERE kind = 'user_updated'").await;
     assert_eq!(usize::try_from(events).unwrap(), changed);
     let refused = answers.iter().find(|answer| answer.status != 200).unwrap();
-    assert_eq!(
-        (refused.status.as_u16(), refused.error().as_str()),
-        (429, "rate_limited"),
-        "{}",
-        refused.text
-    );
+    assert_problem(refused, 429, "rate_limited");
     assert!(refused.header("Retry-After").is_some_and(|seconds| seconds.parse::<u32>().unwrap() <= 6));
     let mut policies = refused.headers.get_all("RateLimit-Policy").iter();
     assert!(policies.any(|policy| policy == "\"name\";q=10;w=60"), "{:?}", refused.headers);
@@ -279,7 +271,7 @@ async fn refreshes_are_counted_by_address_and_account_requests_by_session() {
         assert_eq!(app.get(&ada.access_token(), "/api/v1/me").await.status, 200);
     }
     let refused = app.get(&ada.access_token(), "/api/v1/me/sessions").await;
-    assert_eq!((refused.status.as_u16(), refused.error().as_str()), (429, "rate_limited"));
+    assert_problem(&refused, 429, "rate_limited");
     assert!(refused.header("RateLimit").unwrap().starts_with("\"session\";r=0"));
     assert_eq!(app.get(&grace.access_token(), "/api/v1/me").await.status, 200, "another session");
 
@@ -290,5 +282,5 @@ async fn refreshes_are_counted_by_address_and_account_requests_by_session() {
         token = answer.refresh_token();
     }
     let refused = app.refresh(&token).await;
-    assert_eq!((refused.status.as_u16(), refused.error().as_str()), (429, "rate_limited"));
+    assert_problem(&refused, 429, "rate_limited");
 }

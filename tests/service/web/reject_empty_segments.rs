@@ -48,12 +48,8 @@ async fn a_path_that_is_encoded_without_need_is_not_found() {
         "/livez%zz",
     ] {
         let answer = Raw::ask(&app, format!("GET {path} HTTP/1.1\r\n"), "").await;
-        assert!(matches!(answer.status.as_u16(), 400 | 404), "{path}: {} {}", answer.status, answer.text);
-        assert!(
-            ["not_found", "invalid_request"].contains(&answer.error().as_str()),
-            "{path}: {}",
-            answer.text
-        );
+        let refusals = [(404, "not_found"), (400, "invalid_request")];
+        assert!(refusals.contains(&(answer.status.as_u16(), &answer.error())), "{path}: {}", answer.text);
     }
     for path in ["/livez", "/admin/sign-in", "/.well-known/jwks.json", "/problems/invalid_token?%61=%62"] {
         assert_eq!(Raw::ask(&app, format!("GET {path} HTTP/1.1\r\n"), "").await.status, 200, "{path}");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
 use crate::support::raw::Raw;
-use crate::support::token::claims;
+use crate::support::token::{at, claims};
 
 /// Posts a sound sign-in to a path exactly as it is written, which an HTTP library would mend.
 async fn post_to(app: &App, path: &str) -> Answer {
@@ -78,8 +78,7 @@ async fn a_path_that_only_resembles_the_routes_is_not_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_is_switched_off_refuses_everyone_without_being_asked() {
     let app = App::start_with(|figment| figment.merge(("providers.second.enabled", false))).await;
-    let mut of_second = claims("subject-1", "ada@example.com");
-    of_second["iss"] = "https://second.example".into();
+    let of_second = at("second", "subject-1", "ada@example.com");
     assert_problem(&app.sign_in_at("second", &of_second).await, 403, "provider_disabled");
     assert_eq!(app.provider.calls(), 0);
     assert_eq!(app.database.rows().await, [0, 0, 0]);
