@@ -61,6 +61,11 @@ impl Problem {
         Self::new(ErrorCode::InvalidRequest, detail)
     }
 
+    /// Returns the problem of a service that may be available after so many seconds.
+    pub fn unavailable(seconds: u32, detail: &'static str) -> Self {
+        Self { retry_after: Some(seconds), ..Self::new(ErrorCode::ServiceUnavailable, detail) }
+    }
+
     /// Adds the cause, which only the log may show.
     pub fn logged(self, log: impl Into<String>) -> Self {
         Self { log: Some(log.into()), ..self }
@@ -210,10 +215,9 @@ impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Self {
         let log = error.to_string();
         match error {
-            store::Error::Raced(_) | store::Error::Disconnected(_) | store::Error::Unavailable(_) => Self {
-                retry_after: Some(1),
-                ..Self::new(ErrorCode::ServiceUnavailable, "the database is unavailable").logged(log)
-            },
+            store::Error::Raced(_) | store::Error::Disconnected(_) | store::Error::Unavailable(_) => {
+                Self::unavailable(1, "the database is unavailable").logged(log)
+            }
             store::Error::Broken(_) => Self::internal().logged(log),
         }
     }

@@ -41,9 +41,8 @@ impl Budget {
     fn take(&self, length: usize) -> Result<SemaphorePermit<'_>, Problem> {
         let part = if length <= SMALL { &self.small } else { &self.large };
         part.try_acquire_many(u32::try_from(length).unwrap_or(u32::MAX)).map_err(|_| Problem {
-            retry_after: Some(1),
             by_token: true,
-            ..Problem::new(ErrorCode::ServiceUnavailable, "too many bodies are arriving at once")
+            ..Problem::unavailable(1, "too many bodies are arriving at once")
         })
     }
 }

@@ -25,10 +25,7 @@ fn from_status(status: Status, request: &Request<'_>) -> Problem {
         413 => Problem::new(ErrorCode::PayloadTooLarge, "the request is larger than any valid request"),
         415 => Problem::new(ErrorCode::UnsupportedMediaType, "the body must be `application/json`"),
         400..=499 => Problem::malformed("the request is not well-formed HTTP"),
-        503 => Problem {
-            retry_after: Some(1),
-            ..Problem::new(ErrorCode::ServiceUnavailable, "the service is busy")
-        },
+        503 => Problem::unavailable(1, "the service is busy"),
         _ => Problem::internal(),
     }
 }

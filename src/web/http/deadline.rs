@@ -9,7 +9,7 @@ use rocket::{Data, Request, Route};
 use super::stage::Stage;
 use super::traces;
 use crate::store::deadline::{self, LIMIT};
-use crate::web::problem::{ErrorCode, Problem};
+use crate::web::Problem;
 
 /// The time limit that replaces [`LIMIT`] if Rocket manages one.
 #[derive(Debug, Clone, Copy)]
@@ -44,19 +44,16 @@ fn wrapped(routes: Vec<Route>, waits: bool) -> Vec<Route> {
 #[rocket::async_trait]
 impl Handler for InTime {
     async fn handle<'r>(&self, request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r> {
-        let unavailable = |seconds, detail, log: Option<&str>| {
-            let problem = Problem::new(ErrorCode::ServiceUnavailable, detail);
-            let problem = Problem { retry_after: Some(seconds), log: log.map(str::to_owned), ..problem };
-            Outcome::Error(problem.keep(request).status())
-        };
+        let refused = |problem: Problem| Outcome::Error(problem.keep(request).status());
         if self.waits && !request.rocket().state().is_none_or(Stage::has_started) {
-            return unavailable(2, "the service is starting", None);
+            return refused(Problem::unavailable(2, "the service is starting"));
         }
         let limit = request.rocket().state().map_or(LIMIT, |Limit(limit)| *limit);
         let handled = traces::noting(request, self.handler.handle(request, data));
         let answer = deadline::within(limit, handled).await;
         answer.unwrap_or_else(|| {
-            unavailable(1, "the request took too long", Some("the request reached its deadline"))
+            let late = Problem::unavailable(1, "the request took too long");
+            refused(late.logged("the request reached its deadline"))
         })
     }
 }
