@@ -230,7 +230,8 @@ pub async fn set_name(
     name: Option<&str>,
     origin: &Origin,
 ) -> Result<Option<User>, Error> {
-    let row = sqlx::query_file!(
+    let row = sqlx::query_file_as!(
+        User,
         "src/store/set_name.sql",
         user,
         session,
@@ -240,14 +241,7 @@ pub async fn set_name(
         origin.user_agent,
         origin.request_id,
     );
-    Ok(row.fetch_optional(pool).await?.map(|row| User {
-        id: row.id,
-        email: row.email,
-        email_verified: row.email_verified,
-        name: row.name,
-        picture: row.picture,
-        created_at: row.created_at,
-    }))
+    Ok(row.fetch_optional(pool).await?)
 }
 
 pub(super) fn custom(claims: Option<&str>) -> Result<CustomClaims, Error> {
