@@ -94,13 +94,7 @@ pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Er
 
 /// Deletes batch after batch until one is empty. Returns the number of rows.
 async fn all<B: Future<Output = Result<usize, Error>>>(batch: impl Fn() -> B) -> Result<usize, Error> {
-    let mut deleted = 0;
-    loop {
-        match in_time(batch()).await? {
-            0 => return Ok(deleted),
-            rows => deleted += rows,
-        }
-    }
+    walk((), |()| async { batch().await.map(|rows| (rows, (rows > 0).then_some(()))) }).await
 }
 
 /// Walks through all rows, each step from the end of the one before. Returns the number of rows deleted.
@@ -119,14 +113,7 @@ async fn walk<P: Copy, S: Future<Output = Result<(usize, Option<P>), Error>>>(
 
 /// Takes step after step of a walk whose place is in the database. Returns the number of rows deleted.
 async fn steps<S: Future<Output = Result<prune::Step, Error>>>(step: impl Fn() -> S) -> Result<usize, Error> {
-    let mut rows = 0;
-    loop {
-        let (deleted, more) = in_time(step()).await?;
-        rows += deleted;
-        if !more {
-            return Ok(rows);
-        }
-    }
+    walk((), |()| async { step().await.map(|(rows, more)| (rows, more.then_some(()))) }).await
 }
 
 /// Prunes for as long as the program runs. Several instances may do so at once: they skip each other's rows, and each
