@@ -48,12 +48,6 @@ struct Reload {
     webhooks: Webhooks,
 }
 
-enum Outcome {
-    Applied(BTreeSet<String>),
-    /// The changed keys that take a restart. Nothing was applied.
-    NeedsRestart(BTreeSet<String>),
-}
-
 /// Returns the fairing that waits for SIGHUP. `figment` has the settings in use.
 pub fn fairing(
     mut hangup: Hangup,
@@ -104,39 +98,26 @@ impl Reload {
     }
 
     async fn run(&mut self) {
-        let listed = |keys: BTreeSet<String>| Vec::from_iter(keys).join(", ");
-        match self.apply().await {
-            Ok(Outcome::Applied(keys)) if keys.is_empty() => {
-                tracing::info!("the settings were read again, and none has changed");
-            }
-            Ok(Outcome::Applied(keys)) => {
-                tracing::info!(
-                    changed = listed(keys),
-                    "the settings were read again, and the changes applied"
-                );
-            }
-            Ok(Outcome::NeedsRestart(keys)) => tracing::warn!(
-                needs_restart = listed(keys),
-                "no changed setting was applied, since some need a restart; restart the service to apply all"
-            ),
-            Err(error) => tracing::error!(
-                %error,
-                "no changed setting was applied; the service goes on with those that it has"
-            ),
+        if let Err(error) = self.apply().await {
+            tracing::error!(%error, "no changed setting was applied; the service goes on with those that it has");
         }
     }
 
-    async fn apply(&mut self) -> Result<Outcome> {
+    async fn apply(&mut self) -> Result<()> {
         let figment = (self.read)()?;
         let (values, level) = (values(&figment)?, LogLevel::of(&figment));
         let config = Config::read(figment)?;
         let keys = self.values.keys().chain(values.keys());
         let differs = |key: &&String| self.values.get(*key) != values.get(*key);
         let mut changed: BTreeSet<String> = keys.filter(differs).map(|key| shortened(key)).collect();
-        let fixed: BTreeSet<_> =
-            changed.iter().filter(|key| !self.can_change(key, &config)).cloned().collect();
+        let fixed: Vec<_> =
+            changed.iter().filter(|key| !self.can_change(key, &config)).map(String::as_str).collect();
         if !fixed.is_empty() {
-            return Ok(Outcome::NeedsRestart(fixed));
+            tracing::warn!(
+                needs_restart = fixed.join(", "),
+                "no changed setting was applied, since some need a restart; restart the service to apply all"
+            );
+            return Ok(());
         }
         let limited = changed.iter().any(|key| key.starts_with("rate_limit."));
         // What can fail comes first.
@@ -152,7 +133,13 @@ impl Reload {
         }
         telemetry::set_level(level);
         self.values = values;
-        Ok(Outcome::Applied(changed))
+        if changed.is_empty() {
+            tracing::info!("the settings were read again, and none has changed");
+        } else {
+            let changed = Vec::from_iter(changed).join(", ");
+            tracing::info!(changed, "the settings were read again, and the changes applied");
+        }
+        Ok(())
     }
 
     fn can_change(&self, key: &str, new: &Config) -> bool {
