@@ -151,6 +151,19 @@ impl Database {
         Self { url: String::new(), pool, name: String::new() }
     }
 
+    /// The number of connections that wait for a lock, with a statement that this regular expression matches.
+    pub async fn waiting(&self, statement: &str) -> i64 {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ $1";
+        value!(&self.pool, waiting, statement)
+    }
+
+    /// Waits until so many do.
+    pub async fn until_waiting(&self, count: i64, statement: &str) {
+        let what = format!("{count} wait for a lock: {statement}");
+        eventually(&what, async || (self.waiting(statement).await == count).then_some(())).await;
+    }
+
     /// Runs a statement.
     pub async fn run(&self, sql: &'static str) {
         sqlx::query(sql).execute(&self.pool).await.unwrap();

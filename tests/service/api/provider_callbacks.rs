@@ -277,6 +277,11 @@ async fn facebooks_requests_wait_while_the_app_secret_is_not_set() {
     assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 0);
 }
 
+/// Asks for the deletion of what came from Facebook, as its user did so many seconds ago.
+async fn delete(app: &App, subject: &str, ago: i64) -> Answer {
+    send(app, DELETION, &signed(APP_SECRET, &wish(subject, ago))).await
+}
+
 /// The receipt of a request: its code and the text of its page.
 async fn receipt(app: &App, answer: &Answer) -> (String, String) {
     assert_eq!(answer.status, 200, "{}", answer.text);
@@ -336,8 +341,7 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
     assert_eq!(receipt(&app, &send(&app, DELETION, &request).await).await, (code.clone(), page));
     assert_eq!(state(&app, "218471").await.0, 1);
     // Nor does a request that comes late mean the new user.
-    let (late, _) =
-        receipt(&app, &send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 3600))).await).await;
+    let (late, _) = receipt(&app, &delete(&app, "218471", 3600).await).await;
     assert_ne!(late, code);
     assert_eq!(state(&app, "218471").await.0, 1);
 }
@@ -360,8 +364,7 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
     let google = app.sign_in(&google).await;
     assert_eq!(google.user_id(), opened.user_id());
 
-    let (code, page) =
-        receipt(&app, &send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 0))).await).await;
+    let (code, page) = receipt(&app, &delete(&app, "218471", 0).await).await;
     assert!(page.contains("account here remains") && page.contains(&code), "{page}");
     assert_eq!(app.refresh(&opened.refresh_token()).await.status, 401);
     let me = app.get(&google.access_token(), "/api/v1/me").await.json();
@@ -403,7 +406,7 @@ async fn a_request_from_before_a_merge_or_a_move_means_the_identity_all_the_same
             _ => Change::Move { identity, from, to },
         };
         assert_eq!(app.by_staff(asked).await, Outcome::Done, "{change}");
-        let answer = send(&app, DELETION, &signed(APP_SECRET, &wish("218471", ago))).await;
+        let answer = delete(&app, "218471", ago).await;
         let (_, page) = receipt(&app, &answer).await;
         assert!(page.contains("account here remains"), "{change}: {page}");
         let left = "SELECT count(*) FROM identities WHERE provider = 'facebook'";
@@ -418,7 +421,7 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
     let (name, picture) = ("218471 of Facebook", "https://facebook.example/picture");
     let same = with(claims("ada", "218471@facebook.example"), &json!({ "name": name, "picture": picture }));
     app.link(&opened.access_token(), "idp", &same).await;
-    send(&app, DELETION, &signed(APP_SECRET, &wish("218471", 0))).await;
+    delete(&app, "218471", 0).await;
     let user: (String, String, String, bool) =
         app.database.row("SELECT email, name, picture, email_verified FROM users").await;
     assert_eq!(user, ("218471@facebook.example".into(), name.into(), picture.into(), true));
@@ -430,7 +433,7 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
         opened.user_id()
     );
     app.link(&opened.access_token(), "idp", &claims("grace", "grace@example.com")).await;
-    send(&app, DELETION, &signed(APP_SECRET, &wish("imported", 0))).await;
+    delete(&app, "imported", 0).await;
     let email: Option<String> =
         value!(&app.database.pool, "SELECT email FROM users WHERE id = $1::uuid", opened.user_id());
     assert_eq!(email.as_deref(), Some("imported@facebook.example"));
@@ -441,7 +444,7 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
     let own = json!({ "name": "named of Facebook" });
     let named = app.as_user(&opened.access_token(), Method::PATCH, "/api/v1/me", Some(&own)).await;
     assert_eq!(named.status, 200, "{}", named.text);
-    let deleted = send(&app, DELETION, &signed(APP_SECRET, &wish("named", 0))).await;
+    let deleted = delete(&app, "named", 0).await;
     assert_eq!(deleted.status, 200, "{}", deleted.text);
     let name: Option<String> =
         value!(&app.database.pool, "SELECT name FROM users WHERE id = $1::uuid", opened.user_id());
@@ -513,7 +516,7 @@ async fn requests_that_come_at_once_delete_once_and_get_one_code() {
 async fn a_code_is_known_for_ninety_days() {
     let (app, _keys) = house().await;
     for subject in ["young", "old"] {
-        send(&app, DELETION, &signed(APP_SECRET, &wish(subject, 0))).await;
+        delete(&app, subject, 0).await;
     }
     let aged = "UPDATE deletion_requests SET received_at = now() - interval '1 hour' - interval '1 day' * CASE WHEN n = 1 THEN 89 ELSE 90 END
                 FROM (SELECT code AS c, row_number() OVER (ORDER BY code) AS n FROM deletion_requests) AS numbered WHERE code = c";

@@ -23,18 +23,8 @@ use crate::support::token::claims;
 
 /// Connections that the service may have.
 const PLACES: usize = 4;
-/// Those of them that wait for a lock.
-const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
-                       WHERE application_name = 'vestibule' AND datname = current_database() AND wait_event_type = 'Lock'";
-/// Those of them whose sign-in waits for a lock. The service's own work may wait for it, too.
-const SIGNING_IN: &str = "SELECT count(*) FROM pg_stat_activity
-                          WHERE application_name = 'vestibule' AND datname = current_database() AND wait_event_type = 'Lock'
-                                AND query LIKE '-- Signs in %'";
-
-/// Changes of a name that wait for a lock.
-const NAMING: &str = "SELECT count(*) FROM pg_stat_activity
-                      WHERE application_name = 'vestibule' AND datname = current_database() AND wait_event_type = 'Lock'
-                            AND query LIKE '-- Sets the name %'";
+/// The change of a name.
+const NAMING: &str = "^-- Sets the name ";
 
 /// A way to the tests' PostgreSQL that counts the questions whether a connection is sound.
 async fn asks(checks: &Arc<AtomicUsize>) -> Relay {
@@ -70,9 +60,9 @@ async fn a_service_whose_connections_are_all_in_use_is_ready_and_one_that_is_giv
             app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&name)).await.status.as_u16()
         }
     });
-    eventually("it waits", async || (app.database.count(NAMING).await == 1).then_some(())).await;
+    app.database.until_waiting(1, NAMING).await;
     let ready = reqwest::get(format!("{}/readyz", app.url)).await.unwrap();
-    let still = app.database.count(NAMING).await;
+    let still = app.database.waiting(NAMING).await;
     assert_eq!((ready.status().as_u16(), still), (200, 1), "{}", ready.text().await.unwrap());
     assert_eq!(naming.await.unwrap(), 503, "it is given up");
     lock.rollback().await.unwrap();
@@ -151,10 +141,8 @@ async fn connections_on_which_nobody_answers_any_more_cost_no_place_in_the_pool(
             let app = app.clone();
             requests.spawn(async move { app.sign_in(&person).await });
         }
-        eventually("every connection waits for the lock", async || {
-            (app.database.count(SIGNING_IN).await == i64::try_from(PLACES).unwrap()).then_some(())
-        })
-        .await;
+        // The service's own work may wait for it, too.
+        app.database.until_waiting(PLACES.try_into().unwrap(), "^-- Signs in ").await;
         if silent {
             way.falls_silent();
         }
@@ -244,10 +232,8 @@ async fn however_many_lists_a_backend_asks_for_a_user_finds_a_connection() {
         let (app, key) = (app.clone(), key.clone());
         lists.spawn(async move { app.get(&key, "/api/v1/admin/events").await.status.as_u16() });
     }
-    eventually("one waits for the lock, in the place that lists have", async || {
-        (app.database.count(WAITING).await == 1).then_some(())
-    })
-    .await;
+    // In the place that lists have.
+    app.database.until_waiting(1, "").await;
     let me = app.get(&ada, "/api/v1/me").await;
     assert_eq!(me.status, 200, "{}", me.text);
     lock.rollback().await.unwrap();

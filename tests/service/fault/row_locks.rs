@@ -8,7 +8,6 @@ use sqlx::{Acquire, Executor};
 use tokio::task::JoinSet;
 
 use crate::support::app::App;
-use crate::support::process::eventually;
 use crate::support::token::{claims, with};
 
 /// As many as one has seen wait for six seconds.
@@ -16,9 +15,7 @@ const WAITERS: usize = 20;
 /// A second for the turn, two for the lock, and what a busy machine adds.
 const BEARABLE: Duration = Duration::from_millis(4500);
 /// Statements of one sign-in. Those of several give up after a moment.
-const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
-                       WHERE application_name = 'vestibule' AND datname = current_database() AND wait_event_type = 'Lock'
-                       AND query LIKE '-- Signs in one identity%'";
+const SIGN_IN: &str = "^-- Signs in one identity";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiters_for_one_row_wait_for_one_time_in_all_and_starve_nobody_else() {
@@ -37,13 +34,12 @@ async fn waiters_for_one_row_wait_for_one_time_in_all_and_starve_nobody_else() {
             (app.sign_in(&changed).await.status.as_u16(), since.elapsed())
         });
     }
-    eventually("one waits in the database", async || (app.database.count(WAITING).await == 1).then_some(()))
-        .await;
+    app.database.until_waiting(1, SIGN_IN).await;
     for number in 0..WAITERS {
         let subject = format!("bob-{number}");
         let answer = app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await;
         assert_eq!(answer.status, 201, "{}", answer.text);
-        assert!(app.database.count(WAITING).await <= 1);
+        assert!(app.database.waiting(SIGN_IN).await <= 1);
     }
     for (status, took) in waiters.join_all().await {
         assert!(status == 503 && took < BEARABLE, "{status} after {took:?}");

@@ -73,9 +73,7 @@ async fn a_sign_in_that_waited_for_the_holder_of_its_address_looks_at_them_again
         let app = app.clone();
         async move { app.sign_in(&claims("recycled", "ada@example.com")).await }
     });
-    let waits = "SELECT count(*) FROM pg_stat_activity
-                 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '-- Signs in one identity%'";
-    eventually("the sign-in waits", async || (app.database.count(waits).await > 0).then_some(())).await;
+    app.database.until_waiting(1, "^-- Signs in one identity").await;
     linking.commit().await.unwrap();
     assert_problem(&waiting.await.unwrap(), 409, "identity_conflict");
 }

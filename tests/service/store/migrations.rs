@@ -25,10 +25,8 @@ async fn begin(database: &Database, sql: &'static str, no_tx: bool) -> JoinHandl
         })
     });
     eventually("it waits", async || {
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
         assert!(!applied.is_finished(), "it waits for nobody");
-        (database.count(waiting).await == 1).then_some(())
+        (database.waiting("").await == 1).then_some(())
     })
     .await;
     applied

@@ -207,12 +207,17 @@ async fn months_of_events_are_made_ahead_and_dropped_when_they_are_old() {
 
 /// Waits until a task needs a lock that somebody holds, or has ended.
 async fn until_it_waits<T>(database: &Database, task: &JoinHandle<T>) {
-    eventually("it waits", async || {
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        (task.is_finished() || database.count(waiting).await == 1).then_some(())
-    })
-    .await;
+    eventually("it waits", async || (task.is_finished() || database.waiting("").await == 1).then_some(()))
+        .await;
+}
+
+/// Makes partitions, until it waits for a lock.
+async fn keep_partitions(database: &Database) -> JoinHandle<Result<(), Error>> {
+    let pool = database.pool.clone();
+    let keeping =
+        tokio::spawn(async move { partitions::keep(&mut pool.acquire().await.unwrap(), None).await });
+    until_it_waits(database, &keeping).await;
+    keeping
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -258,11 +263,7 @@ async fn a_new_month_takes_over_what_was_being_written_when_it_was_made() {
     loop {
         let mut request = database.pool.begin().await.unwrap();
         run!(&mut *request, "INSERT INTO events (id, kind) VALUES ($1, 'signed_in')", Uuid::now_v7());
-        let keeping = tokio::spawn({
-            let pool = database.pool.clone();
-            async move { partitions::keep(&mut pool.acquire().await.unwrap(), None).await }
-        });
-        until_it_waits(&database, &keeping).await;
+        let keeping = keep_partitions(&database).await;
         request.commit().await.unwrap();
         match keeping.await.unwrap() {
             Ok(()) => break,
@@ -302,20 +303,14 @@ async fn whoever_signs_in_while_a_new_month_takes_over_is_signed_in() {
         pool.execute(NO_MONTH).await.unwrap();
         let mut request = pool.begin().await.unwrap();
         request.execute("SELECT FROM events_default FOR UPDATE").await.unwrap();
-        let keeping = tokio::spawn({
-            let pool = pool.clone();
-            async move { partitions::keep(&mut pool.acquire().await.unwrap(), None).await }
-        });
-        until_it_waits(&app.database, &keeping).await;
+        let keeping = keep_partitions(&app.database).await;
         let signing_in = tokio::spawn({
             let (app, subject) = (app.clone(), format!("ada-{number}"));
             async move { app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await }
         });
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-                       WHERE datname = current_database() AND wait_event_type = 'Lock'
-                             AND (query LIKE '-- Signs in one identity%' OR query LIKE '%LOCK TABLE events_default%')";
+        let both = "^-- Signs in one identity|LOCK TABLE events_default";
         eventually("both wait", async || {
-            (keeping.is_finished() || app.database.count(waiting).await == 2).then_some(())
+            (keeping.is_finished() || app.database.waiting(both).await == 2).then_some(())
         })
         .await;
         request.commit().await.unwrap();

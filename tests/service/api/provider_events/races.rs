@@ -62,21 +62,13 @@ async fn no_session_outlives_a_suspension_whoever_signs_in_meanwhile() {
     }
 }
 
-/// Sign-ins by themselves, and reports, that wait for a lock.
-const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
-                       WHERE datname = current_database() AND wait_event_type = 'Lock'
-                             AND (query LIKE '-- Signs in one identity%' OR query LIKE '-- Applies a report%')";
+/// Sign-ins by themselves, and reports.
+const WAITING: &str = "^-- (Signs in one identity|Applies a report)";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
     let house = Arc::new(House::open().await);
     house.sign_in("ada").await;
-    let waiting = async |number| {
-        eventually("that many wait", async || {
-            (house.app.database.count(WAITING).await == number).then_some(())
-        })
-        .await;
-    };
     let opened = loop {
         let mut lock = house.app.database.pool.begin().await.unwrap();
         let held =
@@ -86,7 +78,7 @@ async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
             let house = house.clone();
             async move { house.sign_in("ada").await }
         });
-        waiting(1).await;
+        house.app.database.until_waiting(1, WAITING).await;
         // The time of a report is in whole seconds.
         let second = now();
         eventually("the next second", async || (now() > second).then_some(())).await;
@@ -96,7 +88,7 @@ async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
             async move { house.tell(&report).await }
         });
         if !signing_in.is_finished() {
-            waiting(2).await;
+            house.app.database.until_waiting(2, WAITING).await;
         }
         lock.rollback().await.unwrap();
         telling.await.unwrap();
