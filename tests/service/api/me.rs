@@ -135,10 +135,11 @@ async fn a_session_that_ends_while_the_provider_is_asked_changes_nothing() {
     let app = Arc::new(App::start().await);
     for (round, (what, disables)) in [
         ("linking", false),
-        ("deletion", false),
-        ("deletion", true),
-        ("unlinking", false),
-        ("unlinking", true),
+        ("merging", false),
+        ("user removed", false),
+        ("user removed", true),
+        ("identity removed", false),
+        ("identity removed", true),
     ]
     .into_iter()
     .enumerate()
@@ -148,21 +149,27 @@ async fn a_session_that_ends_while_the_provider_is_asked_changes_nothing() {
         let mine = at("second", &format!("ada-{round}"), "");
         let linked = app.link(&user.access_token(), "second", &mine).await;
         assert_eq!(linked.status, 201, "{}", linked.text);
-        let rows = app.database.rows().await;
+        let other = at("second", &format!("other-{round}"), "");
+        if what == "merging" {
+            app.sign_in_at("second", &other).await;
+        }
         let removal = json!({ "reauthentication": { "provider": "idp", "id_token": app.token(&ada) } });
         let (method, path, body) = match what {
             "linking" => {
-                let another = app.token(&at("second", "another", ""));
                 let path = "/api/v1/me/identities/second".to_owned();
-                (Method::POST, path, json!({ "id_token": another }))
+                (Method::POST, path, json!({ "id_token": app.token(&other) }))
             }
-            "deletion" => (Method::DELETE, "/api/v1/me".to_owned(), removal),
+            "merging" => {
+                let body = json!({ "provider": "second", "id_token": app.token(&other) });
+                (Method::POST, "/api/v1/me/merge".to_owned(), body)
+            }
+            "user removed" => (Method::DELETE, "/api/v1/me".to_owned(), removal),
             _ => {
                 let id = linked.json()["id"].as_str().unwrap().to_owned();
                 (Method::DELETE, format!("/api/v1/me/identities/{id}"), removal)
             }
         };
-        if what != "linking" {
+        if what.ends_with("removed") {
             app.age(3600.0).await;
         }
         let gate = app.provider.hold();
@@ -176,13 +183,14 @@ async fn a_session_that_ends_while_the_provider_is_asked_changes_nothing() {
         } else {
             app.sign_out(&user.access_token(), "local").await;
         }
+        let before = app.database.everything(&[]).await;
         gate.release();
         let refused = asked.await.unwrap();
         assert_problem(&refused, 401, "invalid_access_token");
         assert!(refused.header("www-authenticate").unwrap().contains("invalid_token"), "{what}");
         let reason = if disables { "user_disabled" } else { "session_ended" };
         assert_eq!(refused.json()["reason"], reason, "{what}");
-        assert_eq!(app.database.rows().await, rows, "{what}, {reason}");
+        assert_eq!(app.database.everything(&[]).await, before, "{what}, {reason}");
     }
 }
 

@@ -284,26 +284,6 @@ async fn an_identity_is_that_of_whoever_staff_gave_it_to() {
     assert_eq!(left.user_id(), first.user_id(), "who had it is left alone");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_ends_while_the_provider_is_asked_merges_nothing() {
-    let app = std::sync::Arc::new(App::start().await);
-    let mine = app.sign_in(&ada()).await;
-    app.sign_in_at("second", &other()).await;
-    let gate = app.provider.hold();
-    let merging = tokio::spawn({
-        let (app, mine) = (app.clone(), mine.clone());
-        async move { merge(&app, &mine, &other(), false).await }
-    });
-    gate.arrived(1).await;
-    app.sign_out(&mine.access_token(), "local").await;
-    let before = everything(&app).await;
-    gate.release();
-    let refused = merging.await.unwrap();
-    assert_problem(&refused, 401, "invalid_access_token");
-    assert_eq!(refused.json()["reason"], "session_ended");
-    assert_eq!(everything(&app).await, before);
-}
-
 /// A user with one identity and a session, as the first sign-in leaves them: the ids of the user and the session.
 async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
     let (user, session) = (Uuid::now_v7(), Uuid::now_v7());
