@@ -1,16 +1,18 @@
 //! When somebody was last seen: a day that the sessions tell, and that the user's row notes now and then, in nobody's way.
 
-use crate::support::app::{App, LIMITS};
+use crate::support::app::{Answer, App, LIMITS};
 use crate::support::token::{at, claims, with};
-use serde_json::json;
+use serde_json::{Value, json};
 use vestibule::admin::person::store as directory;
 use vestibule::service::prune::prune;
 
-/// A service whose day does not end meanwhile.
-async fn start() -> App {
+/// A service whose day does not end meanwhile, the one user, and the answer that she has signed in.
+async fn start() -> (App, Value, Answer) {
     let app = App::start().await;
     app.database.within_an_hour().await;
-    app
+    let ada = claims("ada", "ada@example.com");
+    let signed_in = app.sign_in(&ada).await;
+    (app, ada, signed_in)
 }
 
 /// Makes everybody's last day so many days ago, and the noted one as many as that.
@@ -37,9 +39,8 @@ async fn noted(app: &App) -> (Option<i32>, String, bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sign_in_or_refresh_is_seen_at_once_and_noted_when_the_noted_day_is_35_days_old() {
-    let app = start().await;
-    let ada = claims("ada", "ada@example.com");
-    let mut refresh_token = app.sign_in(&ada).await.refresh_token();
+    let (app, ada, signed_in) = start().await;
+    let mut refresh_token = signed_in.refresh_token();
     assert_eq!((seen(&app).await, noted(&app).await.0), (0, Some(0)), "created");
     for by_refresh in [false, true] {
         for days in [1, 34, 35, 400] {
@@ -71,9 +72,7 @@ async fn a_sign_in_or_refresh_is_seen_at_once_and_noted_when_the_noted_day_is_35
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_day_outlives_the_session_that_tells_it() {
-    let app = start().await;
-    let ada = claims("ada", "ada@example.com");
-    app.sign_in(&ada).await;
+    let (app, ..) = start().await;
     long_ago(&app, 40, 50).await;
     let expire = "UPDATE sessions SET id = first_id(now() - interval '50 days'), expires_at = now() - interval '8 days'";
     app.database.run(expire).await;
@@ -89,9 +88,7 @@ async fn the_day_outlives_the_session_that_tells_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sign_in_that_links_or_changes_the_user_notes_the_day_too() {
-    let app = start().await;
-    let ada = claims("ada", "ada@example.com");
-    app.sign_in(&ada).await;
+    let (app, ada, _) = start().await;
     long_ago(&app, 7, 7).await;
     let other = at("second", "ada-2", "ada@example.com");
     assert_eq!(app.sign_in_at("second", &other).await.outcome(), "linked");
@@ -103,9 +100,7 @@ async fn a_sign_in_that_links_or_changes_the_user_notes_the_day_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_sign_in_or_refresh_is_no_visit() {
-    let app = start().await;
-    let ada = claims("ada", "ada@example.com");
-    let tokens = app.sign_in(&ada).await;
+    let (app, ada, tokens) = start().await;
     long_ago(&app, 40, 40).await;
     app.database.run("UPDATE users SET disabled_at = now()").await;
     assert_eq!(app.sign_in(&ada).await.error(), "user_disabled");
@@ -115,9 +110,7 @@ async fn a_refused_sign_in_or_refresh_is_no_visit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_holds_the_user_keeps_nobody_outside() {
-    let app = start().await;
-    let ada = claims("ada", "ada@example.com");
-    let tokens = app.sign_in(&ada).await;
+    let (app, ada, tokens) = start().await;
     long_ago(&app, 40, 40).await;
     let mut holder = app.database.pool.begin().await.unwrap();
     sqlx::query("SELECT FROM users FOR NO KEY UPDATE").execute(&mut *holder).await.unwrap();

@@ -59,17 +59,12 @@ impl Counted {
     fn executed(&self) -> usize {
         self.counts.execute.load(Ordering::SeqCst)
     }
-}
 
-/// Sends sign-ins one after the other; returns how many statements each took.
-async fn statements(app: &App, relay: &Counted, sign_ins: &[serde_json::Value]) -> Vec<usize> {
-    let mut counts = Vec::new();
-    for claimed in sign_ins {
-        let before = relay.executed();
-        app.sign_in(claimed).await;
-        counts.push(relay.executed() - before);
+    /// Returns what something returns, and how many statements it takes.
+    async fn cost<T>(&self, asked: impl Future<Output = T>) -> (T, usize) {
+        let before = self.executed();
+        (asked.await, self.executed() - before)
     }
-    counts
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,46 +72,39 @@ async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three(
     let relay = Counted::open().await;
     let app = behind(&relay).await;
     let unverified = json!({ "email_verified": false });
-    let sign_ins = [
-        claims("first", "first@example.com"),
-        claims("first", "first@example.com"),
-        claims("other", "first@example.com"),
-        with(claims("refused", "first@example.com"), &unverified),
+    let changed = claims("first", "changed@example.com");
+    for (claimed, statements) in [
+        (claims("first", "first@example.com"), 2),
+        (claims("first", "first@example.com"), 1),
+        (claims("other", "first@example.com"), 3),
+        (with(claims("refused", "first@example.com"), &unverified), 3),
         // What the provider says has changed.
-        claims("first", "changed@example.com"),
-        claims("first", "changed@example.com"),
-    ];
-    assert_eq!(statements(&app, &relay, &sign_ins).await, [2, 1, 3, 3, 3, 1]);
-    let body = json!({ "id_token": app.token(&sign_ins[5]), "authorization_code": "code" });
-    let before = relay.executed();
-    assert_eq!(app.post("idp", &body).await.outcome(), "signed_in");
-    assert_eq!(relay.executed() - before, 1, "a code for a provider that revokes nothing");
-    let token = app.sign_in(&sign_ins[5]).await.refresh_token();
-    let before = relay.executed();
-    app.refresh(&token).await;
-    app.refresh(&token).await;
-    assert_eq!(relay.executed() - before, 2, "one each");
-    let before = relay.executed();
-    let bound = dpop::sign_in(&app, Signer::Ec).await;
-    let opened = relay.executed();
-    dpop::refresh(&app, Signer::Ec, &bound.refresh_token()).await;
-    assert_eq!((opened - before, relay.executed() - opened), (2, 1), "as without a key");
-    let token = app.sign_in(&sign_ins[5]).await.access_token();
-    for path in ["/api/v1/me", "/api/v1/me/identities"] {
-        let before = relay.executed();
-        assert_eq!(app.get(&token, path).await.status, 200);
-        assert_eq!(relay.executed() - before, 1, "{path}");
+        (changed.clone(), 3),
+        (changed.clone(), 1),
+    ] {
+        assert_eq!(relay.cost(app.sign_in(&claimed)).await.1, statements, "{claimed}");
     }
-    let opened = app.sign_in(&sign_ins[5]).await;
+    let body = json!({ "id_token": app.token(&changed), "authorization_code": "code" });
+    let (coded, cost) = relay.cost(app.post("idp", &body)).await;
+    assert_eq!((coded.outcome().as_str(), cost), ("signed_in", 1), "for a provider that revokes nothing");
+    let token = app.sign_in(&changed).await.refresh_token();
+    for what in ["refresh", "repeat"] {
+        assert_eq!(relay.cost(app.refresh(&token)).await.1, 1, "{what}");
+    }
+    let (bound, opened) = relay.cost(dpop::sign_in(&app, Signer::Ec)).await;
+    let (_, refreshed) = relay.cost(dpop::refresh(&app, Signer::Ec, &bound.refresh_token())).await;
+    assert_eq!((opened, refreshed), (2, 1), "as without a key");
+    let opened = app.sign_in(&changed).await;
+    for path in ["/api/v1/me", "/api/v1/me/identities"] {
+        let (read, cost) = relay.cost(app.get(&opened.access_token(), path)).await;
+        assert_eq!((read.status.as_u16(), cost), (200, 1), "{path}");
+    }
     app.sign_out(&opened.access_token(), "local").await;
-    for (what, statements) in [("refused refresh", 1), ("session that is over", 2)] {
-        let before = relay.executed();
-        let refused = match statements {
-            1 => app.refresh(&opened.refresh_token()).await,
-            _ => app.get(&opened.access_token(), "/api/v1/me").await,
-        };
+    let refreshed = relay.cost(app.refresh(&opened.refresh_token())).await;
+    let read = relay.cost(app.get(&opened.access_token(), "/api/v1/me")).await;
+    for ((refused, cost), statements) in [(refreshed, 1), (read, 2)] {
         assert_eq!(refused.json()["reason"], "session_ended", "{}", refused.text);
-        assert_eq!(relay.executed() - before, statements, "{what}");
+        assert_eq!(cost, statements, "{}", refused.text);
     }
 }
 
@@ -130,10 +118,9 @@ async fn sign_ins_and_refreshes_that_arrive_together_share_statements() {
     for person in &people {
         app.sign_in(person).await;
     }
-    let before = relay.executed();
-    let signed_in = app.together(people.iter().map(|person| app.sign_in(person))).await;
+    let together = app.together(people.iter().map(|person| app.sign_in(person)));
+    let (signed_in, sign_ins) = relay.cost(together).await;
     assert!(signed_in.iter().all(|answer| answer.outcome() == "signed_in"));
-    let sign_ins = relay.executed() - before;
     assert!(sign_ins <= PEOPLE / 2, "{sign_ins} statements for {PEOPLE}");
     assert_eq!(app.database.rows().await, [PEOPLE, PEOPLE, 2 * PEOPLE]);
 }
