@@ -8,7 +8,7 @@ use super::Result;
 use crate::admin::api_keys::store::all;
 use crate::admin::api_keys::{add, revoke};
 use crate::admin::staff::store::Changed;
-use crate::domain::{Actor, By, KeyName, KeyRole, Origin};
+use crate::domain::{By, KeyName, KeyRole};
 use crate::out;
 
 #[derive(Subcommand)]
@@ -42,8 +42,7 @@ pub(super) enum Command {
 
 pub(super) fn run(command: Command) -> Result {
     super::on_database(async move |pool, _| {
-        let origin = Origin::default();
-        let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
+        let by = By::COMMAND_LINE;
         match command {
             Command::Add { name, role, expires } => {
                 let expires_at = expires.as_deref().map(super::day).transpose()?;

@@ -19,6 +19,15 @@ pub struct By<'a> {
     pub origin: &'a Origin,
 }
 
+impl By<'_> {
+    /// An operator at the command line, who gives no reason.
+    pub const COMMAND_LINE: Self = Self {
+        actor: Actor::COMMAND_LINE,
+        reason: None,
+        origin: &Origin { ip: None, user_agent: None, request_id: String::new() },
+    };
+}
+
 #[derive(Debug, Clone, Copy)]
 pub enum Actor<'a> {
     /// A member of staff, by e-mail address.

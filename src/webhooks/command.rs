@@ -11,7 +11,7 @@ use super::Replayed;
 use super::sender::Sender;
 use super::store::{self, PgPool, Which};
 use crate::config::Webhook;
-use crate::domain::{Actor, By, Origin};
+use crate::domain::By;
 
 /// The messages that `list` prints of one webhook.
 const LISTED: i64 = 1000;
@@ -74,9 +74,8 @@ impl Command {
             }
             Self::Replay(Replay { name, message, .. }) => {
                 let pool = known(&webhooks, &name, database).await?;
-                let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
-                let Replayed { due, of } =
-                    super::replay(&pool, &name, message, by).await?.unwrap_or_default();
+                let replayed = super::replay(&pool, &name, message, By::COMMAND_LINE).await?;
+                let Replayed { due, of } = replayed.unwrap_or_default();
                 if let (Some(message), 0) = (message, due) {
                     let remedy = format!("see `vestibule webhooks list {name}`");
                     return Err(format!(
