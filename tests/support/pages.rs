@@ -52,11 +52,11 @@ pub struct Address {
     pub content: Content,
 }
 
-impl Address {
-    fn page(name: &str, viewer: Viewer, path: impl Into<String>) -> Self {
-        Self { name: name.into(), path: path.into(), viewer, status: 200, content: Content::Page }
-    }
+fn page(name: &str, viewer: Viewer, path: impl Into<String>) -> Address {
+    Address { name: name.into(), path: path.into(), viewer, status: 200, content: Content::Page }
+}
 
+impl Address {
     fn status(self, status: u16) -> Self {
         Self { status, ..self }
     }
@@ -93,12 +93,12 @@ pub async fn all(desk: &Desk, people: &People) -> Vec<Address> {
     run!(&desk.app.database.pool, "INSERT INTO deletion_requests (code, provider, message_id, outcome) VALUES ($1, 'idp', '', 'unlinked')
          ON CONFLICT DO NOTHING", code.as_uuid());
     pages.extend([
-        Address::page("data-deletion", Viewer::Anyone, format!("/providers/idp/data-deletion/{code}")),
-        Address::page("data-deletion-unknown", Viewer::Anyone, "/providers/idp/data-deletion/x").status(404),
-        Address::page("problems", Viewer::Anyone, "/problems"),
-        Address::page("problem", Viewer::Anyone, "/problems/audience_mismatch"),
-        Address::page("authorize", Viewer::Anyone, format!("/dev/idp/authorize?{query}")),
-        Address::page("authorize-refused", Viewer::Anyone, "/dev/idp/authorize").status(400),
+        page("data-deletion", Viewer::Anyone, format!("/providers/idp/data-deletion/{code}")),
+        page("data-deletion-unknown", Viewer::Anyone, "/providers/idp/data-deletion/x").status(404),
+        page("problems", Viewer::Anyone, "/problems"),
+        page("problem", Viewer::Anyone, "/problems/audience_mismatch"),
+        page("authorize", Viewer::Anyone, format!("/dev/idp/authorize?{query}")),
+        page("authorize-refused", Viewer::Anyone, "/dev/idp/authorize").status(400),
     ]);
     pages
 }
@@ -108,79 +108,61 @@ fn admin(people: &People) -> Vec<Address> {
     let user = |id: &str| format!("/admin/users/{id}");
     let missing = user("00000000-0000-7000-8000-000000000000");
     let mut pages = vec![
-        Address::page("stylesheet", Anyone, "/admin/admin.css").other(),
-        Address::page("script", Anyone, "/admin/admin.js").other(),
-        Address::page("icon", Anyone, "/admin/icon.svg").other(),
-        Address::page("icons", Anyone, "/admin/icons.svg").other(),
-        Address::page("overview", Admin, "/admin"),
-        Address::page("sign-in", Anyone, "/admin/sign-in"),
-        Address::page(
+        page("stylesheet", Anyone, "/admin/admin.css").other(),
+        page("script", Anyone, "/admin/admin.js").other(),
+        page("icon", Anyone, "/admin/icon.svg").other(),
+        page("icons", Anyone, "/admin/icons.svg").other(),
+        page("overview", Admin, "/admin"),
+        page("sign-in", Anyone, "/admin/sign-in"),
+        page(
             "signed-out",
             Anyone,
             "/admin/sign-in?undone=yes&next=/admin/users%3Freason%3Dchargeback,%2520ticket%25204711",
         ),
-        Address::page("sign-in-failed", Anyone, "/admin/sign-in/callback").status(400),
-        Address::page("nothing-here", Admin, "/admin/nothing").status(404),
-        Address::page("users", Admin, "/admin/users"),
-        Address::page("users-second", Admin, format!("/admin/users?at={}", after("newest", "null"))),
-        Address::page(
-            "users-ordered",
-            Admin,
-            format!("/admin/users?sort=name&at={}", after("name", "\"User 1\"")),
-        ),
-        Address::page(
-            "users-filtered",
-            Support,
-            "/admin/users?provider=idp&status=active&created_from=2026-01-01",
-        ),
-        Address::page("users-filtered-away", Support, "/admin/users?provider=none&seen_to=2026-01-01"),
-        Address::page("users-found", Support, "/admin/users?q=ada"),
-        Address::page("users-found-markup", Admin, "/admin/users?q=%3Cscript%3Ealert(1)%3C/script%3E"),
-        Address::page("users-not-found", Support, "/admin/users?q=nobody%40example.com"),
-        Address::page("user", Admin, user(&people.ada)),
-        Address::page("user-done", Support, format!("{}?done=end-sessions", user(&people.ada))),
-        Address::page("user-refused-only", Support, format!("{}?only=staff&sessions=all", user(&people.ada))),
-        Address::page("user-theft", Admin, user(&people.robbed)),
-        Address::page("user-suspended", Support, user(&people.suspended)),
-        Address::page("user-data", Support, format!("{}/data.json", user(&people.ada))).other(),
-        Address::page("user-disabled", Admin, user(&people.disabled)),
-        Address::page("user-nobody", Admin, user(&people.nobody)),
-        Address::page("user-missing", Admin, missing).status(404),
-        Address::page("audit", Admin, "/admin/audit"),
-        Address::page("audit-found", Support, "/admin/audit?email=Ada.Lovelace%40example.com"),
-        Address::page(
-            "audit-looks",
-            Admin,
-            "/admin/audit?what=looks&actor=%3Cscript%3Ealert(1)%3C/script%3E",
-        ),
-        Address::page("audit-staff", Support, "/admin/audit?what=staff"),
-        Address::page("audit-of-user", Admin, format!("/admin/audit?user={}&what=refused", people.ada)),
-        Address::page("audit-not-found", Support, "/admin/audit?email=x&from=2026-01-01&to=2026-01-02"),
-        Address::page("staff", Admin, "/admin/staff?done=given"),
-        Address::page(
-            "staff-change",
-            Admin,
-            "/admin/staff?email=grace%40example.com&role=admin&export=yes&for=none",
-        ),
-        Address::page("staff-give", Admin, "/admin/staff/give?email=grace%40example.com&role=admin&for=week"),
-        Address::page("staff-mistake", Admin, "/admin/staff/give?email=grace&role=admin&for=week")
-            .status(400),
-        Address::page("staff-remove", Admin, "/admin/staff/remove?email=grace%40example.com"),
-        Address::page("keys", Admin, "/admin/keys?done=revoked"),
-        Address::page("keys-to-read", Support, "/admin/keys"),
-        Address::page("keys-mistake", Admin, "/admin/keys/add?name=%3Cb%3E&role=admin&until=2020-01-01")
-            .status(400),
-        Address::page("key-add", Admin, "/admin/keys/add?name=shop&role=admin&for=month"),
-        Address::page("key-revoke", Admin, "/admin/keys/revoke?name=shop"),
-        Address::page("time-zone", Support, "/admin/time-zone?done=yes"),
-        Address::page("webhooks", Admin, "/admin/webhooks"),
-        Address::page("webhook", Admin, "/admin/webhooks/shop?sent=2"),
-        Address::page("webhook-parked", Admin, "/admin/webhooks/shop?state=parked&after=99"),
-        Address::page("webhook-replay", Admin, "/admin/webhooks/shop/replay"),
-        Address::page("staff-to-read", Support, "/admin/staff"),
+        page("sign-in-failed", Anyone, "/admin/sign-in/callback").status(400),
+        page("nothing-here", Admin, "/admin/nothing").status(404),
+        page("users", Admin, "/admin/users"),
+        page("users-second", Admin, format!("/admin/users?at={}", after("newest", "null"))),
+        page("users-ordered", Admin, format!("/admin/users?sort=name&at={}", after("name", "\"User 1\""))),
+        page("users-filtered", Support, "/admin/users?provider=idp&status=active&created_from=2026-01-01"),
+        page("users-filtered-away", Support, "/admin/users?provider=none&seen_to=2026-01-01"),
+        page("users-found", Support, "/admin/users?q=ada"),
+        page("users-found-markup", Admin, "/admin/users?q=%3Cscript%3Ealert(1)%3C/script%3E"),
+        page("users-not-found", Support, "/admin/users?q=nobody%40example.com"),
+        page("user", Admin, user(&people.ada)),
+        page("user-done", Support, format!("{}?done=end-sessions", user(&people.ada))),
+        page("user-refused-only", Support, format!("{}?only=staff&sessions=all", user(&people.ada))),
+        page("user-theft", Admin, user(&people.robbed)),
+        page("user-suspended", Support, user(&people.suspended)),
+        page("user-data", Support, format!("{}/data.json", user(&people.ada))).other(),
+        page("user-disabled", Admin, user(&people.disabled)),
+        page("user-nobody", Admin, user(&people.nobody)),
+        page("user-missing", Admin, missing).status(404),
+        page("audit", Admin, "/admin/audit"),
+        page("audit-found", Support, "/admin/audit?email=Ada.Lovelace%40example.com"),
+        page("audit-looks", Admin, "/admin/audit?what=looks&actor=%3Cscript%3Ealert(1)%3C/script%3E"),
+        page("audit-staff", Support, "/admin/audit?what=staff"),
+        page("audit-of-user", Admin, format!("/admin/audit?user={}&what=refused", people.ada)),
+        page("audit-not-found", Support, "/admin/audit?email=x&from=2026-01-01&to=2026-01-02"),
+        page("staff", Admin, "/admin/staff?done=given"),
+        page("staff-change", Admin, "/admin/staff?email=grace%40example.com&role=admin&export=yes&for=none"),
+        page("staff-give", Admin, "/admin/staff/give?email=grace%40example.com&role=admin&for=week"),
+        page("staff-mistake", Admin, "/admin/staff/give?email=grace&role=admin&for=week").status(400),
+        page("staff-remove", Admin, "/admin/staff/remove?email=grace%40example.com"),
+        page("keys", Admin, "/admin/keys?done=revoked"),
+        page("keys-to-read", Support, "/admin/keys"),
+        page("keys-mistake", Admin, "/admin/keys/add?name=%3Cb%3E&role=admin&until=2020-01-01").status(400),
+        page("key-add", Admin, "/admin/keys/add?name=shop&role=admin&for=month"),
+        page("key-revoke", Admin, "/admin/keys/revoke?name=shop"),
+        page("time-zone", Support, "/admin/time-zone?done=yes"),
+        page("webhooks", Admin, "/admin/webhooks"),
+        page("webhook", Admin, "/admin/webhooks/shop?sent=2"),
+        page("webhook-parked", Admin, "/admin/webhooks/shop?state=parked&after=99"),
+        page("webhook-replay", Admin, "/admin/webhooks/shop/replay"),
+        page("staff-to-read", Support, "/admin/staff"),
     ];
     pages.extend(changes(people));
-    let odd = |(name, id): &(&str, String)| Address::page(&format!("user-{name}"), Admin, user(id));
+    let odd = |(name, id): &(&str, String)| page(&format!("user-{name}"), Admin, user(id));
     pages.extend(people.odd.iter().map(odd));
     pages
 }
@@ -193,31 +175,31 @@ fn after(order: &str, key: &str) -> String {
 
 /// What is shown before somebody is changed.
 fn changes(people: &People) -> Vec<Address> {
-    let page = |name: &str, path: String| Address::page(name, Viewer::Admin, path);
+    let asked = |name: &str, path: String| page(name, Viewer::Admin, path);
     let user = |id: &str| format!("/admin/users/{id}");
     let (ada, nobody) = (user(&people.ada), user(&people.nobody));
     let (long, hebrew) = (people.odd("long"), people.odd("hebrew"));
     let identity = format!("{ada}/identities/{}", people.identity);
     vec![
-        page("merge", format!("{ada}/merge")),
-        page("merge-found", format!("{ada}/merge?q=ma")),
-        page("merge-found-long", format!("{ada}/merge?q=long")),
-        page("merge-not-found", format!("{ada}/merge?q=x")),
-        page("merge-preview", format!("{}/merge?into={}", user(&people.disabled), people.ada)),
-        page("merge-preview-long", format!("{}/merge?into={hebrew}", user(long))),
-        page("move", format!("{identity}/move?q=mallory")),
-        page("move-preview", format!("{identity}/move?to={long}")),
-        page("unlink", format!("{identity}/unlink")),
-        page("unlink-refused", format!("{nobody}/identities/{}/unlink", people.last_identity)),
-        page("delete", format!("{}/delete", user(long))),
-        page("disable", format!("{ada}/disable")),
-        page("enable", format!("{}/enable", user(&people.disabled))),
-        page("release", format!("{}/identities/{}/release", user(people.odd("markup")), people.held)),
-        page("end-sessions", format!("{ada}/end-sessions")),
-        page("end-session", format!("{ada}/sessions/{}/end", people.session)),
-        page("user-merged", user(&people.merged)).status(404),
-        page("user-deleted", user(&people.deleted)).status(404),
-        page("deleted", format!("/admin/deletions/{}", people.deletion)),
-        Address::page("not-allowed", Viewer::Support, format!("{ada}/delete")).status(403),
+        asked("merge", format!("{ada}/merge")),
+        asked("merge-found", format!("{ada}/merge?q=ma")),
+        asked("merge-found-long", format!("{ada}/merge?q=long")),
+        asked("merge-not-found", format!("{ada}/merge?q=x")),
+        asked("merge-preview", format!("{}/merge?into={}", user(&people.disabled), people.ada)),
+        asked("merge-preview-long", format!("{}/merge?into={hebrew}", user(long))),
+        asked("move", format!("{identity}/move?q=mallory")),
+        asked("move-preview", format!("{identity}/move?to={long}")),
+        asked("unlink", format!("{identity}/unlink")),
+        asked("unlink-refused", format!("{nobody}/identities/{}/unlink", people.last_identity)),
+        asked("delete", format!("{}/delete", user(long))),
+        asked("disable", format!("{ada}/disable")),
+        asked("enable", format!("{}/enable", user(&people.disabled))),
+        asked("release", format!("{}/identities/{}/release", user(people.odd("markup")), people.held)),
+        asked("end-sessions", format!("{ada}/end-sessions")),
+        asked("end-session", format!("{ada}/sessions/{}/end", people.session)),
+        asked("user-merged", user(&people.merged)).status(404),
+        asked("user-deleted", user(&people.deleted)).status(404),
+        asked("deleted", format!("/admin/deletions/{}", people.deletion)),
+        page("not-allowed", Viewer::Support, format!("{ada}/delete")).status(403),
     ]
 }
