@@ -4,21 +4,9 @@ use serde_json::json;
 
 use crate::browser::axe::Axe;
 use crate::browser::chromium::{Scripts, Window};
-use crate::support::desk::Desk;
-use crate::support::people::{ADMIN, People};
 use crate::support::process::eventually;
 
 const BOTH: [Scripts; 2] = [Scripts::On, Scripts::Off];
-
-/// Signed in as an admin, where there is Chromium.
-async fn begin(scripts: Scripts) -> Option<(Window, Desk, People)> {
-    let window = Window::open(scripts).await?;
-    let desk = Desk::open().await;
-    let people = People::arrive(&desk).await;
-    window.sign_in(&format!("{}/admin", desk.app.url), ADMIN).await;
-    window.arrive("Overview").await;
-    Some((window, desk, people))
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_runs_scripts_only_where_they_are_on() {
@@ -34,7 +22,7 @@ async fn a_window_runs_scripts_only_where_they_are_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_find_a_person_sign_her_out_and_leave() {
     for scripts in BOTH {
-        let Some((window, _desk, people)) = begin(scripts).await else { return };
+        let Some((window, _desk, people)) = Window::at_work(scripts).await else { return };
         window.search("Ada Love").await;
         window.see("1 user").await;
         assert!(!window.text().await.contains("mallory@example.com"));
@@ -62,7 +50,7 @@ async fn staff_find_a_person_sign_her_out_and_leave() {
 #[tokio::test(flavor = "multi_thread")]
 async fn times_are_in_the_browsers_zone_or_in_the_one_that_was_chosen() {
     for (scripts, unchosen) in [(Scripts::On, "GMT+5:30"), (Scripts::Off, "UTC")] {
-        let Some((window, desk, people)) = begin(scripts).await else { return };
+        let Some((window, desk, people)) = Window::at_work(scripts).await else { return };
         window.devtools("Emulation.setTimezoneOverride", json!({ "timezoneId": "Asia/Kolkata" })).await;
         let page = format!("{}/admin/users/{}", desk.app.url, people.ada);
         window.client.goto(&page).await.unwrap();
@@ -82,7 +70,7 @@ async fn times_are_in_the_browsers_zone_or_in_the_one_that_was_chosen() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_each_action_nobody_is_kept_out() {
     let Some(axe) = Axe::find() else { return };
-    let Some((window, desk, people)) = begin(Scripts::On).await else { return };
+    let Some((window, desk, people)) = Window::at_work(Scripts::On).await else { return };
     let mut wrong = Vec::new();
     let mut judge = async |state: &str| {
         let found = axe.judge(&window).await.into_iter().map(|what| format!("{state}: {what}"));
@@ -138,7 +126,7 @@ return left(at) < left(at + word.length - 1);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_turns_no_sentence_round() {
-    let Some((window, desk, people)) = begin(Scripts::On).await else { return };
+    let Some((window, desk, people)) = Window::at_work(Scripts::On).await else { return };
     let [long, turned] = ["long", "hebrew"].map(|name| people.odd(name));
     for (from, into) in [(long, turned), (turned, long)] {
         let preview = format!("{}/admin/users/{from}/merge?into={into}", desk.app.url);
@@ -152,7 +140,7 @@ async fn a_name_turns_no_sentence_round() {
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_take_the_list_of_users_home_as_a_file() {
     for scripts in BOTH {
-        let Some((window, _desk, _people)) = begin(scripts).await else { return };
+        let Some((window, _desk, _people)) = Window::at_work(scripts).await else { return };
         let folder = own_folder();
         let download = json!({ "behavior": "allow", "downloadPath": folder });
         window.devtools("Browser.setDownloadBehavior", download).await;

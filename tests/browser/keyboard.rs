@@ -3,8 +3,6 @@
 use serde_json::Value;
 
 use crate::browser::chromium::{Scripts, Window};
-use crate::support::desk::Desk;
-use crate::support::people::{ADMIN, People};
 
 /// Keys as `WebDriver` writes them.
 const TAB: char = '\u{e004}';
@@ -31,11 +29,7 @@ const PARTS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
-    let Some(window) = Window::open(Scripts::On).await else { return };
-    let desk = Desk::open().await;
-    let people = People::arrive(&desk).await;
-    window.sign_in(&format!("{}/admin", desk.app.url), ADMIN).await;
-    window.arrive("Overview").await;
+    let Some((window, desk, people)) = Window::at_work(Scripts::On).await else { return };
     for width in [390, 1280] {
         window.resize(width).await;
         for path in [
@@ -68,11 +62,7 @@ async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_stop_leads_past_the_navigation() {
-    let Some(window) = Window::open(Scripts::Off).await else { return };
-    let desk = Desk::open().await;
-    People::arrive(&desk).await;
-    window.sign_in(&format!("{}/admin", desk.app.url), ADMIN).await;
-    window.arrive("Overview").await;
+    let Some((window, desk, _people)) = Window::at_work(Scripts::Off).await else { return };
     window.client.goto(&format!("{}/admin/users", desk.app.url)).await.unwrap();
     window.client.strike(TAB).await.unwrap();
     assert_eq!(window.evaluate("return document.activeElement.innerText").await, "Skip to the content");

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use crate::browser::chromium::{Scripts, Window};
 use crate::support::desk::Desk;
 use crate::support::pages::{self, Address, Content, Viewer};
-use crate::support::people::{ADMIN, People};
 
 /// Words of up to twenty characters on more than one line. Chinese and Japanese may break between any two.
 const BROKEN: &str = r"
@@ -73,13 +72,9 @@ return {
 ";
 
 async fn at_work() -> Option<(Window, Desk, Vec<Address>)> {
-    let window = Window::open(Scripts::On).await?;
-    let desk = Desk::open().await;
-    let people = People::arrive(&desk).await;
+    let (window, desk, people) = Window::at_work(Scripts::On).await?;
     let mut pages = pages::all(&desk, &people).await;
     pages.retain(|page| page.content == Content::Page && page.viewer != Viewer::Support);
-    window.sign_in(&format!("{}/admin", desk.app.url), ADMIN).await;
-    window.arrive("Overview").await;
     Some((window, desk, pages))
 }
 

@@ -1,9 +1,21 @@
 //! What one does in a window, by what one reads there. Each step waits for what it needs.
 
-use crate::browser::chromium::Window;
+use crate::browser::chromium::{Scripts, Window};
 use crate::browser::webdriver::Element;
+use crate::support::desk::Desk;
+use crate::support::people::{ADMIN, People};
 
 impl Window {
+    /// Opens one in which an admin has signed in among people, where there is Chromium.
+    pub async fn at_work(scripts: Scripts) -> Option<(Self, Desk, People)> {
+        let window = Self::open(scripts).await?;
+        let desk = Desk::open().await;
+        let people = People::arrive(&desk).await;
+        window.sign_in(&format!("{}/admin", desk.app.url), ADMIN).await;
+        window.arrive("Overview").await;
+        Some((window, desk, people))
+    }
+
     /// Waits for the element of that `XPath`.
     pub async fn element(&self, path: &str) -> Element<'_> {
         self.client.find(path).await.unwrap_or_else(|error| panic!("there is no {path}: {error}"))

@@ -1,8 +1,6 @@
 //! What staff do with a customer on the telephone, and how many clicks it takes from the overview.
 
 use crate::browser::chromium::{Scripts, Window};
-use crate::support::desk::Desk;
-use crate::support::people::{ADMIN, People};
 
 enum Step {
     /// Types into the field in the header, and presses Enter. One click.
@@ -142,12 +140,8 @@ const TASKS: [(&str, u32, &[Step]); 14] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn each_task_takes_as_many_clicks_as_its_row_says_with_and_without_scripts() {
     for scripts in [Scripts::On, Scripts::Off] {
-        let Some(window) = Window::open(scripts).await else { return };
-        let desk = Desk::open().await;
-        People::arrive(&desk).await;
+        let Some((window, desk, _people)) = Window::at_work(scripts).await else { return };
         let overview = format!("{}/admin", desk.app.url);
-        window.sign_in(&overview, ADMIN).await;
-        window.arrive("Overview").await;
         for (task, expected, steps) in TASKS {
             window.client.goto(&overview).await.unwrap();
             let mut clicks = 0;
