@@ -9,7 +9,6 @@ mod completions;
 #[cfg(debug_assertions)]
 mod dev;
 mod health;
-mod prune;
 mod serve;
 mod staff;
 
@@ -108,7 +107,7 @@ pub fn run() -> ExitCode {
         Command::Check => check::run(),
         Command::Health => health::run(),
         Command::Import(arguments) => return ended(import(arguments)),
-        Command::Prune => prune::run(),
+        Command::Prune => prune(),
         Command::Keys(command) => keys(command),
         Command::Staff(command) => staff::run(command),
         Command::ApiKey(command) => api_key::run(command),
@@ -162,6 +161,25 @@ fn migrate(dry_run: bool) -> Result {
             }
             Ok(())
         })
+    })
+}
+
+fn prune() -> Result {
+    on_database(async |pool, settings| {
+        let pruned = app::prune(&pool, &settings).await?;
+        say!(
+            "{} expired sessions, {} staff sessions and {} old events deleted",
+            pruned.sessions,
+            pruned.staff_sessions,
+            pruned.events
+        );
+        say!("{} sessions above session.max_per_identity deleted", pruned.surplus_sessions);
+        say!("{} webhook messages deleted", pruned.webhook_messages);
+        say!("{} ids of providers' messages deleted", pruned.provider_events);
+        say!("{} hashes of deleted identities deleted", pruned.deleted_identities);
+        say!("{} provider tokens deleted", pruned.provider_tokens);
+        say!("{} events cleared of the data of deleted users", pruned.forgotten);
+        Ok(())
     })
 }
 
