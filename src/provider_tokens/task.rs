@@ -234,12 +234,6 @@ impl Worker for Task {
         }
     }
 
-    fn has_failed((): &()) -> bool {
-        false
-    }
-
-    async fn settle(&self, _: Vec<()>) {}
-
     fn abandon(&self) {
         let provider = self.name();
         tracing::warn!(provider, "some calls about tokens were not answered before the shutdown");

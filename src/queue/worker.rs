@@ -38,14 +38,18 @@ pub trait Worker: Clone + Send + Sync + 'static {
     fn attempt(self, row: Self::Row) -> impl Future<Output = Self::Ended> + Send;
 
     /// Returns true if the attempt failed in a way that others may fail, too.
-    fn has_failed(ended: &Self::Ended) -> bool;
+    fn has_failed(_: &Self::Ended) -> bool {
+        false
+    }
 
     /// Takes note of the end of an outage: of the first success after the start, after sixteen failures in a row, or after a
     /// minute of failures alone.
     fn recover(&mut self) {}
 
     /// Records the ends of attempts, at least of one.
-    fn settle(&self, ended: Vec<Self::Ended>) -> impl Future<Output = ()> + Send;
+    fn settle(&self, _: Vec<Self::Ended>) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 
     /// Logs that attempts have not ended within [`GRACE`](Self::GRACE).
     fn abandon(&self);
