@@ -10,6 +10,7 @@ pub use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::schedule::{LIFE_OF_CODE, PATIENCE};
 pub use crate::queue::Summary;
 use crate::store::Error;
 
@@ -189,15 +190,9 @@ pub async fn delete(pool: &PgPool, row: &Claimed) -> Result<(), Error> {
     Ok(())
 }
 
-/// Records a failed attempt. A code is deleted after `life` seconds, and a token parked that has been due for
-/// `patience` seconds. Returns true then, since there is no further attempt.
-pub async fn fail(
-    pool: &PgPool,
-    row: &Claimed,
-    failure: &str,
-    pause: u32,
-    (life, patience): (u32, u32),
-) -> Result<bool, Error> {
+/// Records a failed attempt. A code is deleted after [`LIFE_OF_CODE`], and a token parked that has been due for [`PATIENCE`].
+/// Returns true then, since there is no further attempt.
+pub async fn fail(pool: &PgPool, row: &Claimed, failure: &str, pause: u32) -> Result<bool, Error> {
     let given_up = sqlx::query_scalar!(
         r#"WITH expired AS (
                DELETE FROM provider_tokens
@@ -219,8 +214,8 @@ pub async fn fail(
         row.attempts,
         failure,
         f64::from(pause),
-        f64::from(life),
-        f64::from(patience),
+        f64::from(LIFE_OF_CODE),
+        f64::from(PATIENCE),
     );
     Ok(given_up.fetch_one(pool).await?)
 }

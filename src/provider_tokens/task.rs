@@ -6,9 +6,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::Contents;
-use super::schedule::{self, LIFE_OF_CODE, PATIENCE};
 use super::store::{self, Claimed, PgPool, State};
+use super::{Contents, schedule};
 use crate::clock;
 use crate::keys::seal::{Seal, Unopened};
 use crate::provider::{self, Code, Provider, Revocable};
@@ -190,8 +189,7 @@ impl Task {
 
     /// Returns true if there is no further attempt.
     async fn fail(&self, row: &Claimed, failure: &str, pause: u32) -> Result<bool, Error> {
-        let limits = (LIFE_OF_CODE, PATIENCE);
-        in_time(async { retrying!(store::fail(&self.pool, row, failure, pause, limits)) }).await
+        in_time(async { retrying!(store::fail(&self.pool, row, failure, pause)) }).await
     }
 }
 
