@@ -62,15 +62,12 @@ impl Webhooks {
 
     /// Stores the receivers' subscriptions, and begins to send.
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
-        self.send_to(self.senders(), pool).await
+        self.change(self, pool).await
     }
 
     /// Replaces the receivers by others, to which it sends from now on.
     pub async fn change(&self, others: &Self, pool: &PgPool) -> Result<(), Error> {
-        self.send_to(others.senders(), pool).await
-    }
-
-    async fn send_to(&self, senders: Senders, pool: &PgPool) -> Result<(), Error> {
+        let senders = others.senders();
         let Shared { attempts, readings, .. } = &*self.0;
         let mut running = self.0.tasks.lock().await;
         let wanted: Vec<_> = senders.iter().map(|sender| &sender.webhook).collect();
