@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use self::store::{EventCategory, EventRow, Filter, page};
 use super::advice::Advice;
-use super::csv::{Csv, Rows};
+use super::csv::{Column, Csv, Rows};
 use super::dates::{begin_of, end_of};
 use super::event_view::{self, EventView};
 use super::fields::{Chip, Choice, Fields, NothingMatches, Tab, read};
@@ -26,25 +26,7 @@ use crate::web::{Db, rfc3339};
 
 const PAGE: usize = 100;
 const BATCH: usize = 2_000;
-const HEADING: [&str; 17] = [
-    "id",
-    "at",
-    "kind",
-    "what",
-    "reason",
-    "provider",
-    "claimed_email",
-    "user_id",
-    "actor",
-    "about",
-    "remark",
-    "ip",
-    "request_id",
-    "search",
-    "received_audience",
-    "received_issuer",
-    "user_agent",
-];
+
 pub(super) fn routes() -> Vec<Route> {
     routes![audit, export]
 }
@@ -214,9 +196,28 @@ struct Events {
 
 impl Rows for Events {
     const NAME: &'static str = "audit";
-    const COLUMNS: &'static [&'static str] = &HEADING;
+    type Row = EventRow;
+    const COLUMNS: &'static [Column<EventRow>] = &[
+        ("id", |event| Some(event.id.to_string())),
+        ("at", |event| Some(rfc3339(event.created_at))),
+        ("kind", |event| Some(event.kind.clone())),
+        ("what", |event| Some(event_view::what(event))),
+        ("reason", |event| event.reason.clone()),
+        ("provider", |event| event.provider.clone()),
+        ("claimed_email", |event| event.email.clone()),
+        ("user_id", |event| event.user_id.map(|id| id.to_string())),
+        ("actor", |event| event.actor.clone()),
+        ("about", |event| event.about.clone()),
+        ("remark", |event| event.remark.clone()),
+        ("ip", |event| event.ip.clone()),
+        ("request_id", |event| event.request_id.clone()),
+        ("search", |event| event.search.clone()),
+        ("received_audience", |event| event.audience.clone()),
+        ("received_issuer", |event| event.issuer.clone()),
+        ("user_agent", |event| event.user_agent.clone()),
+    ];
 
-    async fn next(&mut self) -> Result<Vec<Vec<String>>, Error> {
+    async fn next(&mut self) -> Result<Vec<EventRow>, Error> {
         let mut found = Vec::new();
         // A walk may find nothing for a while.
         while let Some(filter) = self.filter.as_ref().filter(|_| found.is_empty()) {
@@ -226,29 +227,6 @@ impl Rows for Events {
                 self.filter = None;
             }
         }
-        Ok(found.into_iter().map(row).collect())
+        Ok(found)
     }
-}
-
-fn row(event: EventRow) -> Vec<String> {
-    let what = event_view::what(&event);
-    vec![
-        event.id.to_string(),
-        rfc3339(event.created_at),
-        event.kind,
-        what,
-        event.reason.unwrap_or_default(),
-        event.provider.unwrap_or_default(),
-        event.email.unwrap_or_default(),
-        event.user_id.map(|id| id.to_string()).unwrap_or_default(),
-        event.actor.unwrap_or_default(),
-        event.about.unwrap_or_default(),
-        event.remark.unwrap_or_default(),
-        event.ip.unwrap_or_default(),
-        event.request_id.unwrap_or_default(),
-        event.search.unwrap_or_default(),
-        event.audience.unwrap_or_default(),
-        event.issuer.unwrap_or_default(),
-        event.user_agent.unwrap_or_default(),
-    ]
 }

@@ -3,7 +3,7 @@
 use sqlx::PgPool;
 
 use super::query::ListQuery;
-use crate::admin::csv::Rows;
+use crate::admin::csv::{Column, Rows};
 use crate::admin::users::store::search::{Position, search};
 use crate::admin::users::store::{self, Cursor, Filters, ListedUser, Sort};
 use crate::store::Error;
@@ -33,10 +33,19 @@ impl Export {
 
 impl Rows for Export {
     const NAME: &'static str = "users";
-    const COLUMNS: &'static [&'static str] =
-        &["id", "email", "email_verified", "name", "providers", "created_at", "last_seen_on", "disabled_at"];
+    type Row = ListedUser;
+    const COLUMNS: &'static [Column<ListedUser>] = &[
+        ("id", |user| Some(user.id.to_string())),
+        ("email", |user| user.email.clone()),
+        ("email_verified", |user| Some(user.email_verified.to_string())),
+        ("name", |user| user.name.clone()),
+        ("providers", |user| Some(user.providers.join(" "))),
+        ("created_at", |user| Some(rfc3339(user.created_at))),
+        ("last_seen_on", |user| user.last_seen_on.map(|day| day.to_string())),
+        ("disabled_at", |user| user.disabled_at.map(rfc3339)),
+    ];
 
-    async fn next(&mut self) -> Result<Vec<Vec<String>>, Error> {
+    async fn next(&mut self) -> Result<Vec<ListedUser>, Error> {
         let Some(filters) = self.filters.take() else { return Ok(Vec::new()) };
         let users = if self.text.is_empty() {
             let page = store::page(&self.pool, &filters, self.sort, self.cursor.as_ref(), BATCH).await?;
@@ -49,19 +58,6 @@ impl Rows for Export {
             found.users
         };
         self.filters = Some(filters).filter(|_| self.cursor.is_some() || self.position.is_some());
-        Ok(users.into_iter().map(row).collect())
+        Ok(users)
     }
-}
-
-fn row(user: ListedUser) -> Vec<String> {
-    vec![
-        user.id.to_string(),
-        user.email.unwrap_or_default(),
-        user.email_verified.to_string(),
-        user.name.unwrap_or_default(),
-        user.providers.join(" "),
-        rfc3339(user.created_at),
-        user.last_seen_on.map(|day| day.to_string()).unwrap_or_default(),
-        user.disabled_at.map(rfc3339).unwrap_or_default(),
-    ]
 }
