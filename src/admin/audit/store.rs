@@ -152,7 +152,8 @@ pub const WALKED: i64 = 20_000;
 
 /// A set of events that an index returns in order of time.
 enum Source<'a> {
-    Claimed(&'a str),
+    /// Those with that text in a column.
+    With(&'static str, &'a str),
     OfAddress(&'a str),
     OfUser(Uuid),
     ClaimingFrom(Uuid),
@@ -160,8 +161,6 @@ enum Source<'a> {
     Event(Uuid),
     Kind(&'static str),
     Daily,
-    Actor(&'a str),
-    Reason(&'a str),
     ByStaff,
     All,
     /// The next [`WALKED`] events.
@@ -169,31 +168,22 @@ enum Source<'a> {
 }
 
 impl Filter {
-    /// Returns true if no index serves the filter.
-    fn walks(&self) -> bool {
-        let indexed = self.request.is_some()
-            || self.email.is_some()
-            || self.user.is_some()
-            || self.actor.is_some()
-            || self.reason.is_some();
-        !indexed && (self.provider.is_some() || self.ip.is_some())
-    }
-
     fn sources(&self) -> Vec<Source<'_>> {
-        if self.walks() {
-            vec![Source::Walk]
-        } else if let Some(request) = &self.request {
+        if let Some(request) = &self.request {
             let event = Uuid::parse_str(request).ok().map(Source::Event);
             let daily = Some(if self.from.is_some() { Source::Daily } else { Source::Walk });
             [Source::Request(request)].into_iter().chain(event).chain(daily).collect()
         } else if let Some(email) = &self.email {
-            vec![Source::Claimed(email), Source::OfAddress(email)]
+            vec![Source::With("email", email), Source::OfAddress(email)]
         } else if let Some(user) = self.user {
             vec![Source::OfUser(user), Source::ClaimingFrom(user)]
         } else if let Some(actor) = &self.actor {
-            vec![Source::Actor(actor)]
+            vec![Source::With("actor", actor)]
         } else if let Some(reason) = &self.reason {
-            vec![Source::Reason(reason)]
+            vec![Source::With("reason", reason)]
+        } else if self.provider.is_some() || self.ip.is_some() {
+            // No index serves these.
+            vec![Source::Walk]
         } else if self.what == EventCategory::Staff {
             vec![Source::ByStaff]
         } else if self.what == EventCategory::Everything {
@@ -229,7 +219,7 @@ impl Filter {
                 query.push("events WHERE ");
             }
             match source {
-                Source::Claimed(email) => query.push("email = ").push_bind(email.to_owned()),
+                Source::With(column, text) => query.push(column).push(" = ").push_bind(text.to_owned()),
                 Source::OfAddress(email) => query
                     .push("user_id = (SELECT id FROM users WHERE email = ")
                     .push_bind(email.to_owned())
@@ -247,8 +237,6 @@ impl Filter {
                 // With the literal, the planner knows that the partial index holds them all.
                 Source::Kind(kind) => query.push(format_args!("kind = '{kind}'")),
                 Source::Daily => query.push("kind = ANY(").push_bind(DAILY.as_slice()).push(")"),
-                Source::Actor(actor) => query.push("actor = ").push_bind(actor.to_owned()),
-                Source::Reason(reason) => query.push("reason = ").push_bind(reason.to_owned()),
                 Source::ByStaff => query.push("actor IS NOT NULL"),
                 Source::All | Source::Walk => query.push("true"),
             };
@@ -349,7 +337,8 @@ pub async fn page(
         let next = events.last().map(|event| event.id);
         return Ok((events, next));
     }
-    let next = if filter.walks() { end_of_walk(pool, filter, before).await? } else { None };
+    let walks = matches!(filter.sources()[..], [Source::Walk]);
+    let next = if walks { end_of_walk(pool, filter, before).await? } else { None };
     Ok((events, next))
 }
 
