@@ -11,9 +11,11 @@ pub mod search;
 
 use std::cmp::Reverse;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::{Date, OffsetDateTime};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub use self::cursor::{Cursor, Direction};
@@ -64,12 +66,12 @@ pub(in crate::admin) const COLUMNS: &str = concat!(
     PartialEq,
     Eq,
     Default,
-    serde::Serialize,
-    serde::Deserialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-    utoipa::ToSchema,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+    ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[schema(default = "newest")]

@@ -1,23 +1,15 @@
 //! Filters on lists of users.
 
 use sqlx::{Postgres, QueryBuilder};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::format_description::well_known::Iso8601;
 use time::{Date, OffsetDateTime};
+use utoipa::ToSchema;
 
 use crate::store::first_id;
 
 /// The state of a user, by its name in URLs.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Status {
