@@ -9,9 +9,10 @@ use url::{Url, form_urlencoded};
 
 use crate::admin::reason;
 use crate::admin::sign_in::flow::MAX_NEXT;
-use crate::admin::sign_in::session::{authenticate, csrf_token};
-use crate::admin::sign_in::store::StaffRow;
+use crate::admin::sign_in::session::csrf_token;
+use crate::admin::sign_in::store::{StaffRow, by_session};
 use crate::domain::{Access, Actor, By, Origin, Role};
+use crate::store::retrying;
 use crate::web::guard::json_body;
 use crate::web::guard::rate_limited::{StaffPages, admit_address};
 use crate::web::{Db, Problem};
@@ -100,7 +101,7 @@ pub struct Signed {
 impl Signed {
     /// Returns the form of an admin. The status is 403 if the sender is none.
     pub fn of_admin(self) -> Result<Self, Status> {
-        if self.staff.member.access.role == Role::Admin { Ok(self) } else { Err(Status::Forbidden) }
+        if self.staff.member.role == Role::Admin { Ok(self) } else { Err(Status::Forbidden) }
     }
 }
 
@@ -154,17 +155,15 @@ async fn authenticated(request: &Request<'_>) -> Result<Staff, Status> {
     let db: &Db = request.rocket().state().ok_or(Status::InternalServerError)?;
     let cookie = request.cookies().get(COOKIE).ok_or(Status::Unauthorized)?;
     admit_address::<StaffPages>(request).map_err(|problem| problem.keep(request).status())?;
-    let member = authenticate(db.pool(), cookie.value()).await.map_err(|error| {
-        let problem = Problem::from(error).keep(request);
-        problem.status()
-    })?;
+    let member = async { retrying!(by_session(db.pool(), cookie.value())) }.await;
+    let member = member.map_err(|error| Problem::from(error).keep(request).status())?;
     let member = member.ok_or(Status::Unauthorized)?;
     Ok(Staff { member, csrf: csrf_token(cookie.value()) })
 }
 
 async fn admit(request: &Request<'_>, has_right: fn(&Access) -> bool) -> Outcome<Staff, ()> {
     match staff(request).await {
-        Ok(staff) if has_right(&staff.member.access) => Outcome::Success(staff),
+        Ok(staff) if has_right(&staff.member.access()) => Outcome::Success(staff),
         Ok(_) => Outcome::Error((Status::Forbidden, ())),
         Err(status) => Outcome::Error((status, ())),
     }

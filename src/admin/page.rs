@@ -34,8 +34,8 @@ impl Page {
         let context = json!({
             "page": view,
             "staff": {
-                "email": member.email, "role": member.access.role.to_string(),
-                "is_admin": member.access.role == Role::Admin, "may_export": member.access.exports(),
+                "email": member.email, "role": member.role.to_string(),
+                "is_admin": member.role == Role::Admin, "may_export": member.access().exports(),
                 "time_zone": member.time_zone,
             },
             "csrf": staff.csrf,

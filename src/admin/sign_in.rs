@@ -129,7 +129,7 @@ async fn finish(
 ) -> Result<Redirect, Failure> {
     let browser = cookies.get(BROWSER).map(|cookie| cookie.value().to_owned()).unwrap_or_default();
     cookies.remove(Cookie::build(BROWSER).path("/").secure(true));
-    let pending = session::take(db.pool(), answer.state.unwrap_or_default(), &browser).await?;
+    let pending = store::take(db.pool(), answer.state.unwrap_or_default(), &browser).await?;
     let pending = pending.ok_or_else(|| out_of_date("no such sign-in was begun by this browser lately"))?;
     let provider = providers.get(&admin.provider).filter(|provider| provider.settings.enabled);
     let provider = provider.ok_or_else(|| out_of_date("the provider of staff is switched off"))?;
@@ -226,7 +226,7 @@ async fn sign_out(
     cookies: &CookieJar<'_>,
 ) -> Result<Redirect, Failure> {
     if let Some(session) = cookies.get(COOKIE) {
-        session::sign_out(db.pool(), session.value(), form.get("everywhere").is_some()).await?;
+        store::end_sessions(db.pool(), session.value(), form.get("everywhere").is_some()).await?;
     }
     cookies.remove(Cookie::build(COOKIE).path("/").secure(true));
     Ok(Redirect::to("/admin/sign-in"))

@@ -1,6 +1,5 @@
 //! The page of staff: who has access, until when, and giving and revoking it.
 
-pub mod access;
 pub(super) mod keys;
 pub mod store;
 
@@ -14,7 +13,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use self::store::Changed;
-use super::dates::{day_before, last_day};
+use super::dates::{day_before, end_of, last_day};
 use crate::admin::sign_in::store::{self as members, StaffRow};
 use crate::admin::{AdminStaff, Answer, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
@@ -51,16 +50,17 @@ struct Member {
 
 impl Member {
     fn new(row: StaffRow, reader: &StaffRow) -> Self {
+        let access = row.access();
         Self {
             oneself: row.email == reader.email,
             email: row.email,
-            role: row.access.role.into(),
-            may_export: row.access.exports(),
-            ends_at: row.access.ends_at.map(rfc3339),
-            last_day: row.access.ends_at.and_then(|end| day_before(end, reader.time_zone.as_deref())),
-            ended: row.access.ends_at.is_some_and(|end| end.unix_timestamp() <= clock::now()),
+            role: access.role.into(),
+            may_export: access.exports(),
+            ends_at: access.ends_at.map(rfc3339),
+            last_day: access.ends_at.and_then(|end| day_before(end, reader.time_zone.as_deref())),
+            ended: access.ends_at.is_some_and(|end| end.unix_timestamp() <= clock::now()),
             last_seen_at: row.last_seen_at.map(rfc3339),
-            identity: row.identity.map(|identity| (identity.provider, identity.subject)),
+            identity: row.provider.zip(row.subject),
         }
     }
 }
@@ -110,8 +110,14 @@ fn until(form: &StaffForm, staff: &Staff) -> Result<Option<(OffsetDateTime, Stri
     let zone = staff.member.time_zone.as_deref();
     let period = || form.get("for").and_then(|period| last_day(period, zone));
     let day = form.get("until").map(ToOwned::to_owned).or_else(period);
-    let end = |day: String| Some((access::end(&day, zone)?, day));
-    day.map(|day| end(day).ok_or(("until", NO_DAY))).transpose()
+    let ended = |day: String| Some((end(&day, zone)?, day));
+    day.map(|day| ended(day).ok_or(("until", NO_DAY))).transpose()
+}
+
+/// Returns the end of access that lasts up to the end of the day `YYYY-MM-DD` in the zone; `None` if it is not a day, or
+/// over.
+pub fn end(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
+    end_of(day, zone).filter(|end| end.unix_timestamp() > clock::now())
 }
 
 /// Returns the sentence about an end, as [`until`] returns it.
@@ -195,7 +201,7 @@ async fn give(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answer, Fai
         return Ok(Answer::Right(given.question(&staff, db).await?.again(&staff, &form)));
     };
     let by = staff.by(&reason, &origin.0);
-    answer(access::give(db.pool(), &given.email, given.access, by).await?, "/admin/staff?done=given")
+    answer(store::add(db.pool(), given.email.folded(), given.access, by).await?, "/admin/staff?done=given")
 }
 
 fn answer(changed: Changed, done: &'static str) -> Result<Answer, Failure> {
@@ -237,5 +243,5 @@ async fn take_away(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answer
         return Ok(Answer::Right(taking(email.folded()).again(&staff, &form)));
     };
     let by = staff.by(&reason, &origin.0);
-    answer(access::take_away(db.pool(), &email, by).await?, "/admin/staff?done=taken")
+    answer(store::remove(db.pool(), email.folded(), by).await?, "/admin/staff?done=taken")
 }

@@ -5,9 +5,8 @@ use time::format_description::well_known::Rfc3339;
 
 use super::Result;
 use crate::admin::sign_in::store::all;
-use crate::admin::staff::access::{forget_identity, give, take_away};
-use crate::admin::staff::store::Changed;
-use crate::domain::{Access, Actor, By, Email, Origin, Role};
+use crate::admin::staff::store::{Changed, add, remove, reset};
+use crate::domain::{Access, By, Email, Role};
 
 const NO_MEMBER: &str = "there is no member of staff with this e-mail address";
 const LAST_ADMIN: &str = "this is the only admin whose access does not end; add another one first";
@@ -49,18 +48,17 @@ pub(super) enum Command {
 
 pub(super) fn run(command: Command) -> Result {
     super::on_database(async move |pool, _| {
-        let origin = Origin::default();
-        let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
+        let by = By::COMMAND_LINE;
         match command {
             Command::Add { email, role, export, until } => {
                 let ends_at = until.as_deref().map(super::day).transpose()?;
                 let access = Access { role, may_export: export, ends_at };
-                if give(&pool, &address(&email)?, access, by).await? == Changed::LastAdmin {
+                if add(&pool, address(&email)?.folded(), access, by).await? == Changed::LastAdmin {
                     return Err(LAST_ADMIN.into());
                 }
             }
             Command::Remove { email } => {
-                match take_away(&pool, &address(&email)?, by).await? {
+                match remove(&pool, address(&email)?.folded(), by).await? {
                     Changed::Already => return Err(NO_MEMBER.into()),
                     Changed::LastAdmin => return Err(LAST_ADMIN.into()),
                     // The command line may do everything; the role does not matter.
@@ -68,14 +66,16 @@ pub(super) fn run(command: Command) -> Result {
                 }
             }
             Command::Reset { email } => {
-                if forget_identity(&pool, &address(&email)?, by).await? != Changed::Done {
+                if reset(&pool, address(&email)?.folded(), by).await? != Changed::Done {
                     return Err(NO_MEMBER.into());
                 }
             }
             Command::List => {
                 for member in all(&pool).await? {
-                    let identity = member.identity.map(|it| format!("{} {}", it.provider, it.subject));
-                    let (access, identity) = (member.access, identity.unwrap_or_default());
+                    let access = member.access();
+                    let identity = member.provider.zip(member.subject);
+                    let identity = identity.map(|(provider, subject)| format!("{provider} {subject}"));
+                    let identity = identity.unwrap_or_default();
                     let export = if access.exports() { "export" } else { "" };
                     let end = access.ends_at.and_then(|end| end.format(&Rfc3339).ok()).unwrap_or_default();
                     say!("{}\t{}\t{identity}\t{export}\t{end}", member.email, access.role);

@@ -19,9 +19,9 @@ use rocket::{Build, Rocket};
 
 use self::identity_provider::IdentityProvider;
 use self::postgres::{Options, Postgres};
-use crate::admin::staff::access;
+use crate::admin::staff::store::add;
 use crate::app;
-use crate::domain::{Actor, By, Email, Origin, Role};
+use crate::domain::{By, Email, Role};
 use crate::store::seed::{self, Added};
 
 const CLIENT_ID: &str = "vestibule-development";
@@ -155,9 +155,7 @@ impl Development {
         // The provider itself may be mounted already.
         let all = !self.provider_name.is_empty() && self.postgres.is_some();
         if let Some(staff) = Email::parse(STAFF).filter(|_| all) {
-            let origin = Origin::default();
-            let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &origin };
-            access::give(&app::database(figment).await?, &staff, Role::Admin, by).await?;
+            add(&app::database(figment).await?, staff.folded(), Role::Admin, By::COMMAND_LINE).await?;
         }
         Ok(())
     }

@@ -1,19 +1,20 @@
 //! API keys, and the statements that add and revoke them. Each change records its event and checks the role of staff
 //! (`admin::staff::store` says why).
 
-use sqlx::PgPool;
+use sqlx::{FromRow, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::KeyHash;
-use crate::admin::staff::store::Changed;
+use crate::admin::staff::store::{Changed, by_staff};
 use crate::domain::{By, KeyName, KeyRole, Role};
 use crate::store::Error;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, FromRow)]
 pub struct KeyRow {
     pub id: Uuid,
     pub name: String,
+    #[sqlx(try_from = "&'a str")]
     pub role: KeyRole,
     pub created_at: OffsetDateTime,
     /// Member of staff or operator who added it.
@@ -24,46 +25,18 @@ pub struct KeyRow {
     pub last_used_at: Option<OffsetDateTime>,
 }
 
-struct Stored {
-    id: Uuid,
-    name: String,
-    role: String,
-    created_at: OffsetDateTime,
-    created_by: String,
-    expires_at: Option<OffsetDateTime>,
-    last_used_at: Option<OffsetDateTime>,
-}
-
-impl TryFrom<Stored> for KeyRow {
-    type Error = Error;
-
-    fn try_from(row: Stored) -> Result<Self, Error> {
-        Ok(Self {
-            id: row.id,
-            name: row.name,
-            role: row.role.parse().map_err(|_| Error::unexpected(&row.role))?,
-            created_at: row.created_at,
-            created_by: row.created_by,
-            expires_at: row.expires_at,
-            last_used_at: row.last_used_at,
-        })
-    }
-}
-
 /// Returns all keys, ordered by name, expired ones included.
 pub async fn all(pool: &PgPool) -> Result<Vec<KeyRow>, Error> {
-    let rows = sqlx::query_as!(
-        Stored,
-        "SELECT id, name, role, created_at, created_by, expires_at, last_used_at FROM api_keys ORDER BY name"
+    let rows = sqlx::query_as(
+        "SELECT id, name, role, created_at, created_by, expires_at, last_used_at FROM api_keys ORDER BY name",
     );
-    rows.fetch_all(pool).await?.into_iter().map(KeyRow::try_from).collect()
+    Ok(rows.fetch_all(pool).await?)
 }
 
 /// Returns the key with that hash unless it has expired, and records its use once a minute. Of many requests at that
 /// moment, one writes, and none waits for it.
 pub(super) async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
-    let row = sqlx::query_as!(
-        Stored,
+    let row = sqlx::query_as(
         "WITH used AS (
              UPDATE api_keys SET last_used_at = now() WHERE id = (
                  SELECT id FROM api_keys
@@ -73,9 +46,8 @@ pub(super) async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>
          )
          SELECT id, name, role, created_at, created_by, expires_at, last_used_at
          FROM api_keys WHERE hash = $1 AND (expires_at IS NULL OR expires_at > now())",
-        hash.as_slice(),
     );
-    row.fetch_optional(pool).await?.map(KeyRow::try_from).transpose()
+    Ok(row.bind(hash.as_slice()).fetch_optional(pool).await?)
 }
 
 pub(super) async fn add(
@@ -87,7 +59,8 @@ pub(super) async fn add(
     by: By<'_>,
 ) -> Result<Changed, Error> {
     let role: &str = role.into();
-    let row = sqlx::query!(
+    let row = by_staff!(
+        query,
         r#"WITH permitted AS MATERIALIZED (
                SELECT FROM current_staff WHERE email = $7 AND role = $12 FOR SHARE
            ),
@@ -109,25 +82,22 @@ pub(super) async fn add(
            )
            SELECT EXISTS (SELECT FROM added) AS "done!",
                   $12::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!""#,
+        by,
+        Role::Admin,
         Uuid::now_v7(),
         name.as_str(),
         hash.as_slice(),
         role,
         expires_at,
         Uuid::now_v7(),
-        by.actor.name(),
-        by.reason,
-        by.origin.ip as _,
-        by.origin.user_agent,
-        by.origin.request_id,
-        by.actor.needs(Role::Admin),
     );
     let row = row.fetch_one(pool).await?;
     Ok(Changed::of(row.done, row.permitted))
 }
 
 pub(super) async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
-    let row = sqlx::query!(
+    let row = by_staff!(
+        query,
         r#"WITH permitted AS MATERIALIZED (
                SELECT FROM current_staff WHERE email = $3 AND role = $8 FOR SHARE
            ),
@@ -144,14 +114,10 @@ pub(super) async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<
            )
            SELECT EXISTS (SELECT FROM revoked) AS "done!",
                   $8::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!""#,
+        by,
+        Role::Admin,
         name.as_str(),
         Uuid::now_v7(),
-        by.actor.name(),
-        by.reason,
-        by.origin.ip as _,
-        by.origin.user_agent,
-        by.origin.request_id,
-        by.actor.needs(Role::Admin),
     );
     let row = row.fetch_one(pool).await?;
     Ok(Changed::of(row.done, row.permitted))

@@ -7,24 +7,14 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Outcome;
+use crate::admin::staff::store::by_staff;
 use crate::domain::{By, Role, UserState};
 use crate::store::Error;
 
-/// Runs a statement whose last parameters are the author, the reason, the origin and the needed role, and returns the
-/// outcome.
+/// Runs a statement by staff, and returns the outcome.
 macro_rules! change {
     ($file:literal, $pool:expr, $by:expr, $role:expr, $($parameter:expr),+) => {{
-        let row = sqlx::query_file!(
-            $file,
-            $($parameter,)+
-            $by.actor.name(),
-            $by.reason,
-            $by.origin.ip as _,
-            $by.origin.user_agent,
-            $by.origin.request_id,
-            $by.actor.needs($role),
-        );
-        let row = row.fetch_one($pool).await?;
+        let row = by_staff!(query_file, $file, $by, $role, $($parameter),+).fetch_one($pool).await?;
         Ok(match (row.done, row.permitted) {
             (true, _) => Outcome::Done,
             (false, true) => Outcome::Changed,

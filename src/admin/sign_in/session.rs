@@ -6,12 +6,12 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sqlx::PgPool;
 
-use super::store::{self, Candidate, Pending, StaffRow, Stranger};
+use super::store::{self, Candidate, Pending, Stranger};
 use crate::config::Provider;
 use crate::domain::{Origin, Reason, VerifiedClaims};
 use crate::secret::Secret;
 use crate::service::OpaqueToken;
-use crate::store::{Error, retrying};
+use crate::store::Error;
 
 /// A sign-in that has begun. Everything in it is random.
 #[derive(Debug)]
@@ -31,14 +31,6 @@ pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
     store::begin(pool, &state.hash, &browser.hash, &Pending { nonce: nonce.clone(), code_verifier, next })
         .await?;
     Ok(Begun { state: state.text, browser: browser.text, nonce, code_challenge })
-}
-
-/// Takes the pending sign-in that a provider answers, if this browser began it.
-pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pending>, Error> {
-    match (OpaqueToken::parse(state), OpaqueToken::parse(browser)) {
-        (Some(state), Some(browser)) => store::take(pool, &state, &browser).await,
-        _ => Ok(None),
-    }
 }
 
 /// Opens a session for the member of staff with the proven e-mail address and the identity that they first signed in
@@ -71,20 +63,6 @@ pub async fn sign_in(
         Err(Stranger::NotStaff) if store::all(pool).await?.is_empty() => Err(Stranger::NobodyYet),
         Err(stranger) => Err(stranger),
     })
-}
-
-pub async fn authenticate(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
-    match OpaqueToken::parse(session) {
-        Some(hash) => retrying!(store::by_session(pool, &hash)),
-        None => Ok(None),
-    }
-}
-
-pub async fn sign_out(pool: &PgPool, session: &str, everywhere: bool) -> Result<(), Error> {
-    match OpaqueToken::parse(session) {
-        Some(hash) => store::end_sessions(pool, &hash, everywhere).await,
-        None => Ok(()),
-    }
 }
 
 /// Returns the token which proves that a form is from a page of this session.

@@ -1,75 +1,42 @@
 //! Members of staff, their sessions and pending sign-ins. `admin::staff` adds and removes members.
 
-use sqlx::PgPool;
+use sqlx::{FromRow, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::domain::{Access, Origin};
+use crate::domain::{Access, Origin, Role};
+use crate::service::OpaqueToken;
 use crate::store::Error;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, FromRow)]
 pub struct StaffRow {
     pub id: Uuid,
     /// E-mail address, ASCII case-folded.
     pub email: String,
-    pub access: Access,
-    pub created_at: OffsetDateTime,
+    #[sqlx(try_from = "&'a str")]
+    pub role: Role,
+    may_export: bool,
+    pub ends_at: Option<OffsetDateTime>,
     pub last_seen_at: Option<OffsetDateTime>,
     /// Time zone for displayed times, by its name in the IANA database.
     pub time_zone: Option<String>,
-    /// The identity that their first sign-in has pinned.
-    pub identity: Option<PinnedIdentity>,
+    /// The only identity with which they may sign in, once their first sign-in has pinned it.
+    pub provider: Option<String>,
+    pub subject: Option<String>,
 }
 
-/// The only identity with which a member may sign in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PinnedIdentity {
-    pub provider: String,
-    pub subject: String,
-}
-
-struct Stored {
-    id: Uuid,
-    email: String,
-    role: String,
-    may_export: bool,
-    ends_at: Option<OffsetDateTime>,
-    created_at: OffsetDateTime,
-    last_seen_at: Option<OffsetDateTime>,
-    time_zone: Option<String>,
-    provider: Option<String>,
-    subject: Option<String>,
-}
-
-impl TryFrom<Stored> for StaffRow {
-    type Error = Error;
-
-    fn try_from(row: Stored) -> Result<Self, Error> {
-        let identity = row.provider.zip(row.subject);
-        Ok(Self {
-            id: row.id,
-            email: row.email,
-            access: Access {
-                role: row.role.parse().map_err(|_| Error::unexpected(&row.role))?,
-                may_export: row.may_export,
-                ends_at: row.ends_at,
-            },
-            created_at: row.created_at,
-            last_seen_at: row.last_seen_at,
-            time_zone: row.time_zone,
-            identity: identity.map(|(provider, subject)| PinnedIdentity { provider, subject }),
-        })
+impl StaffRow {
+    pub const fn access(&self) -> Access {
+        Access { role: self.role, may_export: self.may_export, ends_at: self.ends_at }
     }
 }
 
 /// Returns all members, ordered by e-mail address, those whose access has ended included.
 pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
-    let rows = sqlx::query_as!(
-        Stored,
-        "SELECT id, email, role, may_export, ends_at, created_at, last_seen_at, time_zone, provider, subject
-         FROM staff ORDER BY email"
+    let rows = sqlx::query_as(
+        "SELECT id, email, role, may_export, ends_at, last_seen_at, time_zone, provider, subject FROM staff ORDER BY email",
     );
-    rows.fetch_all(pool).await?.into_iter().map(StaffRow::try_from).collect()
+    Ok(rows.fetch_all(pool).await?)
 }
 
 pub async fn may_export(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
@@ -109,7 +76,10 @@ pub async fn begin(
 }
 
 /// Removes and returns a pending sign-in: once, within ten minutes, and only for the browser that began it.
-pub async fn take(pool: &PgPool, state: &[u8; 32], browser: &[u8; 32]) -> Result<Option<Pending>, Error> {
+pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pending>, Error> {
+    let Some((state, browser)) = OpaqueToken::parse(state).zip(OpaqueToken::parse(browser)) else {
+        return Ok(None);
+    };
     let pending = sqlx::query_as!(
         Pending,
         "DELETE FROM staff_sign_ins
@@ -220,24 +190,24 @@ pub async fn open_session(
 
 /// Returns the member of a session, and records the visit. Returns `None` if the session was idle for half an hour or
 /// is older than twelve hours, or if the member's access has ended.
-pub async fn by_session(pool: &PgPool, hash: &[u8; 32]) -> Result<Option<StaffRow>, Error> {
-    let row = sqlx::query_as!(
-        Stored,
-        r#"WITH visit AS (
+pub async fn by_session(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
+    let Some(hash) = OpaqueToken::parse(session) else { return Ok(None) };
+    let row = sqlx::query_as(
+        "WITH visit AS (
              UPDATE staff_sessions SET last_used_at = now()
              WHERE hash = $1 AND last_used_at > now() - interval '30 minutes'
                    AND created_at > now() - interval '12 hours'
              RETURNING staff_id
          )
          UPDATE current_staff s SET last_seen_at = now() FROM visit v WHERE s.id = v.staff_id
-         RETURNING s.id AS "id!", s.email AS "email!", s.role AS "role!", s.may_export AS "may_export!", s.ends_at,
-                   s.created_at AS "created_at!", s.last_seen_at, s.time_zone, s.provider, s.subject"#,
-        hash.as_slice(),
+         RETURNING s.id, s.email, s.role, s.may_export, s.ends_at, s.last_seen_at, s.time_zone, s.provider, s.subject",
     );
-    row.fetch_optional(pool).await?.map(StaffRow::try_from).transpose()
+    Ok(row.bind(hash.as_slice()).fetch_optional(pool).await?)
 }
 
-pub async fn end_sessions(pool: &PgPool, hash: &[u8; 32], everywhere: bool) -> Result<(), Error> {
+/// Ends a session, or all of its member.
+pub async fn end_sessions(pool: &PgPool, session: &str, everywhere: bool) -> Result<(), Error> {
+    let Some(hash) = OpaqueToken::parse(session) else { return Ok(()) };
     sqlx::query!(
         "DELETE FROM staff_sessions WHERE hash = $1
          OR ($2 AND staff_id = (SELECT staff_id FROM staff_sessions WHERE hash = $1))",

@@ -8,7 +8,24 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::domain::{Access, By, Role};
-use crate::store::Error;
+use crate::store::{Error, changing, retrying};
+
+/// Makes a statement whose last parameters are the author, the reason, the origin and the role that the author needs.
+macro_rules! by_staff {
+    ($query:ident, $sql:literal, $by:expr, $role:expr, $($parameter:expr),+ $(,)?) => {
+        sqlx::$query!(
+            $sql,
+            $($parameter,)+
+            $by.actor.name(),
+            $by.reason,
+            $by.origin.ip as _,
+            $by.origin.user_agent,
+            $by.origin.request_id,
+            $by.actor.needs($role),
+        )
+    };
+}
+pub(in crate::admin) use by_staff;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
@@ -38,22 +55,28 @@ pub async fn add(
     access: impl Into<Access>,
     by: By<'_>,
 ) -> Result<Changed, Error> {
-    let Access { role, may_export, ends_at } = access.into();
+    let access = access.into();
+    retrying!(try_to_add(pool, email, access, by))
+}
+
+async fn try_to_add(pool: &PgPool, email: &str, access: Access, by: By<'_>) -> Result<Changed, Error> {
+    let Access { role, may_export, ends_at } = access;
     let role: &str = role.into();
     // It locks the other admins, including the actor, so that two of them cannot demote each other.
-    let row = sqlx::query!(
+    let row = by_staff!(
+        query,
         r#"WITH others AS MATERIALIZED (
                SELECT id, email, ends_at FROM current_staff WHERE role = 'admin' AND email <> $2 ORDER BY id FOR UPDATE
            ),
            permitted AS MATERIALIZED (
-               SELECT WHERE $9::text IS NULL OR EXISTS (SELECT FROM others WHERE email = $4)
+               SELECT WHERE $11::text IS NULL OR EXISTS (SELECT FROM others WHERE email = $6)
            ),
            before AS MATERIALIZED (
-               SELECT (role, may_export, ends_at) IS NOT DISTINCT FROM ($3::text, $10::boolean, $11::timestamptz) AS same
+               SELECT (role, may_export, ends_at) IS NOT DISTINCT FROM ($3::text, $4::boolean, $5::timestamptz) AS same
                FROM staff WHERE email = $2
            ),
            added AS (
-               INSERT INTO staff (id, email, role, may_export, ends_at) SELECT $1, $2, $3, $10, $11 FROM permitted
+               INSERT INTO staff (id, email, role, may_export, ends_at) SELECT $1, $2, $3, $4, $5 FROM permitted
                ON CONFLICT (email) DO UPDATE
                SET role = excluded.role, may_export = excluded.may_export, ends_at = excluded.ends_at
                WHERE (staff.role, staff.may_export, staff.ends_at)
@@ -65,26 +88,22 @@ pub async fn add(
            ),
            recorded AS (
                INSERT INTO events (kind, actor, detail, ip, user_agent, request_id)
-               SELECT CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END, $4,
+               SELECT CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END, $6,
                       jsonb_strip_nulls(jsonb_build_object(
-                          'staff', $2::text, 'role', $3::text, 'export', CASE WHEN $10 THEN 'may export' END,
-                          'until', 'until ' || to_char(($11 - interval '1 second') AT TIME ZONE 'UTC',
+                          'staff', $2::text, 'role', $3::text, 'export', CASE WHEN $4 THEN 'may export' END,
+                          'until', 'until ' || to_char(($5 - interval '1 second') AT TIME ZONE 'UTC',
                                                           'YYYY-MM-DD HH24:MI "UTC"'),
-                          'reason', $5::text)),
-                      $6::inet, $7, $8
+                          'reason', $7::text)),
+                      $8::inet, $9, $10
                FROM added
            )
            SELECT EXISTS (SELECT FROM added) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",
                   EXISTS (SELECT FROM before WHERE same) AS "same!""#,
+        by,
+        Role::Admin,
         Uuid::now_v7(),
         email,
         role,
-        by.actor.name(),
-        by.reason,
-        by.origin.ip as _,
-        by.origin.user_agent,
-        by.origin.request_id,
-        by.actor.needs(Role::Admin),
         may_export,
         ends_at,
     );
@@ -99,7 +118,12 @@ pub async fn add(
 
 /// Removes a member and ends their sessions. Returns [`Changed::Already`] if there is no such member.
 pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
-    let row = sqlx::query!(
+    changing!(try_to_remove(pool, email, by), Changed::Already)
+}
+
+async fn try_to_remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
+    let row = by_staff!(
+        query,
         r#"WITH others AS MATERIALIZED (
                SELECT id, email, ends_at FROM current_staff WHERE role = 'admin' AND email <> $1 ORDER BY id FOR UPDATE
            ),
@@ -122,13 +146,9 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
            )
            SELECT EXISTS (SELECT FROM removed) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",
                   EXISTS (SELECT FROM before) AS "before!""#,
+        by,
+        Role::Admin,
         email,
-        by.actor.name(),
-        by.reason,
-        by.origin.ip as _,
-        by.origin.user_agent,
-        by.origin.request_id,
-        by.actor.needs(Role::Admin),
     );
     let row = row.fetch_one(pool).await?;
     Ok(match row.before {
@@ -142,7 +162,12 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
 /// Clears the identity that a member is pinned to, and ends their sessions. Their next sign-in pins another, or the same
 /// unless it is suspended. Returns [`Changed::Already`] if there is no such member.
 pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
-    let row = sqlx::query!(
+    retrying!(try_to_reset(pool, email, by))
+}
+
+async fn try_to_reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
+    let row = by_staff!(
+        query,
         r#"WITH permitted AS MATERIALIZED (
                SELECT FROM current_staff WHERE email = $2 AND role = $7 AND email <> $1 FOR SHARE
            ),
@@ -166,13 +191,9 @@ pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Er
            )
            SELECT EXISTS (SELECT FROM reset) AS "done!",
                   $7::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!""#,
+        by,
+        Role::Admin,
         email,
-        by.actor.name(),
-        by.reason,
-        by.origin.ip as _,
-        by.origin.user_agent,
-        by.origin.request_id,
-        by.actor.needs(Role::Admin),
     );
     let row = row.fetch_one(pool).await?;
     Ok(Changed::of(row.done, row.permitted))

@@ -48,7 +48,7 @@ pub(super) async fn find(
     q: Option<&str>,
 ) -> Result<Page, Failure> {
     let (pool, member) = (visit.db.pool(), &visit.staff.member);
-    if member.access.role != Role::Admin {
+    if member.role != Role::Admin {
         return Err(Status::Forbidden.into());
     }
     let name_of = |user: &ListedUser| called(user.id, user.email.as_deref(), user.name.as_deref());

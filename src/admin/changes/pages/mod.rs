@@ -145,7 +145,7 @@ impl Visit<'_> {
     /// Returns the preview of a change, for those who may make it.
     async fn preview(&self, change: Change) -> Result<Preview, Failure> {
         let member = &self.staff.member;
-        if change.role() == Role::Admin && member.access.role != Role::Admin {
+        if change.role() == Role::Admin && member.role != Role::Admin {
             return Err(Status::Forbidden.into());
         }
         Ok(preview(self.db.pool(), change, &member.email).await?.ok_or(Status::NotFound)?)
@@ -293,7 +293,7 @@ async fn confirm(
     let Signed { staff, form } = sent;
     let back = form.get("back").and_then(|back| Uuid::parse_str(back).ok());
     match wanted(id(user)?, below, form.get("into").or(form.get("to")))? {
-        Wanted::Other(_) if staff.member.access.role != Role::Admin => Err(Status::Forbidden.into()),
+        Wanted::Other(_) if staff.member.role != Role::Admin => Err(Status::Forbidden.into()),
         Wanted::Other(_) => Err(Status::BadRequest.into()),
         Wanted::Change(change) => {
             let visit = Visit { staff, db, access_token_ttl: settings.access_token_ttl, origin, back };
