@@ -17,7 +17,7 @@ use vestibule::admin::changes::{self, Change, Outcome};
 use vestibule::app;
 use vestibule::app::drain::Stop;
 use vestibule::config::{self, Config};
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::actor::By;
 use vestibule::domain::api_key::KeyRole;
 use vestibule::keys::KeyRing;
 use vestibule::service::prune::Limits;
@@ -210,8 +210,8 @@ impl App {
 
     /// Adds an API key.
     pub async fn api_key(&self, name: &str, role: KeyRole) -> String {
-        let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
-        let added = api_keys::add(&self.database.pool, &name.parse().unwrap(), role, None, by).await;
+        let (pool, name) = (&self.database.pool, name.parse().unwrap());
+        let added = api_keys::add(pool, &name, role, None, By::COMMAND_LINE).await;
         added.unwrap().expect("a new name").expose().clone()
     }
 
@@ -294,7 +294,7 @@ impl App {
 
     /// Makes a change to users as staff do, who have not looked at it before.
     pub async fn by_staff(&self, change: Change) -> Outcome {
-        let by = By { actor: Actor::Operator("staff"), reason: Some("asked"), origin: &Origin::default() };
+        let by = By { reason: Some("asked"), ..By::COMMAND_LINE };
         changes::apply(&self.database.pool, change, None, by).await.unwrap()
     }
 

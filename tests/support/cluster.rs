@@ -200,6 +200,21 @@ impl Database {
         self.value(sql).await
     }
 
+    /// Waits until a query answers that number.
+    pub async fn until(&self, sql: &'static str, count: i64) {
+        eventually(&format!("{count} is the answer to {sql}"), async || {
+            (self.count(sql).await == count).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until a statement waits for a lock.
+    pub async fn until_blocked(&self) {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        self.until(waiting, 1).await;
+    }
+
     /// Fails each statement that changes more than so many rows of a table.
     pub async fn limit_changes(&self, table: &str, rows: usize) {
         let limit = format!(

@@ -13,8 +13,7 @@ use tokio::sync::oneshot;
 use url::Url;
 use vestibule::admin::staff::store::{self, Changed};
 use vestibule::dev::identity_provider::IdentityProvider;
-use vestibule::domain::actor::Origin;
-use vestibule::domain::actor::{Actor, By};
+use vestibule::domain::actor::By;
 use vestibule::domain::staff::Access;
 use vestibule::secret::Secret;
 use vestibule::web::http::templates;
@@ -101,8 +100,7 @@ impl Desk {
 
     /// Makes somebody a member of staff.
     pub async fn appoint(&self, email: &str, access: impl Into<Access>) {
-        let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
-        let changed = store::add(&self.app.database.pool, email, access, by).await.unwrap();
+        let changed = store::add(&self.app.database.pool, email, access, By::COMMAND_LINE).await.unwrap();
         assert_eq!(changed, Changed::Done);
     }
 
@@ -159,10 +157,11 @@ impl Browser {
         format!("{}{path}", self.base)
     }
 
-    /// Sends it and keeps what cookies come back. The places where a word may break are not part of what one reads.
+    /// Sends it and keeps what cookies come back. The places where a word may break are not part of what one reads, and slashes
+    /// need no escape.
     pub async fn send(&mut self, request: RequestBuilder) -> Answer {
         let mut answer = App::answer(request.send().await.unwrap()).await;
-        answer.text = answer.text.replace("<wbr>", "");
+        answer.text = answer.text.replace("<wbr>", "").replace("&#x2F;", "/");
         for cookie in answer.headers.get_all("set-cookie") {
             let (name, value) = cookie.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap();
             if value.is_empty() {
@@ -184,9 +183,21 @@ impl Browser {
         self.send(request).await
     }
 
+    /// Posts these fields as a form of the session.
+    pub async fn submit(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let csrf = self.csrf().await;
+        self.post(path, &[&[("csrf", csrf.as_str())], fields].concat()).await
+    }
+
+    /// Makes the change of a preview, for that reason.
+    pub async fn confirm(&mut self, preview: &str, reason: &str) -> Answer {
+        let page = self.get(preview).await.text;
+        Form::of(&page).with("reason", reason).send(self).await
+    }
+
     /// The token in the forms of a page.
     pub async fn csrf(&mut self) -> String {
-        let page = self.get("/admin/users").await.text;
+        let page = self.get("/admin/staff").await.text;
         let (_, rest) = page.split_once("name=\"csrf\" value=\"").expect("a page with a form");
         rest.split_once('"').unwrap().0.to_owned()
     }
@@ -220,5 +231,45 @@ impl Browser {
         let authorize = self.begin().await;
         let callback = self.choose_with(&authorize, who).await;
         self.get(&callback).await
+    }
+}
+
+/// The form on a preview: where it goes, and what it carries.
+#[derive(Debug, Clone)]
+pub struct Form {
+    pub action: String,
+    pub fields: Vec<(String, String)>,
+}
+
+impl Form {
+    pub fn of(page: &str) -> Self {
+        let form = page.split_once("<form class=\"card stack\" method=\"post\" action=\"");
+        let (action, form) = form.unwrap_or_else(|| panic!("no form: {page}")).1.split_once('"').unwrap();
+        let form = form.split_once("</form>").unwrap().0;
+        let attribute = |input: &str, name: &str| {
+            let (_, rest) = input.split_once(&format!(" {name}=\""))?;
+            Some(rest.split_once('"')?.0.to_owned())
+        };
+        let inputs = form.split("<input").skip(1).map(|rest| rest.split_once('>').unwrap().0);
+        let fields = inputs
+            .map(|input| (attribute(input, "name").unwrap(), attribute(input, "value").unwrap_or_default()));
+        Self { action: action.to_owned(), fields: fields.collect() }
+    }
+
+    /// The same with that in a field.
+    pub fn with(self, name: &str, value: &str) -> Self {
+        let mut form = self.without(name);
+        form.fields.push((name.to_owned(), value.to_owned()));
+        form
+    }
+
+    pub fn without(mut self, name: &str) -> Self {
+        self.fields.retain(|(field, _)| field != name);
+        self
+    }
+
+    pub async fn send(&self, browser: &mut Browser) -> Answer {
+        let request = browser.request(Method::POST, &self.action).form(&self.fields);
+        browser.send(request).await
     }
 }

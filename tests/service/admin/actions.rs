@@ -4,67 +4,21 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 use uuid::Uuid;
+use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
 use crate::support::app::Answer;
-use crate::support::desk::{Browser, Desk};
+use crate::support::desk::{Browser, Desk, Form};
 use crate::support::process::eventually;
 use crate::support::raw::Raw;
 
 const STAFF: &str = "staff@example.com";
 
-/// The form on a preview: where it goes, and what it carries.
-#[derive(Debug, Clone)]
-struct Form {
-    action: String,
-    fields: Vec<(String, String)>,
-}
-
-impl Form {
-    fn of(page: &str) -> Self {
-        let page = plain(page);
-        let (_, form) =
-            page.split_once("<form class=\"card stack\" method=\"post\" action=\"").expect("a form");
-        let (action, form) = form.split_once('"').unwrap();
-        let form = form.split_once("</form>").unwrap().0;
-        let attribute = |input: &str, name: &str| {
-            let (_, rest) = input.split_once(&format!(" {name}=\""))?;
-            Some(rest.split_once('"')?.0.to_owned())
-        };
-        let inputs = form.split("<input").skip(1).map(|rest| rest.split_once('>').unwrap().0);
-        let fields = inputs
-            .map(|input| (attribute(input, "name").unwrap(), attribute(input, "value").unwrap_or_default()));
-        Self { action: action.to_owned(), fields: fields.collect() }
-    }
-
-    /// The same with that in a field.
-    fn with(mut self, name: &str, value: &str) -> Self {
-        self.fields.retain(|(field, _)| field != name);
-        self.fields.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    fn without(mut self, name: &str) -> Self {
-        self.fields.retain(|(field, _)| field != name);
-        self
-    }
-
-    async fn send(&self, browser: &mut Browser) -> Answer {
-        let request = browser.request(Method::POST, &self.action).form(&self.fields);
-        browser.send(request).await
-    }
-}
-
-/// A page as it is written, but for slashes, which need no escape and have one.
-fn plain(page: &str) -> String {
-    page.replace("&#x2F;", "/")
-}
-
 /// What a page says, without its markup.
 fn text(page: &str) -> String {
     let mut text = String::new();
-    for part in plain(page).split('<') {
+    for part in page.split('<') {
         text.push_str(part.split_once('>').map_or(part, |(_, text)| text));
     }
     text.replace("&#x27;", "'")
@@ -77,12 +31,8 @@ async fn everything(desk: &Desk) -> String {
 
 /// The entry in the audit: the actor and what else is kept.
 async fn entry(desk: &Desk, kind: &str, user: &str) -> (Option<String>, Option<Value>) {
-    sqlx::query_as("SELECT actor, detail FROM events WHERE kind = $1 AND user_id = $2::uuid")
-        .bind(kind)
-        .bind(user)
-        .fetch_one(&desk.app.database.pool)
-        .await
-        .unwrap()
+    let entries = "SELECT actor, detail FROM events WHERE kind = $1 AND user_id = $2::uuid";
+    all!(&desk.app.database.pool, entries, kind, user).remove(0)
 }
 
 /// Two people: the first with two identities, the second with one.
@@ -115,7 +65,7 @@ async fn two_users_are_found_shown_and_merged() {
     let merge = format!("/admin/users/{from}/merge");
     assert!(page.contains(&format!("href=\"{merge}\"")), "{page}");
 
-    let found = plain(&browser.get(&format!("{merge}?q=GRACE")).await.text);
+    let found = browser.get(&format!("{merge}?q=GRACE")).await.text;
     let preview = format!("{merge}?into={into}");
     let reverse = format!("/admin/users/{into}/merge?into={from}&amp;back={from}");
     assert!(found.contains(&format!("<a href=\"{preview}\">Keep grace@example.com …</a>")), "{found}");
@@ -125,7 +75,7 @@ async fn two_users_are_found_shown_and_merged() {
         assert!(found.contains("No other user was found"), "{nobody}: {found}");
     }
 
-    let page = plain(&browser.get(&preview).await.text);
+    let page = browser.get(&preview).await.text;
     assert!(page.contains(&format!("href=\"{reverse}\"")), "{page}");
     let told = text(&page);
     for sentence in [
@@ -142,7 +92,7 @@ async fn two_users_are_found_shown_and_merged() {
     let form = Form::of(&page).with("reason", "the same person, by phone");
     let done = form.send(&mut browser).await;
     assert_eq!(done.status, 303, "{}", done.text);
-    let landed = plain(&browser.get(done.header("location").unwrap()).await.text);
+    let landed = browser.get(done.header("location").unwrap()).await.text;
     assert!(landed.contains("The two users are merged."), "{landed}");
     assert!(
         landed.contains(&format!("href=\"/admin/audit?user={from}\"")),
@@ -159,7 +109,7 @@ async fn two_users_are_found_shown_and_merged() {
     let detail = |key: &str, other: &str| json!({ "reason": "the same person, by phone", key: other });
     assert_eq!(entry(&desk, "users_merged", &into).await, (Some(STAFF.into()), Some(detail("from", &from))));
     assert_eq!(entry(&desk, "users_merged", &from).await, (Some(STAFF.into()), Some(detail("into", &into))));
-    let audit = plain(&browser.get(&format!("/admin/audit?user={from}")).await.text);
+    let audit = browser.get(&format!("/admin/audit?user={from}")).await.text;
     for expected in ["Merged into another user", "Reason: the same person, by phone", "by staff@example.com"]
     {
         assert!(audit.contains(expected), "{expected}: {audit}");
@@ -222,7 +172,7 @@ async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
     let path = format!("/admin/users/{}/identities/{}/move", ada.user_id(), second.identity_id());
     let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
     assert!(page.contains(&format!("href=\"{path}\"")), "{page}");
-    let found = plain(&browser.get(&format!("{path}?q=grace")).await.text);
+    let found = browser.get(&format!("{path}?q=grace")).await.text;
     assert!(text(&found).contains("The idp identity ada-2 (ada@example.com) is linked"), "{found}");
     let preview = format!("{path}?to={}", grace.user_id());
     assert!(found.contains(&format!("href=\"{preview}\"")), "{found}");
@@ -253,11 +203,9 @@ async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
     assert_eq!(again.user_id(), grace.user_id());
 
     // The last one, to somebody disabled whose address nobody proved.
-    let csrf = browser.csrf().await;
     let nobody = person(&desk, &[("email", "new@example.com"), ("verified", "false"), ("sub", "new")]).await;
-    let form = [("csrf", csrf.as_str()), ("reason", "x")];
-    let disabled = browser.post(&format!("/admin/users/{}/disable", nobody.user_id()), &form).await;
-    assert_eq!(disabled.status, 303);
+    let disable = format!("/admin/users/{}/disable", nobody.user_id());
+    assert_eq!(browser.confirm(&disable, "x").await.status, 303);
     let path = format!("/admin/users/{}/identities/{}/move", ada.user_id(), ada.identity_id());
     let told = text(&browser.get(&format!("{path}?to={}", nobody.user_id())).await.text);
     for sentence in [
@@ -312,8 +260,7 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
     assert_eq!(page.status, 200, "it is explained before anybody asks for it");
     assert!(!page.text.contains("name=\"reason\""), "{}", page.text);
     let before = everything(&desk).await;
-    let csrf = browser.csrf().await;
-    let refused = browser.post(&page_of(&only), &[("csrf", &csrf), ("reason", "x")]).await;
+    let refused = browser.submit(&page_of(&only), &[("reason", "x")]).await;
     assert_eq!(refused.status, 409);
     for page in [page.text, refused.text] {
         assert!(page.contains("neither a backend nor an import vouches"), "{page}");
@@ -354,7 +301,7 @@ async fn a_user_is_deleted_for_good_and_the_audit_says_who_did_it() {
     }
     let audit = browser.get(&format!("/admin/audit?request={number}")).await.text;
     for expected in ["Deleted by staff", "by staff@example.com", "Reason: ticket 17", &receipt] {
-        assert!(plain(&audit).contains(expected), "{expected}: {audit}");
+        assert!(audit.contains(expected), "{expected}: {audit}");
     }
     assert_eq!(audit.matches("<strong>").count(), 1, "{audit}");
     for page in [landed, audit] {
@@ -382,7 +329,11 @@ async fn a_receipt_says_that_the_erasure_goes_on_and_belongs_to_a_deletion_only(
     }
     assert_eq!(desk.app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
     let receipt = format!("/admin/deletions/{}", event("user_deleted").await);
+    let until =
+        "SELECT ((created_at AT TIME ZONE 'UTC')::date + 400)::text FROM events WHERE kind = 'user_deleted'";
+    let until: String = desk.app.database.value(until).await;
     let finished = text(&browser.get(&receipt).await.text);
+    assert!(finished.contains(&format!("This record of the deletion, until {until}.")), "{finished}");
     assert!(finished.contains("Deleted bythe user") && finished.contains("This has finished."), "{finished}");
     for pending in [
         "INSERT INTO users_to_forget (user_id, requested_at) SELECT user_id, created_at FROM events WHERE kind = 'user_deleted'",
@@ -460,6 +411,8 @@ async fn a_form_that_is_not_sound_changes_nothing() {
     for control in ["/merge", "/delete", "/move", "/unlink", "/disable"] {
         assert!(!page.text.contains(control), "support sees no {control}: {}", page.text);
     }
+    let page = support.get("/admin/keys").await.text;
+    assert!(!page.contains("/admin/keys/"), "support changes no keys: {page}");
 }
 
 /// The people again, under the ids that they had.
@@ -487,13 +440,11 @@ async fn return_everyone(desk: &Desk, ada: &Answer, second: &Answer, grace: &Ans
 async fn what_has_changed_since_it_was_looked_at_is_shown_again() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let [ada, second, grace] = two_people(&desk).await;
-    let csrf = browser.csrf().await;
     for (path, kind) in previews(&ada, &second, &grace) {
         person(&desk, &[("email", "ada@example.com"), ("sub", "ada-1"), ("name", "Ada")]).await;
         let form = Form::of(&browser.get(&path).await.text).with("reason", "as <b>agreed");
         let end = format!("/admin/users/{}/end-sessions", ada.user_id());
-        let ended = browser.post(&end, &[("csrf", &csrf), ("reason", "meanwhile")]).await;
-        assert_eq!(ended.status, 303, "{kind}");
+        assert_eq!(browser.confirm(&end, "meanwhile").await.status, 303, "{kind}");
         let before = everything(&desk).await;
         let stale = form.send(&mut browser).await;
         assert_eq!(stale.status, 409, "{kind}");
@@ -512,13 +463,12 @@ async fn nobody_disables_deletes_or_merges_away_themselves() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let me = person(&desk, &[("email", STAFF), ("sub", "me")]).await;
     let other = person(&desk, &[("email", "other@example.com"), ("sub", "other")]).await;
-    let csrf = browser.csrf().await;
     let user = |answer: &Answer| format!("/admin/users/{}", answer.user_id());
-    let other_id = other.user_id();
-    let sound = [("csrf", csrf.as_str()), ("reason", "x"), ("into", other_id.as_str())];
+    let (me_id, other_id) = (me.user_id(), other.user_id());
     let before = everything(&desk).await;
     for action in ["disable", "delete", "merge"] {
-        let refused = browser.post(&format!("{}/{action}", user(&me)), &sound).await;
+        let form = [("reason", "x"), ("into", other_id.as_str())];
+        let refused = browser.submit(&format!("{}/{action}", user(&me)), &form).await;
         assert_eq!(refused.status, 409, "{action}");
         assert!(refused.text.contains("This is your own account"), "{action}: {}", refused.text);
         assert_eq!(everything(&desk).await, before, "{action}");
@@ -530,15 +480,25 @@ async fn nobody_disables_deletes_or_merges_away_themselves() {
             "{path}: {page}"
         );
     }
-    // Nor by the way: whoever is disabled would disable whom they are merged into.
-    let disabled = browser.post(&format!("{}/disable", user(&other)), &sound[..2]).await;
+    // Nor by the way: whoever is disabled would disable whom they are merged into, unless that is done already.
+    let disabled = browser.confirm(&format!("{}/disable", user(&other)), "x").await;
     assert_eq!(disabled.status, 303, "others may be disabled: {}", disabled.text);
-    let me_id = me.user_id();
-    let merge = [("csrf", csrf.as_str()), ("reason", "x"), ("into", me_id.as_str())];
-    let refused = browser.post(&format!("{}/merge", user(&other)), &merge).await;
-    assert_eq!(refused.status, 409);
+    let merge = [("reason", "x"), ("into", me_id.as_str())];
+    assert_eq!(browser.submit(&format!("{}/merge", user(&other)), &merge).await.status, 409);
+    let (merge, database) = (format!("{}/merge?into={me_id}", user(&other)), &desk.app.database);
+    for (change, refused) in [
+        ("UPDATE users SET disabled_at = now()", false),
+        ("UPDATE users SET disabled_at = NULL WHERE email = 'staff@example.com'", true),
+        // Who never proved the address is another person.
+        ("UPDATE users SET email_verified = false WHERE email = 'staff@example.com'", false),
+    ] {
+        database.run(change).await;
+        let page = browser.get(&merge).await.text;
+        assert_eq!(page.contains("This is your own account"), refused, "{change}: {page}");
+    }
+    database.run("UPDATE users SET email_verified = true").await;
     for action in ["enable", "end-sessions"] {
-        let done = browser.post(&format!("{}/{action}", user(&me)), &sound[..2]).await;
+        let done = browser.confirm(&format!("{}/{action}", user(&me)), "x").await;
         assert_eq!(done.status, 303, "{action} is no harm: {}", done.text);
     }
 }
@@ -576,8 +536,7 @@ async fn looking_changes_nothing_and_whoever_is_not_there_is_not_found() {
     let merge = format!("/admin/users/{}/merge", ada.user_id());
     let oneself = browser.get(&format!("{merge}?into={}", ada.user_id())).await;
     assert_eq!(oneself.status, 404);
-    let missing = browser.post(&merge, &[("csrf", &csrf), ("reason", "x")]).await;
-    assert_eq!(missing.status, 400, "into whom?");
+    assert_eq!(browser.submit(&merge, &[("reason", "x")]).await.status, 400, "into whom?");
     assert_eq!(everything(&desk).await, before);
 }
 
@@ -610,6 +569,9 @@ async fn whoever_is_staff_no_longer_when_the_last_byte_arrives_changes_nothing()
     }
     forms.push(form("/admin/staff".into(), &[("email", "new@example.com"), ("role", "admin")]));
     forms.push(form("/admin/staff/remove".into(), &[("email", "root@example.com")]));
+    desk.app.api_key("shop-backend", KeyRole::Admin).await;
+    forms.push(form("/admin/keys".into(), &[("name", "mine"), ("role", "admin")]));
+    forms.push(form("/admin/keys/revoke".into(), &[("name", "shop-backend")]));
     let pool = &desk.app.database.pool;
     let before = (everything(&desk).await, access(&desk).await);
     for form in &forms {

@@ -7,7 +7,6 @@ use vestibule::domain::staff::Role;
 use super::{EXPORTS, desk_with, file, person};
 use crate::support::app::Answer;
 use crate::support::desk::Browser;
-use crate::support::process::eventually;
 
 /// The events on a page, the latest first.
 fn events(page: &str) -> Vec<String> {
@@ -39,9 +38,7 @@ async fn each_filter_leaves_what_it_says_and_nothing_else() {
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     person(&desk, &[("email", "grace@example.com")]).await;
     person(&desk, &[("email", "ada@example.com"), ("sub", "x"), ("verified", "false")]).await;
-    let csrf = browser.csrf().await;
-    let form = [("csrf", csrf.as_str()), ("reason", "asked by phone")];
-    browser.post(&format!("/admin/users/{}/end-sessions", ada.user_id()), &form).await;
+    browser.confirm(&format!("/admin/users/{}/end-sessions", ada.user_id()), "asked by phone").await;
     let ended = "Signed out everywhere by staff";
     let signed_in = "Signed in to the staff pages";
     let (id, none): (_, &[&str]) = (ada.user_id(), &[]);
@@ -65,8 +62,6 @@ async fn each_filter_leaves_what_it_says_and_nothing_else() {
         (&[("from", "2999-01-01")], none),
         (&[("to", "2020-01-01")], none),
         (&[("to", "not a day")], none),
-        (&[("from", "-009999-01-01")], none),
-        (&[("to", "0000-12-31")], none),
         (&[("what", "refused"), ("from", "2020-01-01"), ("to", "2999-01-01")], &[REFUSED]),
         (&[("what", "no such choice"), ("email", "grace@example.com")], &[FIRST]),
         (&[("reason", "' OR true --")], none),
@@ -164,17 +159,12 @@ async fn the_audit_of_a_user_holds_what_the_users_page_shows() {
     let expired = person(&desk, &[("email", "ada@example.com"), ("expired", "true")]).await;
     assert_eq!(expired.error(), "token_expired");
     person(&desk, &[("email", "grace@example.com")]).await;
-    let csrf = browser.csrf().await;
     let user = format!("/admin/users/{}", ada.user_id());
-    browser.post(&format!("{user}/disable"), &[("csrf", &csrf), ("reason", "asked by phone")]).await;
+    browser.confirm(&format!("{user}/disable"), "asked by phone").await;
     let disabled = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
     assert_eq!(disabled.error(), "user_disabled");
     // A refusal without a query is recorded after its answer.
-    let refused = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused'";
-    eventually("the refusals are recorded", async || {
-        (desk.app.database.count(refused).await >= 3).then_some(())
-    })
-    .await;
+    desk.app.database.until("SELECT count(*) FROM events WHERE kind = 'sign_in_refused'", 3).await;
     let head = |event: &String| {
         (what(event), event.split("data-copy>").nth(1).map(|id| id.split('<').next().unwrap().to_owned()))
     };
@@ -212,13 +202,8 @@ async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
     assert!(browser.get("/admin/audit").await.text.contains(&link));
     let identity = ada.identity_id();
     let moved = format!("/admin/users/{}/identities/{identity}/move", ada.user_id());
-    let preview = browser.get(&format!("{moved}?to={}", grace.user_id())).await.text;
-    let seen = preview.split("name=\"seen\" value=\"").nth(1).unwrap().split('"').next().unwrap();
-    let csrf = browser.csrf().await;
-    let form = [("csrf", &*csrf), ("seen", seen), ("to", &grace.user_id()), ("reason", "hers")];
-    assert_eq!(browser.post(&moved, &form).await.status, 303);
-    let audit =
-        browser.get(&format!("/admin/audit?user={}", ada.user_id())).await.text.replace("&#x2F;", "/");
+    assert_eq!(browser.confirm(&format!("{moved}?to={}", grace.user_id()), "hers").await.status, 303);
+    let audit = browser.get(&format!("/admin/audit?user={}", ada.user_id())).await.text;
     assert!(
         audit.contains(&format!("<a href=\"/admin/users/{}\">The other user</a>", grace.user_id())),
         "{audit}"
@@ -226,7 +211,7 @@ async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
 
     let deleted = desk.app.delete(&grace.access_token(), "/api/v1/me").await;
     assert_eq!(deleted.status, 204);
-    let audit = browser.get("/admin/audit").await.text.replace("&#x2F;", "/");
+    let audit = browser.get("/admin/audit").await.text;
     assert!(!audit.contains(&format!("/admin/users/{}", grace.user_id())), "{audit}");
     assert!(audit.contains(&format!("<code>{}</code>, who no longer exists", grace.user_id())), "{audit}");
     assert!(audit.contains("The other user no longer exists"), "{audit}");
@@ -275,7 +260,7 @@ async fn what_no_index_serves_is_looked_for_step_by_step_and_exported_in_full() 
     assert_eq!(events(&page).len(), 1, "{page}");
     let next =
         page.split("href=\"").find(|rest| rest.contains("before=")).unwrap().split('"').next().unwrap();
-    let page = browser.get(&next.replace("&#x2F;", "/").replace("&amp;", "&")).await.text;
+    let page = browser.get(&next.replace("&amp;", "&")).await.text;
     assert_eq!((events(&page).len(), page.contains("before=")), (1, false), "{page}");
     let request = file(&mut browser, "/admin/audit.csv?provider=rare").await;
     assert_eq!(browser.send(request).await.text.lines().count(), 3);

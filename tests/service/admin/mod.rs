@@ -17,28 +17,18 @@ mod staff;
 mod users;
 
 use reqwest::{Method, RequestBuilder};
-use serde_json::json;
 use vestibule::domain::staff::{Access, Role};
 
-use crate::support::app::Answer;
 use crate::support::desk::{Browser, Desk};
-
-/// Signs a person in by the API, with a token that the provider mints.
-async fn person(desk: &Desk, parameters: &[(&str, &str)]) -> Answer {
-    let mint = format!("{}/dev/idp/mint", desk.app.url);
-    let token =
-        reqwest::Client::new().get(mint).query(parameters).send().await.unwrap().text().await.unwrap();
-    desk.app.post("idp", &json!({ "id_token": token.trim() })).await
-}
+use crate::support::people::sign_in as person;
 
 /// Support with the right to export.
 const EXPORTS: Access = Access { role: Role::Support, may_export: true, ends_at: None };
 
 /// The request for a file, as its form sends it.
 async fn file(browser: &mut Browser, path: &str) -> RequestBuilder {
-    let page = browser.get("/admin/staff").await.text;
-    let csrf = page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
-    browser.request(Method::POST, path).form(&[("csrf", csrf), ("reason", "asked by the auditor")])
+    let csrf = browser.csrf().await;
+    browser.request(Method::POST, path).form(&[("csrf", &*csrf), ("reason", "asked by the auditor")])
 }
 
 async fn desk_with(access: impl Into<Access>) -> (Desk, Browser) {

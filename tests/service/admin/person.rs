@@ -6,14 +6,7 @@ use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
 use crate::support::app::Answer;
-use crate::support::desk::{Browser, Desk};
-
-/// Sends a form as a browser does from that page.
-async fn send(browser: &mut Browser, from: &str, path: &str, form: &[(&str, &str)]) -> Answer {
-    let page = browser.url(from);
-    let request = browser.request(Method::POST, path).header("Referer", page).form(form);
-    browser.send(request).await
-}
+use crate::support::desk::{Browser, Desk, Form};
 
 /// What a field of a page holds.
 fn held<'a>(page: &'a str, field: &str) -> &'a str {
@@ -48,13 +41,14 @@ async fn a_change_after_the_sessions_end_does_nothing_and_comes_back_with_its_re
         let form_of_note = format!("{}/notes", path(&ada));
         let action = if fields[0].0 == "text" { &form_of_note } else { page.split('?').next().unwrap() };
         let form = [&fields[..], &[("csrf", &csrf), ("seen", "x")]].concat();
-        let sent = send(&mut browser, &page, action, &form).await;
+        let request = browser.request(Method::POST, action).header("Referer", browser.url(&page));
+        let sent = browser.send(request.form(&form)).await;
         let to_sign_in = sent.header("location").unwrap().to_owned();
         let asked = browser.get(&to_sign_in).await.text;
         assert!(asked.contains("Nothing was done.") && asked.contains("chargeback, ticket 4711"), "{asked}");
 
         let to_provider = asked.split("method=\"post\" action=\"").nth(1).unwrap().split('"').next().unwrap();
-        let begun = browser.post(&to_provider.replace("&#x2F;", "/").replace("&amp;", "&"), &[]).await;
+        let begun = browser.post(&to_provider.replace("&amp;", "&"), &[]).await;
         let authorize = begun.header("location").unwrap().parse().unwrap();
         let callback = browser.choose(&authorize, "staff@example.com").await;
         let landed = browser.get(&callback).await;
@@ -63,7 +57,7 @@ async fn a_change_after_the_sessions_end_does_nothing_and_comes_back_with_its_re
         assert_eq!(question.status, 200, "{back}");
         if fields[0].0 == "text" {
             assert!(question.text.contains("chargeback, ticket 4711</textarea>"), "{}", question.text);
-            assert_eq!(held(&question.text, "ticket").replace("&#x2F;", "/"), "https://tickets.example/1");
+            assert_eq!(held(&question.text, "ticket"), "https://tickets.example/1");
         } else {
             assert_eq!(held(&question.text, "reason"), "chargeback, ticket 4711");
         }
@@ -76,17 +70,18 @@ async fn a_change_after_the_sessions_end_does_nothing_and_comes_back_with_its_re
 async fn a_refusal_says_whether_the_role_or_the_form_is_the_cause() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    let (csrf, disable) = (browser.csrf().await, format!("{}/disable", path(&ada)));
+    let disable = format!("{}/disable", path(&ada));
     let role = "Your role does not allow this.";
     let asked = browser.get(&disable).await;
     assert!(asked.status == 403 && asked.text.contains(role), "{}", asked.text);
-    let sent = browser.post(&disable, &[("csrf", &csrf), ("reason", "x")]).await;
+    let sent = browser.submit(&disable, &[("reason", "x")]).await;
     assert!(sent.status == 403 && sent.text.contains(role), "{}", sent.text);
     let end = format!("{}/end-sessions", path(&ada));
-    let forged = send(&mut browser, &end, &end, &[("csrf", "x"), ("reason", "lost phone")]).await;
+    let request = browser.request(Method::POST, &end).header("Referer", browser.url(&end));
+    let forged = browser.send(request.form(&[("csrf", "x"), ("reason", "lost phone")])).await;
     assert!(forged.status == 403 && forged.text.contains("This form is out of date"), "{}", forged.text);
     let back = format!("href=\"{end}?reason=lost+phone\"");
-    assert!(forged.text.replace("&#x2F;", "/").contains(&back), "{}", forged.text);
+    assert!(forged.text.contains(&back), "{}", forged.text);
     for answer in [asked, sent, forged, browser.get("/admin/nothing").await] {
         assert!(answer.text.contains("<nav aria-label=\"Pages\">"), "the header is there: {}", answer.text);
     }
@@ -96,33 +91,30 @@ async fn a_refusal_says_whether_the_role_or_the_form_is_the_cause() {
 async fn a_mistake_in_a_form_is_shown_at_its_field_with_what_was_typed() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    let csrf = browser.csrf().await;
     let long = "x".repeat(501);
     for (reason, error) in [("  ", "Write why"), (&*long, "at most 500 characters")] {
-        let form = [("csrf", csrf.as_str()), ("reason", reason)];
-        let page = browser.post(&format!("{}/disable", path(&ada)), &form).await;
+        let page = browser.submit(&format!("{}/disable", path(&ada)), &[("reason", reason)]).await;
         assert!(page.status == 400 && page.text.contains(error), "{}", page.text);
         assert!(page.text.contains("aria-invalid=\"true\"") && page.text.contains("id=\"reason-error\""));
         assert_eq!(held(&page.text, "reason"), reason.trim());
     }
-    let note = |text, ticket| [("csrf", csrf.as_str()), ("text", text), ("ticket", ticket)];
     for (text, ticket, error) in [
         (" ", "https://tickets.example/1", "Write something."),
         ("Calls back", "javascript:alert(1)", "the whole address of the ticket"),
         ("Calls back", "4711", "the whole address of the ticket"),
     ] {
-        let page = browser.post(&format!("{}/notes", path(&ada)), &note(text, ticket)).await;
+        let note = [("text", text), ("ticket", ticket)];
+        let page = browser.submit(&format!("{}/notes", path(&ada)), &note).await;
         assert!(page.status == 400 && page.text.contains(error), "{}", page.text);
-        assert_eq!(held(&page.text, "ticket").replace("&#x2F;", "/"), ticket);
+        assert_eq!(held(&page.text, "ticket"), ticket);
         assert!(page.text.contains(&format!("\n{}</textarea>", text.trim())), "{}", page.text);
     }
     assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, 0);
 }
 
 async fn write_note(browser: &mut Browser, user: &str, text: &str) {
-    let csrf = browser.csrf().await;
-    let form = [("csrf", csrf.as_str()), ("text", text), ("ticket", "https://tickets.example/4711")];
-    let written = browser.post(&format!("{user}/notes"), &form).await;
+    let form = [("text", text), ("ticket", "https://tickets.example/4711")];
+    let written = browser.submit(&format!("{user}/notes"), &form).await;
     assert_eq!(written.status, 303, "{}", written.text);
 }
 
@@ -131,15 +123,14 @@ async fn a_note_has_lines_but_no_control_characters_and_is_written_once() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let page = browser.get(&path(&ada)).await.text;
-    let [csrf, id] = ["csrf", "note"].map(|field| held(&page, field));
     for (text, notes) in [
         ("Calls\0 back\u{202e}\r\non Monday", 1),
         ("Calls\0 back\u{202e}\r\non Monday", 1),
         ("Has called", 2),
     ] {
-        let form =
-            [("csrf", csrf), ("note", id), ("text", text), ("ticket", "HTTPS://tickets.example/ä b\u{202e}")];
-        let sent = browser.post(&format!("{}/notes", path(&ada)), &form).await;
+        let id = held(&page, "note");
+        let form = [("note", id), ("text", text), ("ticket", "HTTPS://tickets.example/ä b\u{202e}")];
+        let sent = browser.submit(&format!("{}/notes", path(&ada)), &form).await;
         assert_eq!(sent.status, 303, "{text:?}: {}", sent.text);
         assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, notes, "{text:?}");
     }
@@ -159,9 +150,7 @@ async fn notes_are_for_all_staff_go_into_the_copy_and_the_audit_and_end_with_the
     desk.appoint("admin@example.com", Role::Admin).await;
     let mut admin = desk.signed_in("admin@example.com").await;
     let page = admin.get(&path(&ada)).await.text;
-    for expected in
-        ["Tablet lost on the train", "href=\"https:&#x2F;&#x2F;tickets.example&#x2F;4711\"", "Note written"]
-    {
+    for expected in ["Tablet lost on the train", "href=\"https://tickets.example/4711\"", "Note written"] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
     let audit = admin.get("/admin/audit?what=staff").await.text;
@@ -179,13 +168,9 @@ async fn notes_are_for_all_staff_go_into_the_copy_and_the_audit_and_end_with_the
     let missing = admin.get("/admin/users/00000000-0000-7000-8000-000000000000/data.json").await;
     assert_eq!(missing.status, 404);
 
-    let delete = format!("{}/delete", path(&ada));
-    let page = admin.get(&delete).await.text;
-    let form = [("csrf", held(&page, "csrf")), ("seen", held(&page, "seen")), ("reason", "asked for it")];
-    assert_eq!(admin.post(&delete, &form).await.status, 303);
+    assert_eq!(admin.confirm(&format!("{}/delete", path(&ada)), "asked for it").await.status, 303);
     assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, 0);
-    let csrf = browser.csrf().await;
-    let late = browser.post(&format!("{}/notes", path(&ada)), &[("csrf", &csrf), ("text", "too late")]).await;
+    let late = browser.submit(&format!("{}/notes", path(&ada)), &[("text", "too late")]).await;
     assert_eq!(late.status, 404, "{}", late.text);
 }
 
@@ -200,16 +185,11 @@ async fn a_merge_keeps_the_notes_of_both_even_one_that_is_just_being_written() {
     let page = browser.get(&format!("{merge}?into={}&back={}", grace.user_id(), grace.user_id())).await.text;
     assert!(page.contains("A merge cannot be undone."), "{page}");
     assert!(
-        page.replace("&#x2F;", "/").contains(&format!("<a href=\"{}\">Cancel</a>", path(&grace))),
+        page.contains(&format!("<a href=\"{}\">Cancel</a>", path(&grace))),
         "back to where it began: {page}"
     );
     assert!(page.contains("<th scope=\"row\">Last seen</th>"), "{page}");
-    let form = [
-        ("csrf", held(&page, "csrf").to_owned()),
-        ("seen", held(&page, "seen").to_owned()),
-        ("into", grace.user_id()),
-        ("reason", "one person".into()),
-    ];
+    let form = Form::of(&page).with("reason", "one person");
     // A note whose transaction commits while the merge waits for it.
     let mut writing = desk.app.database.pool.begin().await.unwrap();
     sqlx::query("INSERT INTO notes (user_id, author, text) VALUES ($1::text::uuid, 'staff@example.com', 'at the last moment')")
@@ -217,13 +197,8 @@ async fn a_merge_keeps_the_notes_of_both_even_one_that_is_just_being_written() {
         .execute(&mut *writing)
         .await
         .unwrap();
-    let merging = browser.request(Method::POST, &merge).form(&form).send();
-    let merging = tokio::spawn(merging);
-    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-    crate::support::process::eventually("the merge waits", async || {
-        (desk.app.database.count(waits).await > 0).then_some(())
-    })
-    .await;
+    let merging = tokio::spawn(browser.request(Method::POST, &merge).form(&form.fields).send());
+    desk.app.database.until_blocked().await;
     writing.commit().await.unwrap();
     assert_eq!(merging.await.unwrap().unwrap().status(), 303);
     let page = browser.get(&path(&grace)).await.text;
@@ -237,16 +212,8 @@ async fn a_user_who_is_no_more_leads_to_the_one_who_remains_or_to_the_receipt() 
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "1")]).await;
     let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "2"), ("name", "Grace")]).await;
-    let merge = format!("{}/merge", path(&ada));
-    let page = browser.get(&format!("{merge}?into={}", grace.user_id())).await.text;
-    let into = grace.user_id();
-    let form = [
-        ("csrf", held(&page, "csrf")),
-        ("seen", held(&page, "seen")),
-        ("into", &into),
-        ("reason", "one person"),
-    ];
-    assert_eq!(browser.post(&merge, &form).await.status, 303);
+    let merge = format!("{}/merge?into={}", path(&ada), grace.user_id());
+    assert_eq!(browser.confirm(&merge, "one person").await.status, 303);
     let gone = browser.get(&path(&ada)).await;
     assert_eq!(gone.status, 404);
     for expected in
@@ -258,10 +225,7 @@ async fn a_user_who_is_no_more_leads_to_the_one_who_remains_or_to_the_receipt() 
     let number: String =
         value!(&desk.app.database.pool, "SELECT id::text FROM events WHERE kind = 'user_deleted'");
     let gone = browser.get(&path(&grace)).await;
-    assert!(
-        gone.status == 404
-            && gone.text.replace("&#x2F;", "/").contains(&format!("/admin/deletions/{number}"))
-    );
+    assert!(gone.status == 404 && gone.text.contains(&format!("/admin/deletions/{number}")));
     let never = browser.get("/admin/users/00000000-0000-7000-8000-000000000000").await;
     assert!(never.status == 404 && never.text.contains("Nothing here"), "{}", never.text);
 }
@@ -303,16 +267,15 @@ async fn the_first_sentence_says_whether_the_person_can_sign_in_and_why_not() {
 async fn a_possible_theft_stands_out_until_the_user_is_signed_out_or_a_note_says_it_was_theirs() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    let (user, csrf) = (path(&ada), browser.csrf().await);
+    let user = path(&ada);
     let stolen = "INSERT INTO events (kind, user_id) SELECT 'refresh_token_repeated', id FROM users";
     let question = "Is a thief in this account?";
-    let known = [("csrf", csrf.as_str()), ("text", "On the train"), ("known", "yes")];
-    let signed_out = [("csrf", csrf.as_str()), ("reason", "stolen")];
-    for (action, form) in [("notes", &known[..]), ("end-sessions", &signed_out)] {
+    let known = [("text", "On the train"), ("known", "yes")];
+    for (action, form) in [("notes", &known[..]), ("end-sessions", &[("reason", "stolen")])] {
         desk.app.database.run(stolen).await;
         write_note(&mut browser, &user, "A note alone closes nothing").await;
         assert!(browser.get(&user).await.text.contains(question));
-        assert_eq!(browser.post(&format!("{user}/{action}"), form).await.status, 303);
+        assert_eq!(browser.submit(&format!("{user}/{action}"), form).await.status, 303);
         assert!(!browser.get(&user).await.text.contains(question), "{action}");
     }
 }
@@ -332,11 +295,9 @@ async fn five_sessions_are_shown_or_all_and_nobody_is_signed_out_of_none() {
         let (actions, rest) = page.split_once("<h2 id=\"sessions\">").unwrap();
         assert!(actions.contains(&format!("{user}/end-sessions")) && !rest.contains("<button"), "{page}");
     }
-    let csrf = browser.csrf().await;
     let mut done = Vec::new();
     for _ in 0..2 {
-        let form = [("csrf", csrf.as_str()), ("reason", "lost phone")];
-        let landed = browser.post(&format!("{user}/end-sessions"), &form).await;
+        let landed = browser.submit(&format!("{user}/end-sessions"), &[("reason", "lost phone")]).await;
         done.push(browser.get(landed.header("location").unwrap()).await.text);
     }
     assert!(done[0].contains("The user is signed out everywhere."), "{}", done[0]);

@@ -79,18 +79,11 @@ const ROUTES: [(&str, &str, Least); 51] = [
     ("POST", "/admin/webhooks/<name>/replay", Admin),
 ];
 
-/// The whole of what an action could change.
+/// The whole of what an action could change. Who somebody of staff is at the provider is written when they sign in.
 async fn state(desk: &Desk) -> String {
-    let mut state = String::new();
-    // Who somebody of staff is at the provider is written when they sign in.
-    for table in ["users", "identities", "(SELECT email, role, may_export, ends_at, time_zone FROM staff)"] {
-        let sql = format!("SELECT coalesce(string_agg(t::text, ' ' ORDER BY t::text), '') FROM {table} AS t");
-        let rows: String =
-            sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(&desk.app.database.pool).await.unwrap();
-        state += &rows;
-    }
-    // When somebody of staff was last seen changes with every look.
-    state.split(',').filter(|field| !field.starts_with("\"20")).collect()
+    let views = ["staff_signed_in", "user_viewed", "users_viewed", "audit_viewed"];
+    let staff = "SELECT string_agg(concat(email, role, may_export, ends_at, time_zone), ' ' ORDER BY email) FROM staff";
+    desk.app.database.everything(&views).await + &desk.app.database.value::<String>(staff).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 use vestibule::admin::staff::store::add;
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::actor::By;
 use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 
@@ -183,8 +183,7 @@ async fn run_by(way: &Way, app: &App, arguments: &[&str]) -> (bool, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_staff_whose_removal_is_not_answered_is_not_said_to_have_been_none() {
     let (way, app) = (Way::open().await, App::start().await);
-    let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
-    add(&app.database.pool, "grace@example.com", Role::Support, by).await.unwrap();
+    add(&app.database.pool, "grace@example.com", Role::Support, By::COMMAND_LINE).await.unwrap();
     way.breaks_at("staff_removed");
     let (done, said) = run_by(&way, &app, &["staff", "remove", "grace@example.com"]).await;
     assert!(way.has_broken() && !done && said.contains("connection"), "{said}");

@@ -25,7 +25,7 @@ async fn a_token_that_is_not_revoked_for_a_month_is_parked_until_the_next_start(
     assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
     super::pass(&pool, 31 * DAY).await;
     let parked = "SELECT count(*) FROM provider_tokens WHERE parked_at IS NOT NULL AND failure LIKE '%revocation_url%'";
-    eventually("it is parked", async || (app.database.count(parked).await == 1).then_some(())).await;
+    app.database.until(parked, 1).await;
     let known = store::summaries(&pool, &[]).await.unwrap();
     for queues in [store::summaries(&pool, &known).await.unwrap(), known] {
         assert_eq!((queues[0].waiting, queues[0].parked), (0, 1), "{queues:?}");

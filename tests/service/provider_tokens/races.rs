@@ -7,7 +7,6 @@ use vestibule::provider_tokens::store::{self, Owner, State};
 
 use super::states;
 use crate::support::cluster::Database;
-use crate::support::process::eventually;
 use crate::support::race::{assert_either_came_first, rounds};
 
 async fn person(pool: &PgPool, subject: &str) -> (Uuid, Uuid) {
@@ -72,19 +71,14 @@ async fn exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
 async fn a_token_that_is_stored_while_its_identity_is_being_deleted_waits_for_the_end_of_that() {
     let database = Database::create().await;
     let pool = &database.pool;
-    let blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     for (subject, commits) in [("gone", true), ("there", false)] {
         let (user, _) = person(pool, subject).await;
         let owner = owner(subject);
         let mut deletion = pool.begin().await.unwrap();
         sqlx::query("DELETE FROM users WHERE id = $1").bind(user).execute(&mut *deletion).await.unwrap();
-        let stored = {
-            let pool = pool.clone();
-            tokio::spawn(
-                async move { store::keep_token(&pool, Uuid::now_v7(), &owner, b"token", false).await },
-            )
-        };
-        eventually("it waits", async || (database.count(blocked).await == 1).then_some(())).await;
+        let (own, id) = (pool.clone(), Uuid::now_v7());
+        let stored = tokio::spawn(async move { store::keep_token(&own, id, &owner, b"token", false).await });
+        database.until_blocked().await;
         if commits {
             deletion.commit().await.unwrap();
         } else {

@@ -11,17 +11,11 @@ use crate::support::provider::apple::{id_token, other_key};
 use crate::support::token::{CLIENT_ID, claims, with};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_is_ignored_where_nothing_can_be_revoked() {
+async fn a_code_is_ignored_where_nothing_can_be_revoked_and_at_a_refused_sign_in() {
     let app = with_apple().await;
     let token = app.token(&claims("subject", "ada@example.com"));
     let body = json!({ "id_token": token, "authorization_code": "code" });
     assert_eq!(app.post("idp", &body).await.outcome(), "created");
-    assert_eq!(states(&app.database.pool).await, [] as [&str; 0]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_refused_sign_in_keeps_no_code() {
-    let app = with_apple().await;
     let mut body = posted(&app.provider, "ada");
     body["create"] = false.into();
     assert_eq!(app.post("apple", &body).await.error(), "user_not_found");

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{WAITING, change, emptied, environment, event, pass, settings, with_receivers, with_shop};
 use crate::support::app::App;
 use crate::support::cluster::Database;
-use crate::support::process::{Process, eventually, free_port};
+use crate::support::process::{Process, free_port};
 use crate::support::receiver::{Received, Receiver, Reply, SECRET};
 use crate::support::token::claims;
 
@@ -140,10 +140,8 @@ async fn a_user_who_is_locked_keeps_no_other_delivery_from_being_recorded() {
          SELECT 'shop', gen_random_uuid(), id, 'user.updated', '{}', now() FROM unnest($1::uuid[]) AS id",
         &users
     );
-    eventually("those of others are recorded", async || {
-        (app.database.count(WAITING).await == 1).then_some(())
-    })
-    .await;
+    // Those of others are recorded.
+    app.database.until(WAITING, 1).await;
     let left: Uuid = value!(pool, "SELECT user_id FROM webhook_messages");
     assert_eq!(left, users[0]);
 }

@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
-use crate::support::process::eventually;
 use crate::support::receiver::{Receiver, SECRET};
 
 const WAITING: &str = "SELECT count(*) FROM webhook_messages";
@@ -42,7 +41,7 @@ fn environment(url: &str) -> String {
 }
 
 async fn emptied(database: &Database) {
-    eventually("the queue is empty", async || (database.count(WAITING).await == 0).then_some(())).await;
+    database.until(WAITING, 0).await;
 }
 
 /// Writes an event without a reason and a detail.

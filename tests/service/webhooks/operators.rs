@@ -9,12 +9,12 @@ use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 use vestibule::service::prune::prune;
 
-use super::{change, emptied, environment, settings, with_receivers};
+use super::{change, emptied, environment, with_receivers};
 use crate::service::contract::openapi::document::Document;
 use crate::support::app::{App, LIMITS};
 use crate::support::cluster::Database;
 use crate::support::desk::Desk;
-use crate::support::people::{ADMIN, SUPPORT};
+use crate::support::people::ADMIN;
 use crate::support::problem::assert_problem;
 use crate::support::process::{eventually, run};
 use crate::support::receiver::{Receiver, Reply, SECRET};
@@ -46,13 +46,6 @@ async fn printed(database: &Database, url: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A service with pages for staff, and a receiver with these settings.
-async fn desk(settings: Value) -> Desk {
-    let desk = Desk::open_altered(|figment| figment.merge(("webhooks.shop", settings))).await;
-    desk.appoint(ADMIN, Role::Admin).await;
-    desk
-}
-
 /// A service whose receiver has sent one message back for good.
 async fn parked() -> (App, Receiver) {
     let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
@@ -63,7 +56,7 @@ async fn parked() -> (App, Receiver) {
 }
 
 async fn is_parked(database: &Database) {
-    eventually("it is parked", async || (database.count(PARKED).await == 1).then_some(())).await;
+    database.until(PARKED, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,12 +152,14 @@ async fn a_backend_tries_a_receiver_and_sends_again_what_it_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_admin_sees_what_is_parked_and_sends_it_again() {
+async fn an_admin_sees_what_is_parked_tries_the_receiver_and_sends_one_message_or_all_again() {
     let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
-    let desk = desk(json!({ "url": format!("{}?key=hush", receiver.url), "secret": SECRET })).await;
-    desk.appoint(SUPPORT, Role::Support).await;
+    let settings = json!({ "url": format!("{}?key=hush", receiver.url), "secret": SECRET });
+    let desk = Desk::open_altered(|figment| figment.merge(("webhooks.shop", settings))).await;
+    desk.appoint(ADMIN, Role::Admin).await;
     let database = &desk.app.database;
-    change(&database.pool, "user_disabled", Uuid::now_v7()).await;
+    let user = Uuid::now_v7();
+    change(&database.pool, "user_disabled", user).await;
     is_parked(database).await;
     let mut admin = desk.signed_in(ADMIN).await;
     let page = admin.get("/admin/webhooks").await.text;
@@ -174,40 +169,6 @@ async fn an_admin_sees_what_is_parked_and_sends_it_again() {
         assert!(page.contains(words), "no {words}: {page}");
     }
     assert!(!page.contains("hush"), "{page}");
-
-    receiver.behave(|_| Reply::Status(200));
-    let csrf = admin.csrf().await;
-    let replay = "/admin/webhooks/shop/replay";
-    let mut support = desk.signed_in(SUPPORT).await;
-    let theirs = support.csrf().await;
-    let refused = support.post(replay, &[("csrf", &theirs), ("reason", "again")]).await;
-    assert_eq!(refused.status, 403);
-    assert_eq!(admin.post(replay, &[("csrf", &csrf)]).await.status, 400, "it needs a reason");
-    let unknown = admin.post("/admin/webhooks/shpo/replay", &[("csrf", &csrf), ("reason", "again")]).await;
-    assert_eq!(unknown.status, 404);
-    assert_eq!(database.count("SELECT count(*) FROM events WHERE kind = 'webhook_replayed'").await, 0);
-    assert_eq!(database.count(PARKED).await, 1);
-    let done = admin.post(replay, &[("csrf", &csrf), ("reason", "it is repaired")]).await;
-    assert_eq!(done.header("location"), Some("/admin/webhooks/shop?sent=1"));
-    emptied(database).await;
-    let page = admin.get("/admin/webhooks/shop?sent=1").await.text;
-    assert!(page.contains("1 message is on the way.") && page.contains("No such message."), "{page}");
-    let audit = admin.get("/admin/audit?what=staff").await.text;
-    for words in ["Let the messages of a webhook be sent again", "it is repaired", "shop"] {
-        assert!(audit.contains(words), "no {words}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_admin_sees_each_message_sends_one_again_and_tries_the_receiver() {
-    let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
-    let desk = desk(json!({ "url": receiver.url, "secret": SECRET })).await;
-    let database = &desk.app.database;
-    let user = Uuid::now_v7();
-    change(&database.pool, "user_disabled", user).await;
-    is_parked(database).await;
-    let mut admin = desk.signed_in(ADMIN).await;
-    let csrf = admin.csrf().await;
     let message: Uuid = database.value("SELECT message_id FROM webhook_messages").await;
     let page = admin.get("/admin/webhooks/shop?state=parked").await.text;
     for words in [
@@ -220,42 +181,33 @@ async fn an_admin_sees_each_message_sends_one_again_and_tries_the_receiver() {
         assert!(page.contains(words), "no {words}: {page}");
     }
     assert_eq!(admin.get("/admin/webhooks/shpo").await.status, 404);
-    let tested = admin.post("/admin/webhooks/shop/test", &[("csrf", &csrf)]).await;
-    assert!(
-        tested.text.contains("shop has not accepted the test:</strong> the answer is 410"),
-        "{}",
-        tested.text
-    );
-    assert_eq!(database.count(PARKED).await, 1, "a test changes nothing");
+    let tested = admin.submit("/admin/webhooks/shop/test", &[]).await.text;
+    assert!(tested.contains("shop has not accepted the test:</strong> the answer is 410"), "{tested}");
 
+    let replay = "/admin/webhooks/shop/replay";
+    assert_eq!(admin.submit(replay, &[]).await.status, 400, "it needs a reason");
+    let unknown = admin.submit("/admin/webhooks/shpo/replay", &[("reason", "again")]).await;
+    assert_eq!(unknown.status, 404);
+    assert_eq!(database.count("SELECT count(*) FROM events WHERE kind = 'webhook_replayed'").await, 0);
+    assert_eq!(database.count(PARKED).await, 1, "nor has the test changed anything");
+    for (id, sent) in [(Uuid::now_v7(), 0), (message, 1)] {
+        let done = admin.confirm(&format!("{replay}?message={id}"), "it is repaired").await;
+        assert_eq!(done.header("location"), Some(&*format!("/admin/webhooks/shop?sent={sent}")));
+    }
+    receiver.received_all(3).await;
+    is_parked(database).await;
     receiver.behave(|_| Reply::Status(200));
-    let tested = admin.post("/admin/webhooks/shop/test", &[("csrf", &csrf)]).await;
-    assert!(tested.text.contains("shop has accepted the test."), "{}", tested.text);
-    let question = admin.get(&format!("/admin/webhooks/shop/replay?message={message}")).await.text;
-    assert!(question.contains(&format!("name=\"message\" value=\"{message}\"")), "{question}");
-    let form =
-        |message: String| [("csrf", csrf.clone()), ("reason", "it is repaired".into()), ("message", message)];
-    let send = async |message: Uuid| {
-        let request =
-            admin.request(Method::POST, "/admin/webhooks/shop/replay").form(&form(message.to_string()));
-        App::answer(request.send().await.unwrap()).await.header("location").unwrap().to_owned()
-    };
-    assert_eq!(send(Uuid::now_v7()).await, "/admin/webhooks/shop?sent=0", "there is no such message");
-    assert_eq!(database.count(PARKED).await, 1);
-    assert_eq!(send(message).await, "/admin/webhooks/shop?sent=1");
+    let tested = admin.submit("/admin/webhooks/shop/test", &[]).await.text;
+    assert!(tested.contains("shop has accepted the test."), "{tested}");
+    let done = admin.confirm(replay, "it is repaired").await;
+    assert_eq!(done.header("location"), Some("/admin/webhooks/shop?sent=1"));
     emptied(database).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_overview_tells_of_parked_messages() {
-    let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
-    let desk = desk(settings(&receiver)).await;
-    change(&desk.app.database.pool, "user_disabled", Uuid::now_v7()).await;
-    let mut admin = desk.signed_in(ADMIN).await;
-    eventually("the overview says so", async || {
-        admin.get("/admin").await.text.contains("1 is parked").then_some(())
-    })
-    .await;
+    let page = admin.get("/admin/webhooks/shop?sent=1").await.text;
+    assert!(page.contains("1 message is on the way.") && page.contains("No such message."), "{page}");
+    let audit = admin.get("/admin/audit?what=staff").await.text;
+    for words in ["Let the messages of a webhook be sent again", "it is repaired", "shop"] {
+        assert!(audit.contains(words), "no {words}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,14 +16,16 @@ use crate::support::process::eventually;
 use crate::support::receiver::Receiver;
 use crate::support::token::claims;
 
-/// Lets a receiver want all messages. Nothing sends to it.
-async fn subscribe(pool: &PgPool, name: &str) {
-    run!(
-        pool,
-        "INSERT INTO webhooks (name, events) VALUES ($1, $2)",
-        name,
-        <MessageType as VariantNames>::VARIANTS
-    );
+/// Lets the receiver `shop` want all messages. Nothing sends to it.
+async fn subscribe(pool: &PgPool) {
+    let types = <MessageType as VariantNames>::VARIANTS;
+    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('shop', $1)", types);
+}
+
+async fn subscribed() -> Database {
+    let database = Database::create().await;
+    subscribe(&database.pool).await;
+    database
 }
 
 async fn user(pool: &PgPool) -> Uuid {
@@ -36,8 +38,10 @@ async fn user(pool: &PgPool) -> Uuid {
 fn assert_described(message: &Value) {
     let document = Document::new();
     let kind = message["type"].as_str().unwrap();
-    let content = &document.0["webhooks"][kind]["post"]["requestBody"]["content"];
-    document.assert_fits(kind, &content["application/json"]["schema"], message);
+    let post = &document.0["webhooks"][kind]["post"];
+    let header = &post["parameters"][2]["name"];
+    assert_eq!((header, post["responses"]["2XX"].is_object()), (&json!("webhook-signature"), true), "{kind}");
+    document.assert_fits(kind, &post["requestBody"]["content"]["application/json"]["schema"], message);
 }
 
 /// The queue, in order.
@@ -49,9 +53,8 @@ async fn queued(pool: &PgPool) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_change_queues_one_message_that_names_what_changed() {
-    let database = Database::create().await;
+    let database = subscribed().await;
     let pool = &database.pool;
-    subscribe(pool, "shop").await;
     let (ada, other, identity) = (user(pool).await, Uuid::now_v7(), Uuid::now_v7());
     run!(
         pool,
@@ -146,7 +149,7 @@ async fn what_changes_no_user_queues_nothing_and_without_a_receiver_nothing_is_q
     let pool = &database.pool;
     let ada = user(pool).await;
     change(pool, "user_created", ada).await;
-    subscribe(pool, "shop").await;
+    subscribe(pool).await;
     for (kind, reason) in [
         ("signed_in", None),
         ("sign_in_refused", Some("user_disabled")),
@@ -166,7 +169,7 @@ async fn what_changes_no_user_queues_nothing_and_without_a_receiver_nothing_is_q
 async fn a_message_shows_the_user_as_the_statement_leaves_them() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    subscribe(pool, "shop").await;
+    subscribe(pool).await;
     let answer = app.sign_in(&claims("subject", "ada@example.com")).await;
     assert_eq!(app.sign_in(&claims("subject", "ada@example.com")).await.outcome(), "signed_in");
     let [message]: [Value; 1] =
@@ -198,10 +201,8 @@ async fn a_message_shows_the_user_as_the_statement_leaves_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_does_not_happen_queues_nothing() {
-    let database = Database::create().await;
-    subscribe(&database.pool, "shop").await;
-    let mut connection = PgConnection::connect(&database.url).await.unwrap();
-    let mut transaction = connection.begin().await.unwrap();
+    let database = subscribed().await;
+    let mut transaction = database.pool.begin().await.unwrap();
     transaction.execute(insert("user_enabled", Uuid::now_v7())).await.unwrap();
     let inside: i64 = value!(&mut *transaction, "SELECT count(*) FROM webhook_messages");
     assert_eq!(inside, 1);
@@ -212,18 +213,16 @@ async fn a_change_that_does_not_happen_queues_nothing() {
 /// Without it, a message could get a lower number than one that is already delivered.
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_that_change_one_user_queue_in_the_order_of_their_commits() {
-    let database = Database::create().await;
+    let database = subscribed().await;
     let pool = &database.pool;
-    subscribe(pool, "shop").await;
     let (ada, linus, grace) = (Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7());
     let merged = format!(
         "INSERT INTO events (id, kind, user_id, detail)
          VALUES (gen_random_uuid(), 'users_merged', '{ada}', '{{\"from\": \"{linus}\"}}')"
     );
-    let mut first = PgConnection::connect(&database.url).await.unwrap();
     let mut second = PgConnection::connect(&database.url).await.unwrap();
     second.execute("SET lock_timeout = '50ms'").await.unwrap();
-    let mut transaction = first.begin().await.unwrap();
+    let mut transaction = pool.begin().await.unwrap();
     transaction.execute(sqlx::AssertSqlSafe(merged)).await.unwrap();
     for (user, waits) in [(ada, true), (linus, true), (grace, false)] {
         let done = second.execute(insert("user_enabled", user)).await;
@@ -237,9 +236,8 @@ async fn transactions_that_change_one_user_queue_in_the_order_of_their_commits()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_behind_one_that_waits_for_hours_waits_as_long() {
-    let database = Database::create().await;
+    let database = subscribed().await;
     let pool = &database.pool;
-    subscribe(pool, "shop").await;
     let (ada, linus) = (user(pool).await, user(pool).await);
     change(pool, "user_enabled", ada).await;
     run!(pool, "UPDATE webhook_messages SET attempts = 4, next_attempt_at = now() + interval '2 hours'");
@@ -281,14 +279,12 @@ fn insert(kind: &str, user: Uuid) -> sqlx::AssertSqlSafe<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
-    let database = Database::create().await;
+    let database = subscribed().await;
     let pool = &database.pool;
-    subscribe(pool, "shop").await;
     let ada = user(pool).await;
     change(pool, "user_enabled", ada).await;
     let claimed: i64 = value!(pool, "SELECT id FROM claim_webhook_messages('shop', 16, 60)");
-    let mut first = PgConnection::connect(&database.url).await.unwrap();
-    let mut transaction = first.begin().await.unwrap();
+    let mut transaction = database.pool.begin().await.unwrap();
     transaction.execute(insert("user_disabled", ada)).await.unwrap();
     let settle = async {
         run!(
@@ -320,13 +316,11 @@ async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_changes_no_index() {
-    let database = Database::create().await;
-    subscribe(&database.pool, "shop").await;
+    let database = subscribed().await;
     for _ in 0..20 {
         change(&database.pool, "user_enabled", Uuid::now_v7()).await;
     }
-    let mut connection = PgConnection::connect(&database.url).await.unwrap();
-    let mut transaction = connection.begin().await.unwrap();
+    let mut transaction = database.pool.begin().await.unwrap();
     run!(&mut *transaction, "SELECT FROM claim_webhook_messages('shop', 16, 60)");
     let updates: Vec<(i64, i64)> = all!(
         &mut *transaction,
@@ -338,9 +332,8 @@ async fn a_claim_changes_no_index() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ends_of_several_attempts_are_recorded_together_and_once() {
-    let database = Database::create().await;
+    let database = subscribed().await;
     let pool = &database.pool;
-    subscribe(pool, "shop").await;
     for _ in ["delivered", "failed", "parked", "taken over"] {
         let user = Uuid::now_v7();
         change(pool, "user_disabled", user).await;
@@ -379,12 +372,10 @@ async fn the_ends_of_several_attempts_are_recorded_together_and_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_later_message_about_a_user_has_a_later_timestamp() {
-    let database = Database::create().await;
+    let database = subscribed().await;
     let pool = &database.pool;
-    subscribe(pool, "shop").await;
     let ada = user(pool).await;
-    let mut slow = PgConnection::connect(&database.url).await.unwrap();
-    let mut transaction = slow.begin().await.unwrap();
+    let mut transaction = database.pool.begin().await.unwrap();
     transaction.execute("SELECT now()").await.unwrap();
     change(pool, "user_enabled", ada).await;
     transaction.execute(insert("user_disabled", ada)).await.unwrap();
@@ -413,9 +404,7 @@ async fn many_messages_behind_pruned_ones_are_due_after_small_steps() {
     database.limit_changes("webhook_messages", 5000).await;
     let settings = settings(&receiver);
     let app = App::start_on(database, |figment| figment.merge(("webhooks.shop", settings))).await;
-    eventually("only those wait whose first message does", async || {
-        let waiting = "SELECT count(*) FROM webhook_messages WHERE next_attempt_at = 'infinity'";
-        (app.database.count(waiting).await == 5000).then_some(())
-    })
-    .await;
+    // Only those wait whose first message does.
+    let waiting = "SELECT count(*) FROM webhook_messages WHERE next_attempt_at = 'infinity'";
+    app.database.until(waiting, 5000).await;
 }

@@ -93,7 +93,7 @@ async fn a_receiver_that_comes_back_gets_at_once_what_waits_for_it() {
     for _ in 0..20 {
         changed(&app).await;
     }
-    eventually("all have failed", async || (app.database.count(FAILED).await == 20).then_some(())).await;
+    app.database.until(FAILED, 20).await;
     run!(&app.database.pool, HOURS);
     receiver.behave(|_| Reply::Status(204));
     changed(&app).await;
@@ -106,7 +106,7 @@ async fn a_message_that_is_refused_is_not_hurried_by_others_that_are_accepted() 
     let ada = Uuid::now_v7();
     receiver.behave(move |message| Reply::Status(if message.user() == ada.to_string() { 500 } else { 204 }));
     change(&app.database.pool, "user_disabled", ada).await;
-    eventually("it has failed", async || (app.database.count(FAILED).await == 1).then_some(())).await;
+    app.database.until(FAILED, 1).await;
     run!(&app.database.pool, HOURS);
     let state = async || -> (i16, String) {
         app.database.row("SELECT attempts, next_attempt_at::text FROM webhook_messages").await
@@ -114,8 +114,7 @@ async fn a_message_that_is_refused_is_not_hurried_by_others_that_are_accepted() 
     let waiting = state().await;
     for _ in 0..5 {
         changed(&app).await;
-        eventually("it is accepted", async || (app.database.count(super::WAITING).await == 1).then_some(()))
-            .await;
+        app.database.until(super::WAITING, 1).await;
     }
     assert_eq!(state().await, waiting);
 }

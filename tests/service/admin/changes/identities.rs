@@ -8,17 +8,9 @@ use super::{at, identity, make, user};
 use crate::support::app::App;
 use crate::support::token::{claims, with};
 
-async fn move_identity(app: &App, from: Uuid, identity: Uuid, to: Uuid) -> Outcome {
-    make(app, Change::Move { identity, from, to }).await
-}
-
 /// The user's address, and whether it is verified.
 async fn address(app: &App, user: Uuid) -> (Option<String>, bool) {
-    sqlx::query_as("SELECT email, email_verified FROM users WHERE id = $1")
-        .bind(user)
-        .fetch_one(&app.database.pool)
-        .await
-        .unwrap()
+    all!(&app.database.pool, "SELECT email, email_verified FROM users WHERE id = $1", user).remove(0)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,7 +24,8 @@ async fn a_moved_identity_takes_no_address_along_and_steals_none_later() {
         let from = app.sign_in(&moved).await;
         let to = app.sign_in(&with(claims(&format!("to-{number}"), &own), &target)).await;
         let before = [(Some(theirs.clone()), false), address(&app, user(&to)).await];
-        assert_eq!(move_identity(&app, user(&from), identity(&from), user(&to)).await, Outcome::Done);
+        let change = Change::Move { identity: identity(&from), from: user(&from), to: user(&to) };
+        assert_eq!(make(&app, change).await, Outcome::Done);
         assert_eq!([address(&app, user(&from)).await, address(&app, user(&to)).await], before);
 
         let again = app.sign_in(&moved).await;

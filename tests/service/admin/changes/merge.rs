@@ -2,18 +2,19 @@
 
 use serde_json::json;
 use uuid::Uuid;
+use vestibule::admin::api::store::set_claims;
 use vestibule::admin::audit::store::{self as event_log, Filter};
 use vestibule::admin::changes::{Change, Outcome};
 use vestibule::admin::person::store as directory;
 use vestibule::admin::staff::store as access;
 use vestibule::domain::actor::Actor;
+use vestibule::domain::custom_claims::CustomClaims;
 use vestibule::domain::staff::Role;
 use vestibule::store::events::{Look, record_look};
 use vestibule::store::merging as store;
 
 use super::{STAFF, act, alive, apply, at, by, events, merge, preview, user};
 use crate::support::app::App;
-use crate::support::process::eventually;
 use crate::support::token::{claims, encode, now, with};
 
 /// What the audit finds by an address: the kinds, and what they are about.
@@ -104,7 +105,7 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
     let other_picture =
         with(claims("into", "into@example.com"), &json!({ "picture": "https://pictures.example/new" }));
     let merge = Change::Merge { from: from_id, into: into_id };
-    for change in ["identity", "session", "picture", "identity's address", "direction", "garbage"] {
+    for change in ["identity", "session", "picture", "claims", "identity's address", "direction", "garbage"] {
         let seen = preview(pool, merge).await.fingerprint();
         let (mut made, mut shown) = (merge, seen.as_str());
         match change {
@@ -114,6 +115,10 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
             "session" => act(&app, Change::EndSessions { user: from_id }).await,
             "picture" => {
                 app.sign_in(&other_picture).await;
+            }
+            "claims" => {
+                let claims = CustomClaims::parse(r#"{"plan": "pro"}"#).unwrap();
+                assert!(set_claims(pool, into_id, &claims, by()).await.unwrap());
             }
             "identity's address" => {
                 let address = json!({ "email": "other@example.com", "email_verified": false });
@@ -214,8 +219,7 @@ async fn whoever_was_merged_into_a_deleted_user_is_forgotten_with_them() {
     assert_eq!(app.post("idp", &json!({ "id_token": attempt })).await.error(), "issuer_mismatch");
     let claimed =
         "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'first@example.com'";
-    eventually("the attempt is recorded", async || (app.database.count(claimed).await == 1).then_some(()))
-        .await;
+    app.database.until(claimed, 1).await;
 
     // The user themselves, this time.
     let session = app.sign_in(&claims("first", "first@example.com")).await;

@@ -9,14 +9,12 @@ use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome};
 
 use super::{at, identity, prepared, user};
-use crate::support::app::{Answer, App};
-use crate::support::process::eventually;
+use crate::support::app::App;
 use crate::support::race::{assert_either_came_first, rounds};
 use crate::support::token::{claims, with};
 
 async fn exists(app: &App, user: Uuid) -> bool {
-    let found = sqlx::query_scalar("SELECT EXISTS (SELECT FROM users WHERE id = $1)").bind(user);
-    found.fetch_one(&app.database.pool).await.unwrap()
+    value!(&app.database.pool, "SELECT EXISTS (SELECT FROM users WHERE id = $1)", user)
 }
 
 /// Users who have the identity of that subject: one has it, or nobody.
@@ -95,28 +93,16 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
         let merge = tokio::spawn(prepared(&app, Change::Merge { from: from_id, into: into_id }).await);
 
         let third = format!("{from}-third");
-        let (answer, took_effect): (Answer, bool) = match round % 3 {
-            0 => {
-                let answer = app.link(&from_first.access_token(), "third", &at("third", &third, "")).await;
-                let linked = answer.status == 201;
-                (answer, linked)
-            }
-            1 => {
-                let path = format!("/api/v1/me/identities/{}", identity(&from_second));
-                let answer = app.delete(&from_first.access_token(), &path).await;
-                let unlinked = answer.status == 204;
-                (answer, unlinked)
-            }
-            _ => {
-                let answer = app.delete(&from_first.access_token(), "/api/v1/me").await;
-                let deleted = answer.status == 204;
-                (answer, deleted)
-            }
+        let second_one = format!("/api/v1/me/identities/{}", identity(&from_second));
+        let answer = match round % 3 {
+            0 => app.link(&from_first.access_token(), "third", &at("third", &third, "")).await,
+            1 => app.delete(&from_first.access_token(), &second_one).await,
+            _ => app.delete(&from_first.access_token(), "/api/v1/me").await,
         };
         let outcome = merge.await.unwrap();
 
         // One of them took effect, and the other was told that it came too late.
-        let status = answer.status.as_u16();
+        let (status, took_effect) = (answer.status.as_u16(), answer.status.is_success());
         assert!(took_effect || status == 401 || status == 404, "round {round}: {}", answer.text);
         assert_eq!(outcome == Outcome::Done, !took_effect, "round {round}: {outcome:?} {}", answer.text);
         let deleted = round % 3 == 2 && took_effect;
@@ -148,20 +134,15 @@ async fn a_merge_does_not_keep_a_sign_out_that_it_waits_for_from_its_end() {
         from
     );
     let merging = tokio::spawn(merge);
-    eventually("the merge waits for the session", async || {
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        (app.database.count(waiting).await == 1).then_some(())
-    })
-    .await;
+    app.database.until_blocked().await;
     sign_out.execute("SET LOCAL lock_timeout = '100ms'").await.unwrap();
-    let event = "INSERT INTO events (id, kind, reason, user_id) VALUES ($1, 'signed_out', 'local', $2)";
-    sqlx::query(event)
-        .bind(Uuid::now_v7())
-        .bind(from)
-        .execute(&mut *sign_out)
-        .await
-        .expect("it need not wait");
+    // It need not wait.
+    run!(
+        &mut *sign_out,
+        "INSERT INTO events (id, kind, reason, user_id) VALUES ($1, 'signed_out', 'local', $2)",
+        Uuid::now_v7(),
+        from
+    );
     sign_out.commit().await.unwrap();
     assert_eq!(merging.await.unwrap(), Outcome::Done);
 }

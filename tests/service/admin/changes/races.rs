@@ -26,14 +26,6 @@ async fn owners(app: &App) -> BTreeMap<String, Uuid> {
     owners
 }
 
-async fn users(app: &App) -> Vec<Uuid> {
-    app.database.values("SELECT id FROM users ORDER BY id").await
-}
-
-async fn clear(app: &App) {
-    app.database.run("DELETE FROM users").await;
-}
-
 /// Whether that is how it ends for whoever comes too late.
 fn too_late(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Changed | Outcome::NotFound)
@@ -64,7 +56,7 @@ async fn of_two_who_move_one_identity_to_different_people_one_does() {
             expected.map(|(name, id)| (name.to_owned(), id)).into(),
             "round {round}"
         );
-        clear(&app).await;
+        app.database.run("DELETE FROM users").await;
     }
     let events = app.database.count("SELECT count(*) FROM events WHERE kind = 'identity_moved'").await;
     assert_eq!(events, 2 * i64::try_from(rounds()).unwrap());
@@ -92,7 +84,8 @@ async fn of_a_deletion_and_a_merge_of_the_same_person_one_happens() {
         let expected = expected.iter().map(|(name, id)| ((*name).to_owned(), *id)).collect();
         assert_eq!(owners(&app).await, expected, "round {round}: {merged:?} {deleted:?}");
         let expected = if merged == Outcome::Done || target == from { into } else { from };
-        assert_eq!(users(&app).await, [expected], "round {round}: {merged:?} {deleted:?}");
-        clear(&app).await;
+        let users: Vec<Uuid> = app.database.values("SELECT id FROM users").await;
+        assert_eq!(users, [expected], "round {round}: {merged:?} {deleted:?}");
+        app.database.run("DELETE FROM users").await;
     }
 }

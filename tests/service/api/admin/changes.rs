@@ -7,7 +7,6 @@ use vestibule::domain::api_key::KeyRole;
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
-use crate::support::process::eventually;
 use crate::support::token::{claims, with};
 
 /// A service, and the key of its backend.
@@ -139,12 +138,7 @@ async fn a_user_who_changes_after_the_check_of_what_was_seen_is_left_alone() {
         );
         let before = backend.kinds(&id).await;
         let commit = async {
-            eventually("the change waits for the user", async || {
-                let waiting = "SELECT count(*) FROM pg_stat_activity
-                               WHERE datname = current_database() AND wait_event_type = 'Lock'";
-                (backend.app.database.count(waiting).await == 1).then_some(())
-            })
-            .await;
+            backend.app.database.until_blocked().await;
             meanwhile.commit().await.unwrap();
         };
         let more = json!({ "seen": seen });
@@ -324,6 +318,12 @@ async fn a_body_that_is_not_sound_changes_nothing() {
         "method_not_allowed",
     );
     assert_eq!(backend.app.database.everything(&[]).await, before);
-    let longest = reason(json!("ä".repeat(500)));
-    assert_eq!(backend.post(&ada, "disable", &longest).await.status, 200);
+    for (change, given, kept) in [
+        ("disable", format!(" {} ", "ä".repeat(500)), "ä".repeat(500)),
+        ("enable", " lost phone,\nticket 4711\u{7}\n".into(), "lost phone, ticket 4711".into()),
+    ] {
+        assert_eq!(backend.post(&ada, change, &reason(json!(given))).await.status, 200, "{given:?}");
+        let latest = "SELECT detail->>'reason' FROM events ORDER BY id DESC LIMIT 1";
+        assert_eq!(backend.app.database.value::<String>(latest).await, kept);
+    }
 }

@@ -3,10 +3,8 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use vestibule::domain::api_key::KeyRole;
-use vestibule::domain::staff::Role;
 
 use crate::support::app::{Answer, App};
-use crate::support::desk::Desk;
 use crate::support::problem::assert_problem;
 use crate::support::token::{claims, with};
 
@@ -174,23 +172,4 @@ async fn a_user_that_no_sign_in_would_store_is_refused_and_the_member_named() {
         assert!(answer.json()["detail"].as_str().unwrap().contains(detail), "{body}: {}", answer.text);
     }
     assert_eq!(app.database.rows().await, [0, 0, 0]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn only_a_key_of_an_admin_creates_and_its_name_is_on_record() {
-    let desk = Desk::open().await;
-    desk.appoint("staff@example.com", Role::Admin).await;
-    let app = &desk.app;
-    let body = json!({ "email": "ada@example.com" });
-    for role in [KeyRole::Reader, KeyRole::Support] {
-        let key = app.api_key(&role.to_string(), role).await;
-        assert_problem(&create(app, &key, &body).await, 403, "insufficient_role");
-    }
-    let id = created(app, &app.api_key("admin", KeyRole::Admin).await, &body).await;
-    let mut browser = desk.signed_in("staff@example.com").await;
-    let page = browser.get(&format!("/admin/users/{id}")).await.text;
-    for part in ["Created before the first sign-in", "key:admin"] {
-        assert!(page.contains(part), "{part}: {page}");
-    }
-    assert!(!page.contains("Signed in for the first time"), "nobody has signed in");
 }

@@ -36,17 +36,13 @@ fn ids(page: &Value) -> Vec<String> {
 async fn a_backend_finds_users_as_staff_do() {
     let app = App::start().await;
     let key = app.api_key("reader", KeyRole::Reader).await;
-    let today = async || -> String {
-        let sql = "SELECT current_date::text";
-        sqlx::query_scalar(sql).fetch_one(&app.database.pool).await.unwrap()
-    };
+    let today = async || app.database.value::<String>("SELECT current_date::text").await;
     let begun = today().await;
     let ada = sign_in(&app, "idp", "ada", json!({ "name": "Ada Lovelace" })).await.user_id();
     let grace = sign_in(&app, "second", "grace", json!({ "name": "Grace Hopper" })).await.user_id();
     let no_address = json!({ "email": null, "email_verified": null, "name": "Zoë" });
     let zoe = sign_in(&app, "idp", "zoe", no_address).await.user_id();
-    let sql = "UPDATE users SET disabled_at = now() WHERE email = 'grace@example.com'";
-    sqlx::query(sql).execute(&app.database.pool).await.unwrap();
+    app.database.run("UPDATE users SET disabled_at = now() WHERE email = 'grace@example.com'").await;
     let today = today().await;
     for (query, expected) in [
         (String::new(), vec![&zoe, &grace, &ada]),
@@ -165,8 +161,7 @@ async fn a_user_is_told_whole_with_identities_and_claims() {
     let key = app.api_key("reader", KeyRole::Reader).await;
     let created = sign_in(&app, "idp", "ada", json!({})).await;
     sign_in(&app, "second", "ada", json!({})).await;
-    let sql = r#"UPDATE users SET claims = '{"roles": ["editor"], "since": 2026}'"#;
-    sqlx::query(sql).execute(&app.database.pool).await.unwrap();
+    app.database.run(r#"UPDATE users SET claims = '{"roles": ["editor"], "since": 2026}'"#).await;
     let path = format!("/api/v1/admin/users/{}", created.user_id());
     let user = app.get(&key, &path).await;
     assert_eq!(user.status, 200, "{}", user.text);
@@ -198,10 +193,9 @@ async fn who_was_merged_leads_to_the_one_who_remains() {
     let [first, second, third] = [Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7()];
     sqlx::query("INSERT INTO users (id) VALUES ($1)").bind(third).execute(&app.database.pool).await.unwrap();
     for (from, into) in [(first, second), (second, third)] {
-        let sql = "INSERT INTO events (id, kind, reason, user_id, detail)
-                   VALUES ($1, 'users_merged', 'to_another', $2, jsonb_build_object('into', $3::uuid))";
-        let query = sqlx::query(sql).bind(Uuid::now_v7()).bind(from).bind(into);
-        query.execute(&app.database.pool).await.unwrap();
+        let sql = "INSERT INTO events (kind, reason, user_id, detail)
+                   VALUES ('users_merged', 'to_another', $1, jsonb_build_object('into', $2::uuid))";
+        run!(&app.database.pool, sql, from, into);
     }
     for gone in [first, second] {
         for part in ["", "/sessions"] {
