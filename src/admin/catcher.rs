@@ -16,12 +16,24 @@ pub(super) fn catchers() -> Vec<Catcher> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Failed {
-    pub title: &'static str,
-    pub text: String,
+struct Failed<'r> {
+    title: &'static str,
+    text: &'r str,
     /// The page of the form that was refused, with what was typed there.
-    pub back: Option<String>,
-    pub request_id: Option<String>,
+    back: Option<String>,
+    request_id: Option<&'r str>,
+}
+
+/// Returns the page of a failure, with a link back to the form that was refused, and with the id of the request.
+pub(super) fn failed(
+    request: &Request<'_>,
+    status: Status,
+    (title, text): (&'static str, &str),
+    [goes_back, has_id]: [bool; 2],
+) -> Page {
+    let back = goes_back.then(|| page_of(request));
+    let request_id = has_id.then(|| RequestId::of(request).as_str());
+    Page::for_sender(request, status, "admin/error", &Failed { title, text, back, request_id })
 }
 
 /// Redirects to the sign-in, and back afterwards, if no member of staff is signed in. Otherwise shows the failure.
@@ -53,17 +65,10 @@ async fn default(status: Status, request: &Request<'_>) -> Answer {
         _ => ErrorCode::InternalError,
     };
     Problem::new(kind, title).keep(request);
-    let back =
-        (request.method() == Method::Post && status != Status::TooManyRequests).then(|| page_of(request));
-    let request_id = Some(RequestId::of(request).as_str().to_owned());
     if matches!(status.code, 404 | 405) {
         // No guard has run before a route was found.
         let _ = staff(request).await;
     }
-    Answer::Right(Page::for_sender(
-        request,
-        status,
-        "admin/error",
-        &Failed { title, text: text.to_owned(), back, request_id },
-    ))
+    let goes_back = request.method() == Method::Post && status != Status::TooManyRequests;
+    Answer::Right(failed(request, status, (title, text), [goes_back, true]))
 }

@@ -5,7 +5,6 @@ use clap::{Args, Subcommand};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::admin::access_log::record_operator;
 use crate::admin::audit::store::{EventRow, Filter, of_user, page};
 use crate::admin::changes::{self, Change, Outcome};
 use crate::admin::person::store::user as person;
@@ -13,7 +12,8 @@ use crate::admin::reason;
 use crate::admin::users::store::filter::Filters;
 use crate::admin::users::store::search::search;
 use crate::admin::users::store::{ListedUser, providers};
-use crate::domain::{Actor, By, Email, Origin};
+use crate::domain::{By, Email};
+use crate::store::events::record_look;
 use crate::store::{Look, identities, sessions};
 use crate::web::rfc3339;
 
@@ -118,12 +118,18 @@ impl Audit {
             [("user", &id), ("email", &email), ("actor", &actor), ("reason", &reason), ("request", &request)];
         let search: Vec<_> =
             fields.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect();
-        record_operator(pool, Look::list("audit_viewed", &search)).await?;
+        record(pool, Look::list("audit_viewed", &search)).await?;
         let filter = Filter { email, user, actor, reason, request, ..Filter::default() };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         print(page(pool, &filter, None, limit).await?.0);
         Ok(())
     }
+}
+
+/// Records a view. Data may be shown only after it has been recorded.
+async fn record(pool: &PgPool, look: Look<'_>) -> Result {
+    record_look(pool, look, By::COMMAND_LINE.actor, By::COMMAND_LINE.origin).await?;
+    Ok(())
 }
 
 /// Prints the users that a text finds. None is an error, so that scripts notice.
@@ -132,7 +138,7 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
     if text.is_empty() {
         return Err("the text to find is empty".into());
     }
-    record_operator(pool, Look::list("users_viewed", &[("q", &text)])).await?;
+    record(pool, Look::list("users_viewed", &[("q", &text)])).await?;
     let providers = providers(pool).await?;
     let found = search(pool, &text, &providers, &Filters::default(), None, limit.max(1)).await?;
     if let Some(into) = found.remains {
@@ -154,7 +160,7 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
 }
 
 async fn show(pool: &PgPool, id: Uuid) -> Result {
-    record_operator(pool, Look::person(id)).await?;
+    record(pool, Look::person(id)).await?;
     let found = person(pool, id).await?;
     let found = found.ok_or("there is no user with this id; `vestibule audit --user` shows what is left")?;
     let (user, claims) = (found.user, found.claims);
@@ -186,8 +192,7 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
 }
 
 async fn change(pool: &PgPool, change: Change, reason: &str) -> Result {
-    let origin = Origin::default();
-    let by = By { actor: Actor::COMMAND_LINE, reason: Some(reason), origin: &origin };
+    let by = By { reason: Some(reason), ..By::COMMAND_LINE };
     match changes::apply(pool, change, None, by).await? {
         Outcome::Done => Ok(()),
         Outcome::NotFound => Err("there is no user with this id".into()),

@@ -4,10 +4,7 @@ use rocket::http::Status;
 use rocket::request::Request;
 use rocket::response::{self, Responder};
 
-use super::catcher::Failed;
-use crate::admin::guard::page_of;
-use crate::admin::{Page, access_log};
-use crate::web::http::request_id::RequestId;
+use super::catcher::failed;
 use crate::web::{ErrorCode, Problem};
 use crate::{provider, store};
 
@@ -19,15 +16,6 @@ pub(super) enum Failure {
     Conflict(&'static str),
     /// A failed sign-in, with a text for the page and a problem for the log.
     NotSignedIn(Status, &'static str, Box<Problem>),
-}
-
-impl From<access_log::Error> for Failure {
-    fn from(error: access_log::Error) -> Self {
-        match error {
-            access_log::Error::NotStaff => Self::Status(Status::Unauthorized),
-            access_log::Error::Store(error) => error.into(),
-        }
-    }
 }
 
 impl From<Status> for Failure {
@@ -98,8 +86,6 @@ fn told(
     problem: Problem,
 ) -> response::Result<'static> {
     problem.keep(request);
-    let request_id = (status.code >= 500).then(|| RequestId::of(request).as_str().to_owned());
-    let back = (status == Status::Conflict).then(|| page_of(request));
-    let view = Failed { title, text: text.to_owned(), back, request_id };
-    Page::for_sender(request, status, "admin/error", &view).respond_to(request)
+    let shown = [status == Status::Conflict, status.code >= 500];
+    failed(request, status, (title, text), shown).respond_to(request)
 }

@@ -1,7 +1,6 @@
 //! The admin pages under `/admin`, for support staff. The server renders them, and they work without scripts. The product's
 //! backend has the same verbs as an API ([`api`]).
 
-pub mod access_log;
 mod advice;
 pub mod api;
 pub mod api_keys;
@@ -29,14 +28,19 @@ mod time_zone;
 pub mod users;
 mod webhooks;
 
+use rocket::http::Status;
 use rocket::{Catcher, Route};
+use sqlx::PgPool;
 
-use self::access_log::record;
 use self::failure::Failure;
 use self::guard::{AdminStaff, ExportingStaff, Signed, Staff, StaffForm};
 use self::page::Page;
 use self::question::{Answer, Question};
 pub use self::sign_in::flow::Admin;
+use self::sign_in::store::StaffRow;
+use crate::domain::{Actor, Origin};
+use crate::store::Look;
+use crate::store::events::record_look;
 
 pub fn routes() -> Vec<Route> {
     let lists = [audit::routes(), users::routes(), webhooks::routes()].concat();
@@ -46,4 +50,12 @@ pub fn routes() -> Vec<Route> {
 
 pub fn catchers() -> Vec<Catcher> {
     catcher::catchers()
+}
+
+/// Records a view of personal data, so that staff can be asked for the reason later (OWASP ASVS 5.0, 16.3). Data may be shown
+/// only after it has been recorded. Fails with 401 if the viewer has ceased to be a member of staff, or lost the right to
+/// export, during the request.
+async fn record(pool: &PgPool, member: &StaffRow, look: Look<'_>, origin: &Origin) -> Result<(), Failure> {
+    let recorded = record_look(pool, look, Actor::Staff(&member.email), origin).await?;
+    if recorded { Ok(()) } else { Err(Status::Unauthorized.into()) }
 }
