@@ -17,6 +17,7 @@ mod event_view;
 mod failure;
 mod fields;
 pub mod guard;
+mod naming;
 mod overview;
 mod page;
 pub mod person;

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use self::store::{AlikeRow, NoteRow};
 use super::device;
 use super::event_view::{self, CATEGORIES, ClaimsChange, Day, EventView};
+use super::naming::isolated;
 use crate::admin::api::DataCopy;
 use crate::admin::audit::store::{self as events, EventRow};
 use crate::admin::changes::pages::{self as changes, receipt};
@@ -41,17 +42,6 @@ const MAX_NOTE: usize = 2000;
 
 pub(super) fn routes() -> Vec<Route> {
     routes![show, add_note, data]
-}
-
-/// Returns the user's e-mail address or name, or else the id, as a sentence names them.
-pub(super) fn called(id: Uuid, email: Option<&str>, name: Option<&str>) -> String {
-    email.or(name).map_or_else(|| format!("the user {id}"), isolated)
-}
-
-/// Isolates a user's own text within a sentence, so that right-to-left letters and direction marks affect only that
-/// text (Unicode Standard Annex 9, FSI and PDI).
-pub(super) fn isolated(text: &str) -> String {
-    if text.is_ascii() { text.to_owned() } else { format!("\u{2068}{text}\u{2069}") }
 }
 
 #[derive(Serialize)]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{Visit, path, words};
-use crate::admin::person::called;
+use crate::admin::naming::called;
 use crate::admin::person::store;
 use crate::admin::users::store::search::search;
 use crate::admin::users::store::{Filters, ListedUser};

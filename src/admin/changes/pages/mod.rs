@@ -16,7 +16,7 @@ use uuid::Uuid;
 use self::find::find;
 pub(in crate::admin) use self::words::{done, refused};
 use crate::admin::changes::{Change, Outcome, Preview, make, preview, store};
-use crate::admin::person::isolated;
+use crate::admin::naming::isolated;
 use crate::admin::{Answer, Failure, Page, Question, Signed, Staff, StaffForm, device, record};
 use crate::config;
 use crate::domain::{Actor, By, Role, UserState, merged};

@@ -2,7 +2,7 @@
 
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::{Change, Loaded};
-use crate::admin::person::{self, isolated};
+use crate::admin::naming::{self, isolated};
 use crate::domain::{LinkedIdentity, UserState, merged};
 
 pub(super) const MERGE: &str = "Merge two users";
@@ -328,7 +328,7 @@ fn unlink(effects: &mut Effects, gone: &LinkedIdentity, user: &UserState) {
 }
 
 pub(super) fn name(user: &UserState) -> String {
-    person::called(user.id, user.email.as_deref(), user.name.as_deref())
+    naming::called(user.id, user.email.as_deref(), user.name.as_deref())
 }
 
 fn identity(identity: &LinkedIdentity) -> String {
