@@ -4,7 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use super::locate::{OLDEST_MAJOR, OVERRIDE};
+/// The variable that names the bin directory, which replaces the search.
+pub(super) const OVERRIDE: &str = "VESTIBULE_PG_BIN";
+
+/// Older servers are out of support and not tested.
+pub(super) const OLDEST_MAJOR: u32 = 14;
 
 /// The reason why there is no server. Every message is one line.
 #[derive(Debug, thiserror::Error)]

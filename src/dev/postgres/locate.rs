@@ -7,13 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::account;
 use super::cluster;
-use super::error::Error;
-
-/// The variable that names the bin directory, which replaces the search.
-pub(super) const OVERRIDE: &str = "VESTIBULE_PG_BIN";
-
-/// Older servers are out of support and not tested.
-pub(super) const OLDEST_MAJOR: u32 = 14;
+use super::error::{Error, OLDEST_MAJOR, OVERRIDE};
 
 /// The directories of packages: the parent of one for each version, and the beginning of their names.
 const PACKAGED: [(&str, &str); 6] = [
