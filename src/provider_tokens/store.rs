@@ -190,7 +190,7 @@ pub async fn delete(pool: &PgPool, row: &Claimed) -> Result<(), Error> {
     Ok(())
 }
 
-/// Records a failed attempt. A code is deleted after [`LIFE_OF_CODE`], and a token parked that has been due for [`PATIENCE`].
+/// Records a failed attempt. A code is deleted after `LIFE_OF_CODE`, and a token parked that has been due for `PATIENCE`.
 /// Returns true then, since there is no further attempt.
 pub async fn fail(pool: &PgPool, row: &Claimed, failure: &str, pause: u32) -> Result<bool, Error> {
     let given_up = sqlx::query_scalar!(
