@@ -15,25 +15,20 @@ pub(super) fn catchers() -> Vec<Catcher> {
     collect![default]
 }
 
+/// The data of the page of a failure.
 #[derive(Serialize)]
-struct Failed<'r> {
-    title: &'static str,
-    text: &'r str,
+pub(super) struct Failed<'r> {
+    pub title: &'static str,
+    pub text: &'r str,
     /// The page of the form that was refused, with what was typed there.
-    back: Option<String>,
-    request_id: Option<&'r str>,
+    pub back: Option<String>,
+    pub request_id: Option<&'r str>,
 }
 
-/// Returns the page of a failure, with a link back to the form that was refused, and with the id of the request.
-pub(super) fn failed(
-    request: &Request<'_>,
-    status: Status,
-    (title, text): (&'static str, &str),
-    [goes_back, has_id]: [bool; 2],
-) -> Page {
-    let back = goes_back.then(|| page_of(request));
-    let request_id = has_id.then(|| RequestId::of(request).as_str());
-    Page::for_sender(request, status, "admin/error", &Failed { title, text, back, request_id })
+impl Failed<'_> {
+    pub(super) fn page(&self, request: &Request<'_>, status: Status) -> Page {
+        Page::for_sender(request, status, "admin/error", self)
+    }
 }
 
 /// Redirects to the sign-in, and back afterwards, if no member of staff is signed in. Otherwise shows the failure.
@@ -70,5 +65,7 @@ async fn default(status: Status, request: &Request<'_>) -> Answer {
         let _ = staff(request).await;
     }
     let goes_back = request.method() == Method::Post && status != Status::TooManyRequests;
-    Answer::Right(failed(request, status, (title, text), [goes_back, true]))
+    let back = goes_back.then(|| page_of(request));
+    let request_id = Some(RequestId::of(request).as_str());
+    Answer::Right(Failed { title, text, back, request_id }.page(request, status))
 }

@@ -4,7 +4,9 @@ use rocket::http::Status;
 use rocket::request::Request;
 use rocket::response::{self, Responder};
 
-use super::catcher::failed;
+use super::catcher::Failed;
+use super::guard::page_of;
+use crate::web::http::request_id::RequestId;
 use crate::web::{ErrorCode, Problem};
 use crate::{provider, store};
 
@@ -86,6 +88,7 @@ fn told(
     problem: Problem,
 ) -> response::Result<'static> {
     problem.keep(request);
-    let shown = [status == Status::Conflict, status.code >= 500];
-    failed(request, status, (title, text), shown).respond_to(request)
+    let back = (status == Status::Conflict).then(|| page_of(request));
+    let request_id = (status.code >= 500).then(|| RequestId::of(request).as_str());
+    Failed { title, text, back, request_id }.page(request, status).respond_to(request)
 }
