@@ -157,7 +157,7 @@ fn illustrate(content: &mut RefOr<Content>, schemas: &Value) {
 #[get("/openapi.json")]
 fn get_open_api(document: &State<Document>) -> Result<Cached<(ContentType, &str)>, Problem> {
     match document.json.get_or_init(|| (document.describe)().to_json().map_err(|error| error.to_string())) {
-        Ok(json) => Ok(Cached::for_minutes((ContentType::JSON, json))),
+        Ok(json) => Ok(Cached::for_five_minutes((ContentType::JSON, json))),
         Err(error) => Err(Problem::internal().logged(error.as_str())),
     }
 }

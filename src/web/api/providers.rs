@@ -105,5 +105,5 @@ fn list_providers(
     enabled.sort_by_key(|provider| !provider.is_default());
     let list = ProviderList { providers: enabled.into_iter().map(Provider::from).collect() };
     let json = serde_json::to_vec(&list).map_err(|_| Problem::internal())?;
-    Ok(Cached::for_minutes((ContentType::JSON, json)))
+    Ok(Cached::for_five_minutes((ContentType::JSON, json)))
 }

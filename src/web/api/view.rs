@@ -44,7 +44,7 @@ impl<R> Cached<R> {
         Self(answer, Header::new("Cache-Control", "no-store"))
     }
 
-    pub fn for_minutes(answer: R) -> Self {
+    pub fn for_five_minutes(answer: R) -> Self {
         Self(answer, Header::new("Cache-Control", "public, max-age=300"))
     }
 }
