@@ -1,4 +1,4 @@
-//! How sentences of the pages name a user, and show a user's own text.
+//! The names of users, and their own text, within the sentences of pages.
 
 use uuid::Uuid;
 

@@ -14,7 +14,7 @@ use crate::keys::KeyRing;
 use crate::provider::{BOUNDS, Breaker, Providers};
 use crate::store::doubt;
 
-/// What this instance has and does: the connection pools of the database by name, the signing keys, and the calls to
+/// The sources of what is read at a scrape: the connection pools of the database by name, the signing keys, and the calls to
 /// providers.
 #[derive(Debug)]
 pub(super) struct Readings {
