@@ -164,9 +164,12 @@ async fn no_token_outlives_its_session() {
     let app = App::start_with(|figment| figment.merge(("session", settings))).await;
     let (old, current) = (sign_in(&app).await, sign_in(&app).await);
     assert_eq!(old.json()["refresh_expires_in"], 3_600);
-    let age = "UPDATE sessions SET created_at = created_at - interval '5000 seconds'
-               WHERE id = (SELECT id FROM sessions ORDER BY id LIMIT 1)";
-    app.database.run(age).await;
+    let age_oldest = async |seconds: f64| {
+        let older = "UPDATE sessions SET created_at = created_at - $1 * interval '1 second'
+                     WHERE id = (SELECT id FROM sessions ORDER BY id LIMIT 1)";
+        run!(&app.database.pool, older, seconds);
+    };
+    age_oldest(5_000.0).await;
     let last = app.refresh(&old.refresh_token()).await;
     let left = last.json()["refresh_expires_in"].as_u64().unwrap();
     assert!((2_000..=2_200).contains(&left), "{left}");
@@ -174,9 +177,7 @@ async fn no_token_outlives_its_session() {
     assert_eq!(app.database.count(end).await, 1);
     assert_eq!(app.refresh(&current.refresh_token()).await.json()["refresh_expires_in"], 3_600);
 
-    let older = "UPDATE sessions SET created_at = created_at - interval '1700 seconds'
-                 WHERE id = (SELECT id FROM sessions ORDER BY id LIMIT 1)";
-    app.database.run(older).await;
+    age_oldest(1_700.0).await;
     let last = app.refresh(&last.refresh_token()).await;
     let lives = last.json()["expires_in"].as_i64().unwrap();
     assert!((300..=500).contains(&lives), "{lives}");
