@@ -1,10 +1,18 @@
-//! Rebuilds when the schema changes, keeps the build away from any database, and records the commit.
+//! Rebuilds when the schema changes, keeps the build away from any database, records the commit, and unpacks the viewer of
+//! the API's description.
 
 use std::env;
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Cursor};
 use std::path::Path;
 use std::process::Command;
 
-fn main() {
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use zip::ZipArchive;
+
+fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=migrations");
     println!("cargo:rerun-if-changed=.sqlx");
     println!("cargo:rerun-if-env-changed=SQLX_OFFLINE");
@@ -15,6 +23,22 @@ fn main() {
     }
     println!("cargo:rerun-if-env-changed=VESTIBULE_COMMIT");
     println!("cargo:rustc-env=VESTIBULE_COMMIT={}", commit());
+    unpack_viewer()
+}
+
+/// Writes the two files of Swagger UI that `src/web/openapi/page.rs` serves to `OUT_DIR`, compressed. `utoipa-swagger-ui`
+/// would embed the other eleven, too, which are 0.7 MB.
+fn unpack_viewer() -> Result<(), Box<dyn Error>> {
+    let mut archive = ZipArchive::new(Cursor::new(utoipa_swagger_ui_vendored::SWAGGER_UI_VENDORED))?;
+    let folder = archive.by_index(0)?.name()?.into_owned();
+    let out = env::var("OUT_DIR")?;
+    for name in ["swagger-ui.css", "swagger-ui-bundle.js"] {
+        let to = File::create(Path::new(&out).join(format!("{name}.gz")))?;
+        let mut compressed = GzEncoder::new(to, Compression::best());
+        io::copy(&mut archive.by_name(&format!("{folder}dist/{name}"))?, &mut compressed)?;
+        compressed.finish()?;
+    }
+    Ok(())
 }
 
 /// Returns the commit that is built: `VESTIBULE_COMMIT`, or that of the repository, or `unknown` in a source archive. A build

@@ -1,15 +1,12 @@
-//! `GET /api/v1/docs`: the document as a page to read and try. The viewer is an embedded Swagger UI, so no other
-//! host is contacted.
+//! `GET /api/v1/docs`: the document as a page to read and try. The viewer is Swagger UI, of which `build.rs` embeds the two
+//! files that the page loads, so no other host is contacted.
 
-use std::borrow::Cow;
 use std::io::Cursor;
-use std::sync::Arc;
 
 use rocket::get;
 use rocket::http::{ContentType, Header};
 use rocket::request::Request;
 use rocket::response::{self, Responder, Response};
-use utoipa_swagger_ui::Config;
 
 use super::problems::{NoErrors, NotFoundOnly, Problems};
 use crate::web::{ErrorCode, Problem, resource};
@@ -22,14 +19,14 @@ resource!("Description": read_docs, read_docs_part);
 
 /// The page, or one of its assets.
 struct Part {
-    body: Cow<'static, [u8]>,
+    body: &'static [u8],
     content_type: ContentType,
     gzipped: bool,
 }
 
 impl Part {
     const fn new(text: &'static str, content_type: ContentType) -> Self {
-        Self { body: Cow::Borrowed(text.as_bytes()), content_type, gzipped: false }
+        Self { body: text.as_bytes(), content_type, gzipped: false }
     }
 }
 
@@ -48,6 +45,14 @@ impl<'r> Responder<'r, 'static> for Part {
             .sized_body(self.body.len(), Cursor::new(self.body))
             .ok()
     }
+}
+
+/// A file of the viewer, as `build.rs` compressed it.
+macro_rules! viewer {
+    ($name:literal, $content_type:expr) => {{
+        let body = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".gz"));
+        Part { body, content_type: $content_type, gzipped: true }
+    }};
 }
 
 /// Read and try the API
@@ -76,15 +81,10 @@ const fn read_docs() -> Part {
 )]
 #[get("/docs/<part>")]
 fn read_docs_part(part: &str) -> Result<Part, Problem> {
-    let content_type = match part {
-        "start.js" => return Ok(Part::new(include_str!("../../../static/docs.js"), ContentType::JavaScript)),
-        "swagger-ui.css" => ContentType::CSS,
-        "swagger-ui-bundle.js" => ContentType::JavaScript,
-        _ => return Err(Problem::new(ErrorCode::NotFound, "the page has no asset with this name")),
-    };
-    let file = utoipa_swagger_ui::serve(part, Arc::new(Config::from("/api/v1/openapi.json")));
-    match file {
-        Ok(Some(file)) => Ok(Part { body: file.bytes, content_type, gzipped: file.gzpipped }),
-        _ => Err(Problem::internal().logged("this build does not contain Swagger UI")),
+    match part {
+        "start.js" => Ok(Part::new(include_str!("../../../static/docs.js"), ContentType::JavaScript)),
+        "swagger-ui.css" => Ok(viewer!("swagger-ui.css", ContentType::CSS)),
+        "swagger-ui-bundle.js" => Ok(viewer!("swagger-ui-bundle.js", ContentType::JavaScript)),
+        _ => Err(Problem::new(ErrorCode::NotFound, "the page has no asset with this name")),
     }
 }
