@@ -1,5 +1,4 @@
-//! The composition root: builds the service, mounts the routes and attaches the fairings. Only this module depends
-//! on all others.
+//! The composition root: builds the service, mounts the routes and attaches the fairings.
 
 pub mod check;
 pub mod drain;

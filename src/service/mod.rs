@@ -1,6 +1,4 @@
-//! The use cases, one verb per file, and the credentials that they issue.
-//!
-//! Only this module writes: `domain` decides, and `store` runs the statements.
+//! The use cases of the API, and the credentials that they issue: `domain` decides, and `store` runs the statements.
 
 pub mod access_token;
 pub mod account;

@@ -1,4 +1,4 @@
-//! The SQL statements of the program: free functions, one statement each.
+//! The SQL statements of the API: free functions, one statement each. Those of a feature are in its own folder.
 //!
 //! The statements themselves close races. A lost race is [`Error::Raced`]: nothing was written, and a retry is safe.
 

@@ -1,5 +1,4 @@
-//! Answers HTTP. Beside this module only `admin`, `app` and `dev` name Rocket. Guards read requests and handlers call one
-//! `service` verb; nothing here decides.
+//! Answers HTTP: guards read requests, handlers call a verb of `service`, and nothing here decides.
 
 pub mod api;
 pub mod data_deletion;
