@@ -1,6 +1,6 @@
 //! Identity providers: outbound HTTP, and the validation of their responses.
 //!
-//! [`Provider::verify`] does all of it: early refusals, the call, the claims. It holds no database
+//! [`Provider::verify`] (`verifier.rs`) does all of it: early refusals, the call, the claims. It holds no database
 //! connection and knows nothing of users.
 
 mod answer;
@@ -34,9 +34,8 @@ pub use self::probe::{Fault, Finding};
 pub use self::revocation::{Code, Revocable};
 use self::verifier::Upstream;
 use crate::config::{self, Protocol};
-use crate::domain::claims::Expected;
 use crate::domain::id_token::Format;
-use crate::domain::{IdToken, Issuers, Reason, Refusal, VerifiedClaims};
+use crate::domain::{Issuers, Reason, Refusal};
 
 #[derive(Debug, Clone)]
 pub struct Providers(Arc<BTreeMap<String, Provider>>);
@@ -112,38 +111,6 @@ impl Provider {
         let max_token_age = self.settings.max_token_age.min(max_age);
         let settings = config::Provider { max_token_age, ..self.settings.clone() };
         Self { settings, upstream: Arc::clone(&self.upstream) }
-    }
-
-    /// Verifies a token at its provider (OpenID Connect Core §3.1.3.7).
-    pub async fn verify(
-        &self,
-        token: &IdToken,
-        nonce: Option<&str>,
-        now: i64,
-    ) -> Result<VerifiedClaims, Error> {
-        let provider = &self.settings;
-        let expected = Expected {
-            issuers: &provider.issuers,
-            audiences: &provider.client_ids,
-            hosted_domains: &provider.allowed_domains,
-            nonce,
-            nonces: &provider.nonces,
-            max_age: provider.max_token_age.into(),
-            trust_email: provider.trust_email,
-            dialect: provider.dialect,
-            now,
-        };
-        let claims = async {
-            token.refuse_early(provider.token_format, &expected)?;
-            tokeninfo::check_length(provider, token)?;
-            let answer = self.ask(token, &expected).await?;
-            let claims = VerifiedClaims::validate(&answer, &expected).map_err(Refusal::vouched)?;
-            if claims.email.is_none() {
-                self.warn_without_email();
-            }
-            Ok(claims)
-        };
-        claims.await.map_err(|error: Error| error.named(provider))
     }
 }
 

@@ -1,9 +1,7 @@
-//! The verification of a token by its provider: one function, [`Provider::ask`], for all providers and all
-//! means of verification. Anything that protects the providers belongs around it.
+//! The verification of a token by its provider, for all providers and all means of verification.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Deref;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
@@ -25,25 +23,6 @@ use crate::domain::{IdToken, Object, Refusal, VerifiedClaims, introspection, iss
 
 /// Time for the waits before a call, in addition to the timeout of the call itself.
 const MARGIN: Duration = Duration::from_millis(300);
-
-/// Verified claims, by their source.
-pub(super) enum Claims<'t> {
-    /// The token's own claims, which the provider has signed.
-    Own(&'t Object),
-    /// The endpoint's claims, with those of a token that it has introspected.
-    Asserted(Arc<Object>),
-}
-
-impl Deref for Claims<'_> {
-    type Target = Object;
-
-    fn deref(&self) -> &Object {
-        match self {
-            Self::Own(claims) => claims,
-            Self::Asserted(claims) => claims,
-        }
-    }
-}
 
 /// The HTTP client, the endpoint and the published documents of one provider.
 pub(super) struct Upstream {
@@ -73,55 +52,85 @@ impl Upstream {
 }
 
 impl Provider {
-    /// Returns the claims that a provider confirms. They are not yet compared with what is expected of them.
-    pub(super) async fn ask<'t>(
-        &self,
-        token: &'t IdToken,
-        expected: &Expected<'_>,
-    ) -> Result<Claims<'t>, Error> {
-        let introspects = matches!(self.settings.protocol, Protocol::Introspection(_));
-        let claims = async {
-            match self.settings.verify {
-                Verify::Tokeninfo => {
-                    // Introspection confirms the token as a whole, and with it the claims of a JWT.
-                    let own = token.unverified().filter(|_| introspects).map(Unverified::claims);
-                    self.confirmed(token, own, expected).await
-                }
-                Verify::Jwks => self.signature(token, expected).await.map(Claims::Own),
-                Verify::Both => {
-                    let signed = self.signature(token, expected).await?;
-                    // The signature proves it; the endpoint's answer does not matter.
-                    self.confirmed(token, Some(signed), expected).await.map_err(|error| match error {
-                        Error::Refused(refusal) => refusal.vouched().into(),
-                        unavailable @ Error::Unavailable(_) => unavailable,
-                    })
-                }
-            }
-        };
-        // The call itself has a shorter timeout and ends first, so that its result is recorded.
-        timeout(DEADLINE + MARGIN, claims).await.unwrap_or_else(late)
-    }
-
-    /// Returns the claims that the endpoint confirms: its own, with those of the token if it introspects.
-    async fn confirmed<'t>(
+    /// Verifies a token at its provider (OpenID Connect Core §3.1.3.7).
+    pub async fn verify(
         &self,
         token: &IdToken,
-        own: Option<&'t Object>,
+        nonce: Option<&str>,
+        now: i64,
+    ) -> Result<VerifiedClaims, Error> {
+        let provider = &self.settings;
+        let expected = Expected {
+            issuers: &provider.issuers,
+            audiences: &provider.client_ids,
+            hosted_domains: &provider.allowed_domains,
+            nonce,
+            nonces: &provider.nonces,
+            max_age: provider.max_token_age.into(),
+            trust_email: provider.trust_email,
+            dialect: provider.dialect,
+            now,
+        };
+        let claims = async {
+            token.refuse_early(provider.token_format, &expected)?;
+            tokeninfo::check_length(provider, token)?;
+            // The call itself has a shorter timeout and ends first, so that its result is recorded.
+            timeout(DEADLINE + MARGIN, self.confirmed(token, &expected)).await.unwrap_or_else(late)
+        };
+        let claims = claims.await.map_err(|error: Error| error.named(provider))?;
+        if claims.email.is_none() {
+            self.warn_without_email();
+        }
+        Ok(claims)
+    }
+
+    async fn confirmed(&self, token: &IdToken, expected: &Expected<'_>) -> Result<VerifiedClaims, Error> {
+        match self.settings.verify {
+            Verify::Tokeninfo => {
+                // Introspection confirms the token as a whole, and with it the claims of a JWT.
+                let own = token.unverified().filter(|_| self.introspects()).map(Unverified::claims);
+                self.asserted(token, own, expected).await
+            }
+            Verify::Jwks => vouched(self.signature(token, expected).await?, expected),
+            Verify::Both => {
+                let signed = self.signature(token, expected).await?;
+                // The signature proves it; the endpoint's answer does not matter.
+                self.asserted(token, Some(signed), expected).await.map_err(|error| match error {
+                    Error::Refused(refusal) => refusal.vouched().into(),
+                    unavailable @ Error::Unavailable(_) => unavailable,
+                })
+            }
+        }
+    }
+
+    /// Returns the claims that the endpoint asserts: its own, with those of the token if it introspects.
+    async fn asserted(
+        &self,
+        token: &IdToken,
+        own: Option<&Object>,
         expected: &Expected<'_>,
-    ) -> Result<Claims<'t>, Error> {
+    ) -> Result<VerifiedClaims, Error> {
         if let Some(own) = own {
             // A token that fails our own checks is not sent to the provider.
             VerifiedClaims::validate(own, expected)?;
         }
         let answer = self.endpoint(token, expected.now).await?;
-        let Some(own) = own else { return Ok(Claims::Asserted(answer)) };
-        if matches!(self.settings.protocol, Protocol::Introspection(_)) {
-            let claims =
-                introspection::confirmed(own, &answer, expected.dialect).map_err(Refusal::vouched)?;
-            return Ok(Claims::Asserted(Arc::new(claims)));
+        match own {
+            Some(own) if self.introspects() => {
+                let claims =
+                    introspection::confirmed(own, &answer, expected.dialect).map_err(Refusal::vouched)?;
+                vouched(&claims, expected)
+            }
+            Some(own) => {
+                cross_check(own, &answer)?;
+                vouched(&answer, expected)
+            }
+            None => vouched(&answer, expected),
         }
-        cross_check(own, &answer)?;
-        Ok(Claims::Asserted(answer))
+    }
+
+    const fn introspects(&self) -> bool {
+        matches!(self.settings.protocol, Protocol::Introspection(_))
     }
 
     async fn endpoint(&self, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {
@@ -147,7 +156,7 @@ impl Provider {
 
     /// Warns the operator, once, that a provider's tokens have no `email`. Many providers return it only at
     /// the userinfo endpoint, which is not called.
-    pub(super) fn warn_without_email(&self) {
+    fn warn_without_email(&self) {
         if self.settings.discovery.is_some() {
             self.upstream.without_email.call_once(|| {
                 tracing::warn!(
@@ -194,6 +203,11 @@ impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Upstream").finish_non_exhaustive()
     }
+}
+
+/// Validates claims that the provider has confirmed.
+fn vouched(claims: &Object, expected: &Expected<'_>) -> Result<VerifiedClaims, Error> {
+    Ok(VerifiedClaims::validate(claims, expected).map_err(Refusal::vouched)?)
 }
 
 /// Compares the endpoint's answer with the token's own claims: issuer, subject and audience.

@@ -32,7 +32,7 @@ pub(super) struct Permit<'a> {
     _slot: SemaphorePermit<'a>,
     generation: Generation,
     /// True if the provider has to be probed before the call.
-    needs_probe: bool,
+    pub needs_probe: bool,
     result: CallResult,
 }
 
@@ -87,11 +87,6 @@ fn spread(first: u32, seconds: u32) -> u32 {
 }
 
 impl Permit<'_> {
-    /// Returns true if the provider has to be probed before the call.
-    pub const fn needs_probe(&self) -> bool {
-        self.needs_probe
-    }
-
     /// Reports the result of the probe.
     ///
     /// # Errors
