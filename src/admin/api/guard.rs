@@ -7,14 +7,15 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use rocket::request::{FromRequest, Outcome, Request};
+use rocket::request::Request;
 use uuid::Uuid;
 
 use crate::admin::api_keys::{self, KeyHash};
 use crate::domain::{Actor, By, KeyName, KeyRole, Origin};
 use crate::web::guard::bearer::{Challenge, credentials};
 use crate::web::guard::rate_limited::{UnknownApiKey, admit_address, admit_api_key};
-use crate::web::{Db, ErrorCode, ErrorResponses, Problem};
+use crate::web::guard::request_guard;
+use crate::web::{Db, ErrorCode, Problem, errors};
 
 /// The ids of the keys that were valid at their latest request, by hash.
 #[derive(Debug, Default)]
@@ -118,23 +119,8 @@ async fn key(request: &Request<'_>, least: KeyRole) -> Result<ApiKey, Problem> {
 
 macro_rules! guard {
     ($guard:ident, $least:expr, $kinds:expr) => {
-        impl ErrorResponses for $guard {
-            fn kinds() -> impl Iterator<Item = ErrorCode> {
-                $kinds
-            }
-        }
-
-        #[rocket::async_trait]
-        impl<'r> FromRequest<'r> for $guard {
-            type Error = ();
-
-            async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-                match key(request, $least).await {
-                    Ok(key) => Outcome::Success(Self(key)),
-                    Err(problem) => Outcome::Error((problem.keep(request).status(), ())),
-                }
-            }
-        }
+        errors!($guard: $kinds);
+        request_guard!($guard, |request| key(request, $least).await.map(Self));
     };
 }
 

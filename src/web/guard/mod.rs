@@ -29,7 +29,7 @@ macro_rules! request_guard {
         }
     };
 }
-pub(super) use request_guard;
+pub(crate) use request_guard;
 
 /// Makes a type Rocket's guard of a request and its body, by the code that returns it or the problem.
 macro_rules! data_guard {
@@ -67,7 +67,7 @@ fn state<'r, T: Send + Sync + 'static>(request: &'r Request<'_>) -> Result<&'r T
 }
 
 /// Returns a guard's outcome, and keeps its problem with the request.
-pub(super) fn outcome<T, F>(
+pub(crate) fn outcome<T, F>(
     result: Result<T, Problem>,
     request: &Request<'_>,
 ) -> Outcome<T, (Status, ()), F> {

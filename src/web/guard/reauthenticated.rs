@@ -218,7 +218,7 @@ impl<'r> Proof<'r> {
         })?;
         let id_token = json_body::required(proof, &format!("{prefix}id_token"))?;
         let id_token = IdToken::parse(id_token, provider.settings.token_format)?;
-        Ok(Self { provider, id_token, nonce: nonce(proof)? })
+        Ok(Self { provider, id_token, nonce: nonce(proof)?.map(str::to_owned) })
     }
 
     /// Verifies the token with its provider. An older one does not count: a thief may have it, too.

@@ -185,7 +185,7 @@ pub(super) async fn verify<'r>(
     let name = name(body)?.and_then(display_name);
     let tokens = state(request)?;
     let now = clock::now();
-    let claims = vouch(request, provider, &id_token, nonce.as_deref(), now).await?;
+    let claims = vouch(request, provider, &id_token, nonce, now).await?;
     Ok(VerifiedIdentity {
         provider: settings,
         claims,
@@ -249,45 +249,42 @@ impl ProviderCall {
     }
 }
 
-fn device_text(device: &Object, name: &str) -> Result<Option<String>, Problem> {
-    match device.get(name) {
+/// Returns a string of a body that a rule allows, or the problem which says what is malformed.
+fn text<'b>(
+    body: &'b Object,
+    name: &str,
+    allowed: impl Fn(&str) -> bool,
+    malformed: &'static str,
+) -> Result<Option<&'b str>, Problem> {
+    match body.get(name) {
         None => Ok(None),
-        Some(Value::String(text)) if text.chars().count() <= MAX_DEVICE_TEXT => {
-            Ok(Some(printable(text, MAX_DEVICE_TEXT)))
-        }
-        Some(_) => Err(Problem::malformed(
-            "`device.name` and `device.platform` must be strings of at most 100 characters",
-        )),
+        Some(Value::String(text)) if allowed(text) => Ok(Some(text)),
+        Some(_) => Err(Problem::malformed(malformed)),
     }
+}
+
+fn device_text(device: &Object, name: &str) -> Result<Option<String>, Problem> {
+    let short = |text: &str| text.chars().count() <= MAX_DEVICE_TEXT;
+    let malformed = "`device.name` and `device.platform` must be strings of at most 100 characters";
+    Ok(text(device, name, short, malformed)?.map(|text| printable(text, MAX_DEVICE_TEXT)))
 }
 
 pub(crate) fn name(body: &Object) -> Result<Option<&str>, Problem> {
-    match body.get("name") {
-        None => Ok(None),
-        Some(Value::String(name)) if name.chars().count() <= MAX_NAME_CHARS => Ok(Some(name)),
-        Some(_) => Err(Problem::malformed("`name` must be a string of at most 200 characters")),
-    }
+    let short = |name: &str| name.chars().count() <= MAX_NAME_CHARS;
+    text(body, "name", short, "`name` must be a string of at most 200 characters")
 }
 
 pub(super) fn posted_code(body: &Object) -> Result<Option<PostedCode>, Problem> {
-    let text = |name, malformed: &'static str| match body.get(name) {
-        None => Ok(None),
-        Some(Value::String(text))
-            if (1..=MAX_CODE).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) =>
-        {
-            Ok(Some(text.clone()))
-        }
-        Some(_) => Err(Problem::malformed(malformed)),
-    };
-    let code = text("authorization_code", "`authorization_code` must be 1 to 2048 visible ASCII characters")?;
-    let redirect_uri = text("redirect_uri", "`redirect_uri` must be 1 to 2048 visible ASCII characters")?;
-    Ok(code.map(|code| PostedCode { code: Secret::new(code), redirect_uri }))
+    let visible =
+        |text: &str| (1..=MAX_CODE).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let malformed = "`authorization_code` must be 1 to 2048 visible ASCII characters";
+    let code = text(body, "authorization_code", visible, malformed)?;
+    let malformed = "`redirect_uri` must be 1 to 2048 visible ASCII characters";
+    let redirect_uri = text(body, "redirect_uri", visible, malformed)?.map(str::to_owned);
+    Ok(code.map(|code| PostedCode { code: Secret::new(code.to_owned()), redirect_uri }))
 }
 
-pub(super) fn nonce(body: &Object) -> Result<Option<String>, Problem> {
-    match body.get("nonce") {
-        None => Ok(None),
-        Some(Value::String(nonce)) if (1..=MAX_NONCE).contains(&nonce.len()) => Ok(Some(nonce.clone())),
-        Some(_) => Err(Problem::malformed("`nonce` must be a string of 1 to 512 bytes")),
-    }
+pub(super) fn nonce(body: &Object) -> Result<Option<&str>, Problem> {
+    let fits = |nonce: &str| (1..=MAX_NONCE).contains(&nonce.len());
+    text(body, "nonce", fits, "`nonce` must be a string of 1 to 512 bytes")
 }
