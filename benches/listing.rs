@@ -18,7 +18,7 @@ use uuid::Uuid;
 use vestibule::admin::api::store::{self as backend, Created, NewIdentity, NewUser};
 use vestibule::admin::api_keys;
 use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
-use vestibule::admin::changes::{Change, Outcome, apply, preview};
+use vestibule::admin::changes::{Change, Outcome, make, preview};
 use vestibule::admin::person::store as directory;
 use vestibule::admin::users::store::search::search;
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
@@ -261,7 +261,8 @@ async fn admin_api(pool: &PgPool) {
     let origin = Origin::default();
     let by = By { actor: Actor::ApiKey("key:bench"), reason: Some("a bench"), origin: &origin };
     let made = |change: Change| async move {
-        let outcome = apply(pool, change, None, by).await?;
+        let preview = preview(pool, change, by.actor.name()).await?.expect("the user exists");
+        let outcome = make(pool, &preview, None, by).await?;
         assert_eq!(outcome, Outcome::Done, "{change:?}");
         Ok::<_, Error>(())
     };

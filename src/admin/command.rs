@@ -193,9 +193,9 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
 
 async fn change(pool: &PgPool, change: Change, reason: &str) -> Result {
     let by = By { reason: Some(reason), ..By::COMMAND_LINE };
-    match changes::apply(pool, change, None, by).await? {
+    let preview = changes::preview(pool, change, by.actor.name()).await?;
+    match changes::make(pool, &preview.ok_or("there is no user with this id")?, None, by).await? {
         Outcome::Done => Ok(()),
-        Outcome::NotFound => Err("there is no user with this id".into()),
         Outcome::Changed => Err("the user has changed meanwhile, and nothing was done; try again".into()),
         // Rules about one's own account and the last identity are for members of staff and for other changes.
         Outcome::Refused(_) | Outcome::NotPermitted => Err("a rule forbids the change".into()),

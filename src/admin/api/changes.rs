@@ -224,7 +224,6 @@ async fn change(
         // What is answered is what was changed.
         match make(pool, &preview, seen, by).await? {
             Outcome::Done => {}
-            Outcome::NotFound => return Err(missing(pool, change).await?),
             Outcome::Changed if matches!(change, Change::EndSession { .. }) && seen.is_none() => {
                 return Err(no_session());
             }

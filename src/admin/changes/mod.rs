@@ -67,7 +67,7 @@ pub enum Change<User = Uuid, Identity = Uuid> {
 pub type Loaded = Change<UserState, LinkedIdentity>;
 
 impl<User, Identity> Change<User, Identity> {
-    /// Returns the name in URLs.
+    /// Returns the name, as in the URLs of the API.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Delete { .. } => "delete",
@@ -175,7 +175,6 @@ impl Preview {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    NotFound,
     Changed,
     /// Not made: a rule forbids it.
     Refused(Refused),
@@ -190,11 +189,6 @@ pub async fn preview(pool: &PgPool, change: Change, actor: &str) -> Result<Optio
 
 /// Makes a change, and records it with author and reason. If `seen` is given, it must be the fingerprint of the preview
 /// as it is now. After an error nothing was written, unless a connection broke: then everything may have been.
-pub async fn apply(pool: &PgPool, change: Change, seen: Option<&str>, by: By<'_>) -> Result<Outcome, Error> {
-    let Some(preview) = preview(pool, change, by.actor.name()).await? else { return Ok(Outcome::NotFound) };
-    make(pool, &preview, seen, by).await
-}
-
 pub async fn make(
     pool: &PgPool,
     preview: &Preview,

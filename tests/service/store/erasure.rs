@@ -132,7 +132,8 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
 
         if by_staff {
             let by = By { actor: Actor::Staff("staff@example.com"), ..by };
-            let deleted = changes::apply(pool, Change::Delete { user }, None, by).await.unwrap();
+            let preview = changes::preview(pool, Change::Delete { user }, by.actor.name()).await.unwrap();
+            let deleted = changes::make(pool, &preview.expect("the user is there"), None, by).await.unwrap();
             assert_eq!(deleted, Outcome::Done);
         } else {
             let deleted = app.delete(&signed_in.access_token(), "/api/v1/me").await;

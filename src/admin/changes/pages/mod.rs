@@ -19,7 +19,7 @@ use crate::admin::changes::{Change, Outcome, Preview, make, preview, store};
 use crate::admin::naming::isolated;
 use crate::admin::{Answer, Failure, Page, Question, Signed, Staff, StaffForm, device, record};
 use crate::config;
-use crate::domain::{Actor, By, Role, UserState, merged};
+use crate::domain::{Role, UserState, merged};
 use crate::provider::Providers;
 use crate::store::{Look, retrying, sessions};
 use crate::web::Db;
@@ -181,8 +181,7 @@ impl Visit<'_> {
             let page = self.show(&preview, |page| page.question.refuse(form.get("reason"))).await?;
             return Ok(Either::Right(page.with(Status::BadRequest)));
         };
-        let actor = Actor::Staff(&self.staff.member.email);
-        let by = By { actor, reason: Some(&reason), origin: &self.origin.0 };
+        let by = self.staff.by(&reason, &self.origin.0);
         let seen = change.needs_preview().then(|| form.get("seen").unwrap_or_default());
         let (user, kept) = (change.user(), change.other().unwrap_or(change.user()));
         match make(pool, &preview, seen, by).await? {
@@ -191,11 +190,11 @@ impl Visit<'_> {
                 Ok(Either::Left(Redirect::to(receipt::path(number))))
             }
             Outcome::Done => {
-                let none = change.name() == "end-sessions" && preview.change.user().sessions() == 0;
+                let none =
+                    matches!(change, Change::EndSessions { .. }) && preview.change.user().sessions() == 0;
                 let done = if none { "nothing" } else { change.name() };
                 Ok(Either::Left(Redirect::to(format!("/admin/users/{kept}?done={done}"))))
             }
-            Outcome::NotFound => Err(Status::NotFound.into()),
             Outcome::NotPermitted => Err(Status::Forbidden.into()),
             Outcome::Changed | Outcome::Refused(_) => {
                 let preview = self.preview(change).await?;

@@ -41,9 +41,13 @@ async fn preview(pool: &PgPool, change: Change) -> Preview {
     changes::preview(pool, change, STAFF).await.unwrap().expect("users, and an identity of theirs")
 }
 
-/// Makes the change that has been looked at.
+/// Makes the change that has been looked at. Users who have gone meanwhile have changed.
 async fn apply(pool: &PgPool, change: Change, seen: &str) -> Outcome {
-    changes::apply(pool, change, Some(seen), by()).await.unwrap()
+    let by = by();
+    let Some(preview) = changes::preview(pool, change, by.actor.name()).await.unwrap() else {
+        return Outcome::Changed;
+    };
+    changes::make(pool, &preview, Some(seen), by).await.unwrap()
 }
 
 /// Looks at a change, then makes it.
@@ -65,8 +69,8 @@ async fn merge(app: &App, from: Uuid, into: Uuid) -> Outcome {
 
 /// Makes a change that nobody looks at before.
 async fn act(app: &App, change: Change) {
-    let outcome = changes::apply(&app.database.pool, change, None, by()).await;
-    assert_eq!(outcome.unwrap(), Outcome::Done);
+    let pool = &app.database.pool;
+    assert_eq!(changes::make(pool, &preview(pool, change).await, None, by()).await.unwrap(), Outcome::Done);
 }
 
 /// Whether the session lives: (by its access token, by its refresh token).
