@@ -171,7 +171,7 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
     say!("created\t{}", rfc3339(user.created_at));
     say!("disabled\t{}", user.disabled_at.map(rfc3339).unwrap_or_default());
     say!("last seen\t{}", user.last_seen_on.map(|day| day.to_string()).unwrap_or_default());
-    say!("claims\t{}", plain(&claims.unwrap_or_default()));
+    say!("claims\t{}", plain(&claims.map(|claims| claims.to_string()).unwrap_or_default()));
     for identity in identities::of_user(pool, id).await? {
         let email = identity.email.unwrap_or_default();
         say!("identity\t{}\t{}\t{}\t{email}", identity.id, identity.provider, plain(&identity.subject));

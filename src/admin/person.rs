@@ -7,12 +7,11 @@ use rocket::response::Redirect;
 use rocket::response::content::RawJson;
 use rocket::{Either, FromForm, Responder, Route, State, get, post, routes};
 use serde::Serialize;
-use serde_json::Value;
 use time::OffsetDateTime;
 use url::Url;
 use uuid::Uuid;
 
-use self::store::{AlikeRow, NoteRow};
+use self::store::{AlikeRow, NoteRow, PersonRow};
 use super::device;
 use super::event_view::{self, CATEGORIES, ClaimsChange, Day, EventView};
 use super::naming::isolated;
@@ -155,9 +154,7 @@ struct NoteForm {
 
 #[derive(Serialize)]
 pub(super) struct PersonPage {
-    person: ListedUser,
-    own_name: bool,
-    claims: Option<Value>,
+    person: PersonRow,
     /// The latest change of the claims, if events tell it.
     claims_set: Option<ClaimsChange>,
     verdict: Verdict,
@@ -274,8 +271,6 @@ async fn page(
         (CATEGORIES.into_iter().map(chip), i64::try_from(events.len()).is_ok_and(|count| count < EVENTS));
     let zone = staff.member.time_zone.as_deref();
     let view = PersonPage {
-        own_name: found.own_name,
-        claims: found.claims.as_deref().and_then(|claims| serde_json::from_str(claims).ok()),
         claims_set: ClaimsChange::latest(&events),
         verdict,
         identities,
@@ -290,7 +285,7 @@ async fn page(
         days: Day::all(EventView::of_history(events, complete, only), id, zone),
         attempts: Day::all(attempts.into_iter().map(EventView::from).collect(), id, zone),
         done: shown.done.and_then(|change| changes::done(change, settings.access_token_ttl)),
-        person: found.user,
+        person: found,
     };
     Ok(Page::new(staff, "admin/person", &view))
 }

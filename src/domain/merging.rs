@@ -1,36 +1,24 @@
 //! Merges of users: what they are decided by, and what remains of two users.
 
+use std::ops::Deref;
+
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::custom_claims::CustomClaims;
+use super::user::User;
 
 /// A user at one moment, as staff and the product's backend see them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct UserState {
-    /// The user's id, which is the `sub` of access tokens and is never reused.
-    pub id: Uuid,
-    /// The e-mail address in lower case, unique among users; `null` if there is none.
-    #[schema(required = true, example = "ada@example.com")]
-    pub email: Option<String>,
-    /// True if a provider, an import or a backend has verified the e-mail address.
-    #[schema(example = true)]
-    pub email_verified: bool,
+    #[serde(flatten)]
+    pub user: User,
     /// True if a backend or an import vouches for the e-mail address.
     pub email_vouched: bool,
-    /// The name to be shown.
-    #[schema(required = true, example = "Ada Lovelace")]
-    pub name: Option<String>,
     /// True if the user has chosen the name, so that no provider overwrites it.
     pub own_name: bool,
-    /// The URL of a picture.
-    #[schema(required = true)]
-    pub picture: Option<String>,
-    /// The time at which the user was created.
-    #[serde(with = "time::serde::rfc3339")]
-    pub created_at: OffsetDateTime,
     /// The time of the latest change to the user or the set of identities.
     #[serde(with = "time::serde::rfc3339")]
     pub updated_at: OffsetDateTime,
@@ -93,6 +81,14 @@ pub struct LinkedIdentity {
     pub sessions: i64,
 }
 
+impl Deref for UserState {
+    type Target = User;
+
+    fn deref(&self) -> &User {
+        &self.user
+    }
+}
+
 impl UserState {
     pub fn identity(&self, id: Uuid) -> Option<&LinkedIdentity> {
         self.identities.iter().find(|identity| identity.id == id)
@@ -129,13 +125,17 @@ pub fn merged(from: &UserState, into: &UserState) -> UserState {
     let address = if into.email.is_some() { into } else { from };
     let named = if into.name.is_some() { into } else { from };
     let proves = |identity: &LinkedIdentity| identity.email_verified && address.has_address_of(identity);
-    UserState {
+    let user = User {
         email: address.email.clone(),
         email_verified: address.email_verified || from.identities.iter().chain(&into.identities).any(proves),
-        email_vouched: address.email_vouched,
         name: named.name.clone(),
-        own_name: named.own_name,
         picture: into.picture.clone().or_else(|| from.picture.clone()),
+        ..into.user.clone()
+    };
+    UserState {
+        user,
+        email_vouched: address.email_vouched,
+        own_name: named.own_name,
         disabled_at: into.disabled_at.or(from.disabled_at),
         claims: into.claims.with_missing(&from.claims),
         last_seen_on: into.last_seen_on.max(from.last_seen_on),

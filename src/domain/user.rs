@@ -12,12 +12,13 @@ pub struct User {
     /// id.
     pub id: Uuid,
     /// The e-mail address in lower case, unique among users; `null` if there is none.
-    #[schema(required = true)]
+    #[schema(required = true, example = "ada@example.com")]
     pub email: Option<String>,
-    /// True if a provider has verified the e-mail address.
+    /// True if a provider, an import or a backend has verified the e-mail address.
+    #[schema(example = true)]
     pub email_verified: bool,
     /// The name to be shown: the user's own word, or the name at the provider.
-    #[schema(required = true)]
+    #[schema(required = true, example = "Ada Lovelace")]
     pub name: Option<String>,
     /// The URL of a picture.
     #[schema(required = true)]

@@ -80,15 +80,7 @@ impl Merging {
     /// Returns the remaining user after the merge, and their claims.
     pub fn remaining(&self) -> (User, CustomClaims) {
         let merged = merged(&self.from, &self.into);
-        let user = User {
-            id: self.into.id,
-            email: merged.email,
-            email_verified: merged.email_verified,
-            name: merged.name,
-            picture: merged.picture,
-            created_at: self.into.created_at,
-        };
-        (user, merged.claims)
+        (merged.user, merged.claims)
     }
 }
 

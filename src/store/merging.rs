@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::Error;
-use super::users::custom;
+use super::users::{custom, user};
 use crate::domain::{By, LinkedIdentity, Origin, Role, UserState, merged};
 
 /// Returns those of the users that exist, as of one moment, in the order of the ids; see `user_states.sql`.
@@ -12,16 +12,11 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
     let rows = sqlx::query_file!("src/store/user_states.sql", ids).fetch_all(pool).await?;
     let mut users: Vec<UserState> = Vec::new();
     for row in rows {
-        if users.last().is_none_or(|last| last.id != row.id) {
+        if users.last().is_none_or(|last| last.id != row.user_id) {
             users.push(UserState {
-                id: row.id,
-                email: row.email,
-                email_verified: row.email_verified,
+                user: user!(row),
                 email_vouched: row.email_vouched,
-                name: row.name,
                 own_name: row.own_name,
-                picture: row.picture,
-                created_at: row.created_at,
                 updated_at: row.updated_at,
                 disabled_at: row.disabled_at,
                 claims: custom(row.claims.as_deref())?,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::Error;
 use super::identities::IdentityRow;
-use super::users::custom;
+use super::users::{custom, user};
 use crate::domain::{CustomClaims, EndReason, Origin, Thumbprint, User};
 
 /// Lifetimes and periods, in seconds.
@@ -190,8 +190,9 @@ pub async fn signed_in(
 ) -> Result<Vec<Option<SessionUser>>, Error> {
     let asked: HashSet<_> = items.iter().collect();
     let rows = sqlx::query!(
-        r#"SELECT t.session_id AS "session_id!", s.identity_id, u.id AS user_id, u.email AS user_email, u.email_verified,
-                  u.name, u.picture, u.created_at AS user_created_at, u.claims::text AS claims,
+        r#"SELECT t.session_id AS "session_id!", s.identity_id, u.id AS user_id, u.email AS user_email,
+                  u.email_verified AS user_email_verified, u.name AS user_name, u.picture AS user_picture,
+                  u.created_at AS user_created_at, u.claims::text AS claims,
                   own.id, own.provider, own.subject, own.email, own.created_at, own.suspended_at, own.suspended_reason,
                   own.held_at IS NOT NULL AS "held!"
            FROM unnest($1::uuid[], $2::uuid[]) AS t (session_id, user_id)
@@ -212,14 +213,7 @@ pub async fn signed_in(
         let session = match found.entry((row.session_id, row.user_id)) {
             Entry::Occupied(session) => session.into_mut(),
             Entry::Vacant(place) => place.insert(SessionUser {
-                user: User {
-                    id: row.user_id,
-                    email: row.user_email,
-                    email_verified: row.email_verified,
-                    name: row.name,
-                    picture: row.picture,
-                    created_at: row.user_created_at,
-                },
+                user: user!(row),
                 identity: row.identity_id,
                 identities: Vec::new(),
                 claims: custom(row.claims.as_deref())?,

@@ -13,7 +13,8 @@ WITH input AS (
 ),
 known AS MATERIALIZED (
     SELECT t.*, i.id AS identity_id, i.email AS identity_email, u.id AS user_id, u.email AS user_email,
-           u.email_verified AS user_email_verified, u.name AS user_name, u.picture AS user_picture, u.created_at,
+           u.email_verified AS user_email_verified, u.name AS user_name, u.picture AS user_picture,
+           u.created_at AS user_created_at,
            u.claims::text AS claims, coalesce(u.seen_noted_on <= current_date - 35, true) AS away
     FROM input t
     JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
@@ -47,5 +48,6 @@ came_back AS (
     )
 )
 SELECT session_id AS "session_id!", identity_id AS "identity_id!", identity_email, user_id AS "user_id!",
-       user_email, user_email_verified AS "user_email_verified!", user_name, user_picture, created_at AS "created_at!", claims
+       user_email, user_email_verified AS "user_email_verified!", user_name, user_picture,
+       user_created_at AS "user_created_at!", claims
 FROM known

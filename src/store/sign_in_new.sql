@@ -47,5 +47,5 @@ recorded AS (
 )
 SELECT session_id AS "session_id!", identity_id AS "identity_id!", email AS identity_email, user_id AS "user_id!",
        lower(email COLLATE "C") AS user_email, proves AS "user_email_verified!", coalesce(name, told_name) AS user_name,
-       picture AS user_picture, now() AS "created_at!", NULL::text AS claims
+       picture AS user_picture, now() AS "user_created_at!", NULL::text AS claims
 FROM new

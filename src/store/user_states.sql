@@ -2,7 +2,8 @@
 -- (OFFSET 0 keeps that from becoming a join), however many users there are.
 --
 --   $1 ids
-SELECT u.id, u.email, u.email_verified, u.email_vouched, u.name, u.own_name, u.picture, u.created_at, u.updated_at, u.disabled_at,
+SELECT u.id AS user_id, u.email AS user_email, u.email_verified AS user_email_verified, u.name AS user_name,
+       u.picture AS user_picture, u.created_at AS user_created_at, u.email_vouched, u.own_name, u.updated_at, u.disabled_at,
        u.claims::text AS claims, (SELECT count(*) FROM notes n WHERE n.user_id = u.id) AS "notes!",
        greatest(u.seen_noted_on, (
            SELECT max(s.rotated_at)::date FROM identities o JOIN sessions s ON s.identity_id = o.id WHERE o.user_id = u.id

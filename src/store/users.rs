@@ -100,21 +100,28 @@ macro_rules! sign_ins {
     }};
 }
 
+/// Makes the user of a row, whose columns have these names.
+macro_rules! user {
+    ($row:expr) => {
+        crate::domain::User {
+            id: $row.user_id,
+            email: $row.user_email,
+            email_verified: $row.user_email_verified,
+            name: $row.user_name,
+            picture: $row.user_picture,
+            created_at: $row.user_created_at,
+        }
+    };
+}
+pub(super) use user;
+
 /// Sorts rows into the order of the items. An item without a row has no result.
 macro_rules! in_order {
     ($items:expr, $rows:expr, $outcome:expr) => {{
         let mut rows: HashMap<_, _> = $rows.into_iter().map(|row| (row.session_id, row)).collect();
         let result = |item: &Arc<SignIn>| {
             let Some(row) = rows.remove(&item.session_id) else { return Ok(None) };
-            let user = User {
-                id: row.user_id,
-                email: row.user_email,
-                email_verified: row.user_email_verified,
-                name: row.user_name,
-                picture: row.user_picture,
-                created_at: row.created_at,
-            };
-            let identity = item.identity(row.identity_id, row.identity_email);
+            let (user, identity) = (user!(row), item.identity(row.identity_id, row.identity_email));
             Ok(Some(SignedIn { outcome: $outcome, user, identity, claims: custom(row.claims.as_deref())? }))
         };
         $items.iter().map(result).collect()

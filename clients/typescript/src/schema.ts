@@ -1481,9 +1481,15 @@ export interface components {
              * @description The time of the first sign-in.
              */
             created_at: string;
-            /** @description The e-mail address in lower case, unique among users; `null` if there is none. */
+            /**
+             * @description The e-mail address in lower case, unique among users; `null` if there is none.
+             * @example ada@example.com
+             */
             email: string | null;
-            /** @description True if a provider has verified the e-mail address. */
+            /**
+             * @description True if a provider, an import or a backend has verified the e-mail address.
+             * @example true
+             */
             email_verified: boolean;
             /**
              * Format: uuid
@@ -1491,7 +1497,10 @@ export interface components {
              *     id.
              */
             id: string;
-            /** @description The name to be shown: the user's own word, or the name at the provider. */
+            /**
+             * @description The name to be shown: the user's own word, or the name at the provider.
+             * @example Ada Lovelace
+             */
             name: string | null;
             /** @description The URL of a picture. */
             picture: string | null;
@@ -1528,47 +1537,20 @@ export interface components {
             users: components["schemas"]["UserRecord"][];
         };
         /** @description A user at one moment, as staff and the product's backend see them. */
-        UserState: {
+        UserState: components["schemas"]["User"] & {
             /** @description The claims in the user's access tokens that a backend has set. */
             claims: Record<string, unknown>;
-            /**
-             * Format: date-time
-             * @description The time at which the user was created.
-             */
-            created_at: string;
             /**
              * Format: date-time
              * @description The time at which the user was disabled; `null` if they may sign in.
              */
             disabled_at: string | null;
-            /**
-             * @description The e-mail address in lower case, unique among users; `null` if there is none.
-             * @example ada@example.com
-             */
-            email: string | null;
-            /**
-             * @description True if a provider, an import or a backend has verified the e-mail address.
-             * @example true
-             */
-            email_verified: boolean;
             /** @description True if a backend or an import vouches for the e-mail address. */
             email_vouched: boolean;
-            /**
-             * Format: uuid
-             * @description The user's id, which is the `sub` of access tokens and is never reused.
-             */
-            id: string;
             /** @description The user's identities, oldest first. */
             identities: components["schemas"]["IdentityRecord"][];
-            /**
-             * @description The name to be shown.
-             * @example Ada Lovelace
-             */
-            name: string | null;
             /** @description True if the user has chosen the name, so that no provider overwrites it. */
             own_name: boolean;
-            /** @description The URL of a picture. */
-            picture: string | null;
             /**
              * Format: date-time
              * @description The time of the latest change to the user or the set of identities.

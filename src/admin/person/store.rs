@@ -1,6 +1,7 @@
 //! Single users, as staff see them.
 
 use serde::Serialize;
+use serde_json::Value;
 use sqlx::{FromRow, PgPool, QueryBuilder};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
@@ -10,21 +11,19 @@ use crate::admin::users::store::{COLUMNS, ListedUser};
 use crate::domain::By;
 use crate::store::Error;
 
-#[derive(Debug, Clone, FromRow)]
+#[derive(Debug, Clone, FromRow, Serialize)]
 pub struct PersonRow {
     #[sqlx(flatten)]
+    #[serde(flatten)]
     pub user: ListedUser,
-    pub claims: Option<String>,
+    pub claims: Option<Value>,
     /// True if the name is the user's own word.
     pub own_name: bool,
 }
 
 pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
     let mut query = QueryBuilder::new("SELECT ");
-    query
-        .push(COLUMNS)
-        .push(", u.claims::text AS claims, u.own_name FROM users u WHERE u.id = ")
-        .push_bind(id);
+    query.push(COLUMNS).push(", u.claims, u.own_name FROM users u WHERE u.id = ").push_bind(id);
     Ok(query.build_query_as().fetch_optional(pool).await?)
 }
 

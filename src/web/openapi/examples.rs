@@ -1,6 +1,9 @@
 //! Example requests and answers. The tests check them against the schemas.
 
 use serde_json::{Map, Value, json};
+use utoipa::PartialSchema;
+
+use crate::domain::User;
 
 pub const REQUEST_ID: &str = "0199a6c2f0c47d51b3c59c8d2f6a7e10";
 const USER: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e11";
@@ -176,10 +179,7 @@ fn token_grant() -> Value {
 }
 
 fn user() -> Value {
-    json!({
-        "id": USER, "email": EMAIL, "email_verified": true, "name": "Ada Lovelace", "picture": null,
-        "created_at": THEN,
-    })
+    sample(&json!(User::schema()), &Value::Null)
 }
 
 fn user_with_claims() -> Value {
