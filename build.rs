@@ -1,12 +1,13 @@
-//! Rebuilds when the schema changes, keeps the build away from any database, records the commit, and unpacks the viewer of
-//! the API's description.
+//! Rebuilds when the schema changes, keeps the build away from any database, records the commit, lists the templates,
+//! and unpacks the viewer of the API's description.
 
-use std::env;
 use std::error::Error;
+use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Cursor};
 use std::path::Path;
 use std::process::Command;
+use std::{env, fs};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -23,7 +24,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo:rerun-if-env-changed=VESTIBULE_COMMIT");
     println!("cargo:rustc-env=VESTIBULE_COMMIT={}", commit());
+    embed_templates()?;
     unpack_viewer()
+}
+
+/// Writes the list of the templates, each with its name, for `src/web/http/templates.rs`. Those of the development provider are
+/// not in a release.
+fn embed_templates() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=templates");
+    let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("templates");
+    let mut list = String::new();
+    for folder in ["", "admin", "dev"] {
+        let mut paths: Vec<_> =
+            fs::read_dir(root.join(folder))?.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in &paths {
+            let name = path.strip_prefix(&root)?.to_str().and_then(|name| name.strip_suffix(".html.tera"));
+            let Some(name) = name else { continue };
+            let condition = if folder == "dev" { "#[cfg(debug_assertions)] " } else { "" };
+            let text = format!(r#"concat!(env!("CARGO_MANIFEST_DIR"), "/templates/{name}.html.tera")"#);
+            write!(list, r#"{condition}("{name}", include_str!({text})), "#)?;
+        }
+    }
+    Ok(fs::write(Path::new(&env::var("OUT_DIR")?).join("templates.rs"), format!("&[{list}]"))?)
 }
 
 /// Writes the two files of Swagger UI that `src/web/openapi/page.rs` serves to `OUT_DIR`, compressed. `utoipa-swagger-ui`
