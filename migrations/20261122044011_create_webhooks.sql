@@ -168,22 +168,17 @@ BEGIN
     END IF;
     -- An event in two rows, one for each user, is one message: that of the row without a reason.
     message_type := CASE NEW.kind
-        WHEN 'user_created' THEN 'user.created'
-        WHEN 'user_updated' THEN 'user.updated'
         WHEN 'email_lost' THEN 'user.updated'
         WHEN 'claims_changed' THEN 'user.updated'
-        WHEN 'user_disabled' THEN 'user.disabled'
-        WHEN 'user_enabled' THEN 'user.enabled'
-        WHEN 'user_deleted' THEN 'user.deleted'
         WHEN 'users_merged' THEN CASE WHEN NEW.reason IS NULL THEN 'user.merged' END
-        WHEN 'identity_linked' THEN 'identity.linked'
-        WHEN 'identity_unlinked' THEN 'identity.unlinked'
         WHEN 'identity_moved' THEN CASE WHEN NEW.reason IS NULL THEN 'identity.moved' END
         WHEN 'signed_out' THEN 'sessions.ended'
         WHEN 'sessions_ended' THEN 'sessions.ended'
         WHEN 'session_ended' THEN 'sessions.ended'
         WHEN 'refresh_token_replayed' THEN 'security.refresh_token_replayed'
         WHEN 'provider_event' THEN 'security.provider_event'
+        -- No receiver can want the type that the name of another kind makes.
+        ELSE regexp_replace(NEW.kind, '_', '.')
     END;
     IF message_type IS NULL OR NOT EXISTS (SELECT FROM webhooks WHERE message_type = ANY (events)) THEN
         RETURN NULL;

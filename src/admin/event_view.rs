@@ -11,6 +11,7 @@ use super::dates;
 use super::device;
 use crate::admin::audit::store::EventRow;
 use crate::admin::changes::pages::receipt;
+use crate::domain::text::capitalized;
 use crate::domain::{Actor, KeyName};
 use crate::web::rfc3339;
 
@@ -242,7 +243,7 @@ impl From<EventRow> for EventView {
     }
 }
 
-/// Returns the event's meaning. A kind from an older or newer version is shown by its name.
+/// Returns the event's meaning. A kind without words here is shown by its name.
 pub(super) fn what(event: &EventRow) -> String {
     let reason = event.reason.as_deref();
     let by_staff = event.actor.is_some();
@@ -258,13 +259,10 @@ pub(super) fn what(event: &EventRow) -> String {
         }
         "user_created" if by_staff => "Created before the first sign-in",
         "user_created" => "Signed in for the first time",
-        "signed_in" => "Signed in",
         "identity_linked" if reason == Some("same_provider") => "Second account of the same provider linked",
-        "identity_linked" => "Identity linked",
         "identity_unlinked" if by_provider => {
             "Identity unlinked because the user asked the provider to have the data deleted"
         }
-        "identity_unlinked" => "Identity unlinked",
         "user_updated" if reason == Some("proof_gone") => {
             "The e-mail address is no longer verified: the identity that proved it is gone, or has another one"
         }
@@ -285,7 +283,6 @@ pub(super) fn what(event: &EventRow) -> String {
         }
         "proof_refused" => "A request with a token of a session was refused",
         "email_lost" => "Lost an unverified e-mail address to a user who has verified it",
-        "signed_out" => "Signed out",
         "user_deleted" if by_provider => {
             "Deleted because the user asked the provider to have the data deleted"
         }
@@ -338,7 +335,7 @@ pub(super) fn what(event: &EventRow) -> String {
             "Staff sign-in refused: the provider has reported the account hijacked, disabled or deleted"
         }
         "staff_refused" => "Staff sign-in refused: not a member of staff",
-        other => other,
+        other => return capitalized(&other.replace('_', " ")),
     };
     what.to_owned()
 }

@@ -1,8 +1,9 @@
 //! The types of webhook messages.
 
-use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
+use strum::{Display, EnumMessage, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
-/// A type of message. The names are those in settings, in the database and on the wire.
+/// A type of message. The names are those in settings, in the database and on the wire. The comment of each is in the API's
+/// description: its first sentence is the title.
 #[derive(
     Debug,
     Clone,
@@ -12,34 +13,51 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
     PartialOrd,
     Ord,
     Display,
+    EnumMessage,
     EnumString,
     IntoStaticStr,
     VariantArray,
     VariantNames,
 )]
 pub enum MessageType {
+    /// A user was created. By a first sign-in or by the admin API. Imports send none.
     #[strum(serialize = "user.created")]
     UserCreated,
+    /// A user has changed. The e-mail address, its verification, the name, the picture or the claims.
     #[strum(serialize = "user.updated")]
     UserUpdated,
+    /// A user was disabled. All their sessions have ended.
     #[strum(serialize = "user.disabled")]
     UserDisabled,
+    /// A user was enabled. They may sign in again.
     #[strum(serialize = "user.enabled")]
     UserEnabled,
+    /// A user was deleted. By themselves, by staff, by an operator, by the admin API, or at a provider's request. Delete what
+    /// you know of them.
     #[strum(serialize = "user.deleted")]
     UserDeleted,
+    /// Two users were merged into one. `from` is no more; the identities are those of `into`. Move what belongs to `from` to
+    /// `into`.
     #[strum(serialize = "user.merged")]
     UserMerged,
+    /// An identity was linked. The user can sign in with a further account.
     #[strum(serialize = "identity.linked")]
     IdentityLinked,
+    /// An identity was unlinked. The user can no longer sign in with it. Its sessions have ended.
     #[strum(serialize = "identity.unlinked")]
     IdentityUnlinked,
+    /// An identity was moved to another user. It now signs in the user `to`. Its sessions have ended.
     #[strum(serialize = "identity.moved")]
     IdentityMoved,
+    /// Sessions have ended. By a sign-out, by staff or by the admin API. Access tokens that were issued before stay valid
+    /// until they expire.
     #[strum(serialize = "sessions.ended")]
     SessionsEnded,
+    /// A refresh token was used twice. It may have been stolen. The session has ended.
     #[strum(serialize = "security.refresh_token_replayed")]
     RefreshTokenReplayed,
+    /// An identity provider has reported something about an account. Such as that it was hijacked, disabled or deleted.
+    /// `sessions_ended` sessions have ended because of it.
     #[strum(serialize = "security.provider_event")]
     ProviderEvent,
 }

@@ -1,7 +1,7 @@
 //! The messages in the API's description, each with its JSON Schema.
 
 use serde_json::{Map, Value, json};
-use strum::VariantArray;
+use strum::{EnumMessage, VariantArray};
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::tag::TagBuilder;
 
@@ -14,7 +14,8 @@ const TAG: &str = "Webhooks";
 pub fn describe(api: &mut OpenApi) {
     let messages = MessageType::VARIANTS.iter().map(|kind| {
         let name = kind.to_string();
-        let described = webhook(&name, words(*kind), &data(*kind));
+        let words = kind.get_documentation().unwrap_or_default().trim().replace('\n', " ");
+        let described = webhook(&name, words.split_once(". ").unwrap_or_default(), &data(*kind));
         (name, described)
     });
     let words = ("A receiver is tried", "It tells of no change, and `data` is empty: answer with 2xx.");
@@ -24,50 +25,6 @@ pub fn describe(api: &mut OpenApi) {
     api.tags.get_or_insert_default().push(tag);
     // A test finds them there.
     api.webhooks = serde_json::from_value(Value::Object(messages.collect())).ok();
-}
-
-/// Returns the title of a message, and its meaning.
-const fn words(kind: MessageType) -> (&'static str, &'static str) {
-    match kind {
-        MessageType::UserCreated => {
-            ("A user was created", "By a first sign-in or by the admin API. Imports send none.")
-        }
-        MessageType::UserUpdated => (
-            "A user has changed",
-            "The e-mail address, its verification, the name, the picture or the claims.",
-        ),
-        MessageType::UserDisabled => ("A user was disabled", "All their sessions have ended."),
-        MessageType::UserEnabled => ("A user was enabled", "They may sign in again."),
-        MessageType::UserDeleted => (
-            "A user was deleted",
-            "By themselves, by staff, by an operator, by the admin API, or at a provider's request. Delete what you know of them.",
-        ),
-        MessageType::UserMerged => (
-            "Two users were merged into one",
-            "`from` is no more; the identities are those of `into`. Move what belongs to `from` to `into`.",
-        ),
-        MessageType::IdentityLinked => {
-            ("An identity was linked", "The user can sign in with a further account.")
-        }
-        MessageType::IdentityUnlinked => {
-            ("An identity was unlinked", "The user can no longer sign in with it. Its sessions have ended.")
-        }
-        MessageType::IdentityMoved => (
-            "An identity was moved to another user",
-            "Whoever signs in with it is now the user `to`. Its sessions have ended.",
-        ),
-        MessageType::SessionsEnded => (
-            "Sessions have ended",
-            "By a sign-out, by staff or by the admin API. Access tokens that were issued before stay valid until they expire.",
-        ),
-        MessageType::RefreshTokenReplayed => {
-            ("A refresh token was used twice", "It may have been stolen. The session has ended.")
-        }
-        MessageType::ProviderEvent => (
-            "An identity provider has reported something about an account",
-            "Such as that it was hijacked, disabled or deleted. `sessions_ended` sessions have ended because of it.",
-        ),
-    }
 }
 
 fn webhook(kind: &str, (summary, description): (&str, &str), data: &Value) -> Value {
