@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{Error, doubt};
-
-/// Time limit for a request, and for a statement that no request waits for. It is longer than PostgreSQL's statement
-/// timeout and shorter than a proxy's timeout.
-pub const LIMIT: Duration = Duration::from_secs(20);
+use super::doubt;
+pub use super::doubt::LIMIT;
+use super::error::Error;
 
 /// Returns the result of `work`, or `None` if it takes longer than `limit`.
 pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {

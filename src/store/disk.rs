@@ -1,31 +1,22 @@
 //! A database whose disk is full. It still reads, and writes what fits into the pages that it has, so that refreshes may
 //! work while sign-ins fail.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 
 use sqlx::PgPool;
 
-use super::{Error, unprepared};
+use super::error::{Error, NEXT_WRITE, WRITE_EVERY};
+use super::unprepared::unprepared;
 use crate::clock;
-
-/// Time between two attempts to write, in seconds.
-const EVERY: i64 = 5;
-
-/// Time of the next attempt to write, in seconds since the epoch, or `i64::MAX` if no write has found the disk full.
-static NEXT: AtomicI64 = AtomicI64::new(i64::MAX);
-
-pub(super) fn begin() {
-    NEXT.store(clock::now().saturating_add(EVERY), Ordering::Relaxed);
-}
 
 /// Returns `true` from the first write that finds the disk full until one succeeds, which this function attempts every
 /// five seconds.
 pub async fn is_full(pool: &PgPool) -> bool {
     let now = clock::now();
-    let due = |next: i64| (next <= now).then_some(now.saturating_add(EVERY));
-    match NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due) {
+    let due = |next: i64| (next <= now).then_some(now.saturating_add(WRITE_EVERY));
+    match NEXT_WRITE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due) {
         Ok(_) if try_to_grow(pool).await.is_ok() => {
-            NEXT.store(i64::MAX, Ordering::Relaxed);
+            NEXT_WRITE.store(i64::MAX, Ordering::Relaxed);
             false
         }
         Ok(_) => true,

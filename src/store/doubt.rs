@@ -15,8 +15,9 @@ use sqlx::postgres::PgConnection;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use super::deadline::LIMIT;
-
+/// Time limit for a request, and for a statement that no request waits for. It is longer than PostgreSQL's statement
+/// timeout and shorter than a proxy's timeout.
+pub const LIMIT: Duration = Duration::from_secs(20);
 /// Timeout of the check. It is a part of the time in which the pool has to find a connection.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// A rest after which a connection is checked anyhow.

@@ -1,10 +1,18 @@
 //! Database errors, classified by what the caller can do about them.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgDatabaseError;
 
-use super::{disk, doubt, login};
+use super::{doubt, login};
+use crate::clock;
+
+/// Time between two attempts to write to a full disk, in seconds.
+pub(super) const WRITE_EVERY: i64 = 5;
+
+/// Time of the next attempt to write, in seconds since the epoch, or `i64::MAX` if no write has found the disk full.
+pub(super) static NEXT_WRITE: AtomicI64 = AtomicI64::new(i64::MAX);
 
 /// The reason why a statement failed. Nothing was written, except where a variant says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -98,12 +106,12 @@ impl From<sqlx::Error> for Error {
                 Self::Unavailable(error)
             }
             (sqlx::Error::Database(_), Some(code)) if login::is_refused(code) => {
-                login::tell(&error);
+                login::tell(&reason(&error));
                 Self::Unavailable(error)
             }
             // disk_full.
             (sqlx::Error::Database(_), Some("53100")) => {
-                disk::begin();
+                NEXT_WRITE.store(clock::now().saturating_add(WRITE_EVERY), Ordering::Relaxed);
                 Self::Unavailable(error)
             }
             // lock_not_available, query_canceled (our own timeouts), and the class of exhausted resources.

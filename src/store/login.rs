@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::error::reason;
 use crate::clock;
 
 /// Time between two lines in the log, in seconds.
@@ -20,12 +19,12 @@ pub(super) fn is_refused(code: &str) -> bool {
 }
 
 /// Logs the refusal, unless that was done shortly before.
-pub(super) fn tell(error: &sqlx::Error) {
+pub(super) fn tell(cause: &str) {
     let now = clock::now();
     let due = |said: i64| (now.saturating_sub(said) >= EVERY).then_some(now);
     if SAID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due).is_ok() {
         tracing::error!(
-            cause = reason(error),
+            cause,
             "the database refuses the service's login; requests get 503 until it accepts one. Correct the role or its \
              password in PostgreSQL, or DATABASE_URL, and restart after a change of DATABASE_URL"
         );

@@ -7,7 +7,8 @@ use std::time::Duration;
 use sqlx::migrate::{MigrateError, Migration, Migrator};
 use sqlx::{Connection, Executor, PgConnection, PgPool, PgTransaction};
 
-use super::{Error, doubt};
+use super::doubt;
+use super::error::Error;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor};
 use time::{Date, Duration, Month, OffsetDateTime, Time};
 use uuid::Uuid;
 
-use super::Error;
+use super::error::Error;
 use super::migrations::LOCK_TIMEOUT;
 
 /// Number of future months with a partition.

@@ -10,7 +10,7 @@ use sqlx::PgPool;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::Error;
+use super::error::Error;
 
 /// Time limit for the wait. The statement has PostgreSQL's own.
 const LIMIT: Duration = Duration::from_secs(1);

@@ -6,8 +6,9 @@ use std::ops::{Deref, DerefMut};
 use sqlx::{PgConnection, PgPool, PgTransaction};
 use tracing::Instrument;
 
+use super::deadline::in_time;
+use super::error::Error;
 use super::row_queue::{Place, place};
-use super::{Error, in_time};
 
 const BEGIN: &str = "BEGIN; SET LOCAL enable_seqscan = off";
 
