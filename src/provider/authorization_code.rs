@@ -8,7 +8,9 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{self, Class, DEADLINE, Unavailable, late};
-use super::{Error, Provider, attempt, credentials};
+use super::error::Error;
+use super::upstream::Provider;
+use super::{attempt, credentials};
 use crate::config::{self, ClientAuthentication};
 use crate::domain::metadata::Metadata;
 use crate::domain::{Object, Reason, Refusal};

@@ -8,11 +8,11 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::Error;
 use super::answer::{DEADLINE, Unavailable, late};
 use super::answer_cache::AnswerCache;
 use super::bulkhead::{Bulkhead, CallResult};
 use super::call_stats::{CallCounters, CallStats};
+use super::error::Error;
 use super::single_flight::{Key, SingleFlight};
 use crate::config::Provider;
 use crate::domain::{IdToken, Object};

@@ -6,9 +6,9 @@ use reqwest::Client;
 use tokio::time::timeout;
 use url::Url;
 
-use super::Provider;
 use super::answer::{Class, DEADLINE, Unavailable, late};
 use super::document::{self, Document};
+use super::upstream::Provider;
 use crate::config::{self, Preset};
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};

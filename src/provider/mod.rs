@@ -13,12 +13,14 @@ mod client;
 mod credentials;
 mod document;
 mod endpoint;
+mod error;
 mod events;
 mod freshness;
 mod probe;
 mod revocation;
 mod single_flight;
 mod tokeninfo;
+mod upstream;
 mod verifier;
 
 use std::collections::BTreeMap;
@@ -29,32 +31,16 @@ pub use self::authorization_code::error_name;
 pub use self::bulkhead::State as Breaker;
 pub use self::call_stats::{BOUNDS, CallStats};
 pub use self::client::ClientError;
+pub use self::error::Error;
 pub use self::events::EventError;
 pub use self::probe::{Fault, Finding};
 pub use self::revocation::{Code, Revocable};
-use self::verifier::Upstream;
-use crate::config::{self, Protocol};
-use crate::domain::id_token::Format;
-use crate::domain::{Issuers, Reason, Refusal};
+pub use self::upstream::Provider;
+use self::upstream::Upstream;
+use crate::config;
 
 #[derive(Debug, Clone)]
 pub struct Providers(Arc<BTreeMap<String, Provider>>);
-
-#[derive(Debug, Clone)]
-pub struct Provider {
-    pub settings: config::Provider,
-    upstream: Arc<Upstream>,
-}
-
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum Error {
-    /// The token is at fault.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The provider is at fault; the token may be valid.
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-}
 
 impl Providers {
     /// Builds the HTTP client. It makes no call yet.
@@ -102,44 +88,5 @@ impl Providers {
 
     pub fn enabled(&self) -> impl Iterator<Item = &Provider> {
         self.all().filter(|provider| provider.settings.enabled)
-    }
-}
-
-impl Provider {
-    /// Returns the same provider, which refuses tokens older than this, in seconds.
-    pub fn with_max_age(&self, max_age: u32) -> Self {
-        let max_token_age = self.settings.max_token_age.min(max_age);
-        let settings = config::Provider { max_token_age, ..self.settings.clone() };
-        Self { settings, upstream: Arc::clone(&self.upstream) }
-    }
-}
-
-impl Error {
-    /// Replaces field names by the settings' full names, which an operator knows.
-    fn named(self, provider: &config::Provider) -> Self {
-        let refusal = match self {
-            Self::Refused(refusal) => refusal,
-            Self::Unavailable(unavailable) => return unavailable.named(provider).into(),
-        };
-        let remedy = match refusal.reason {
-            // If introspection is used for tokens that are not JWTs, the audience may be a service that
-            // takes access tokens. It must not be added.
-            Reason::AudienceMismatch => {
-                let setting = provider.setting("additional_client_ids");
-                match (provider.protocol, provider.token_format) {
-                    (Protocol::Introspection(_), Format::Any) => String::new(),
-                    _ => format!("; if the client id is yours, add it to {setting}"),
-                }
-            }
-            Reason::IssuerMismatch => {
-                let tenants = matches!(provider.issuers, Issuers::Tenants(_));
-                let setting = provider.setting(if tenants { "tenants" } else { "issuers" });
-                format!("; if the issuer is yours, correct {setting}")
-            }
-            _ => return refusal.into(),
-        };
-        let detail = refusal.detail;
-        let log = refusal.log.map(|received| format!("{detail}; received {received}{remedy}"));
-        Refusal { log, ..refusal }.into()
     }
 }

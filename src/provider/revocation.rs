@@ -9,7 +9,9 @@ use url::Url;
 
 use super::answer::{Class, DEADLINE, Unavailable, late};
 use super::authorization_code::{Rejected, error, refused, tokens};
-use super::{Error, Provider, attempt, credentials};
+use super::error::Error;
+use super::upstream::Provider;
+use super::{attempt, credentials};
 use crate::config::{ClientAuthentication, Preset};
 use crate::domain::id_token::Format;
 use crate::domain::{IdToken, Object};

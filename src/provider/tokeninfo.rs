@@ -10,7 +10,8 @@ use url::{Position, Url};
 
 use super::answer::{self, Class, Unavailable};
 use super::attempt::{self, Failure};
-use super::{Error, credentials};
+use super::credentials;
+use super::error::Error;
 use crate::config::{Method, Protocol, Provider, Verify};
 use crate::domain::{IdToken, Object, Reason, Refusal, introspection};
 

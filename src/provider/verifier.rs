@@ -1,55 +1,25 @@
 //! The verification of a token by its provider, for all providers and all means of verification.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Client;
 use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{Class, DEADLINE, Unavailable, late};
-use super::document::{self, Document};
-use super::endpoint::Endpoint;
-use super::{Error, Provider, authorization_code, events, probe, tokeninfo};
-use crate::config::{self, ClientAuthentication, Protocol, Verify};
+use super::error::Error;
+use super::upstream::Provider;
+use super::{authorization_code, probe, tokeninfo};
+use crate::config::{ClientAuthentication, Protocol, Verify};
 use crate::domain::claims::{self, Expected};
 use crate::domain::id_token::Unverified;
-use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::Metadata;
 use crate::domain::{IdToken, Object, Refusal, VerifiedClaims, introspection, issuer};
 
 /// Time for the waits before a call, in addition to the timeout of the call itself.
 const MARGIN: Duration = Duration::from_millis(300);
-
-/// The HTTP client, the endpoint and the published documents of one provider.
-pub(super) struct Upstream {
-    pub client: Client,
-    pub endpoint: Endpoint,
-    pub(super) metadata: Arc<Document<Metadata>>,
-    pub(super) keys: Arc<Document<KeySet>>,
-    pub(super) events: events::Documents,
-    /// Used once the operator has been warned that its tokens have no `email`.
-    without_email: Once,
-}
-
-impl Upstream {
-    pub fn new(client: Client, settings: &config::Provider) -> Self {
-        let issuer = settings.issuer.clone().unwrap_or_default();
-        let metadata = Document::new(
-            client.clone(),
-            &settings.name,
-            "issuer",
-            Box::new(move |document| Metadata::read(document, &issuer).map_err(document::unfit("issuer"))),
-        );
-        let setting = if settings.jwks_url.is_some() { "jwks_url" } else { "issuer" };
-        let keys = document::keys(client.clone(), &settings.name, setting);
-        let events = events::Documents::new(&client, settings);
-        Self { client, endpoint: Endpoint::new(settings), metadata, keys, events, without_email: Once::new() }
-    }
-}
 
 impl Provider {
     /// Verifies a token at its provider (OpenID Connect Core §3.1.3.7).
@@ -196,12 +166,6 @@ impl Provider {
         };
         let published = published.as_ref().map(|held| &held.value);
         Ok((url, authorization_code::authentication(settings, published)?))
-    }
-}
-
-impl fmt::Debug for Upstream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upstream").finish_non_exhaustive()
     }
 }
 
