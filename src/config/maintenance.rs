@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use figment::Figment;
 
-use super::webhook::{self, Raw as RawWebhook};
-use super::{Error, Events, Keys, Session, Webhook, root, session};
+use super::error::Error;
+use super::events::Events;
+use super::keys::Keys;
+use super::root;
+use super::session::{self, Session};
+use super::webhook::{self, Raw as RawWebhook, Webhook};
 use crate::secret::SecretKeys;
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::provider::{ClientAuthentication, Method, Protocol, Verify};
+use super::protocol::{ClientAuthentication, Method, Protocol, Verify};
 use crate::domain::claims::{Dialect, EmailProof};
 use crate::domain::id_token::Format;
 use crate::domain::issuer::{MICROSOFT_ACCOUNTS, Tenants, is_tenant_id};

@@ -8,8 +8,9 @@ use figment::value::Value;
 use ipnet::{IpNet, Ipv4Net};
 use serde::{Deserialize, Deserializer};
 
+use super::error::Error;
 use super::observers::network;
-use super::{Error, text};
+use super::text;
 
 /// The header in which the proxies name the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]

@@ -10,14 +10,19 @@ use figment::{Figment, Provider};
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer};
 
-use super::error::{names, nearest};
+use super::error::{Error, names, nearest};
+use super::events::Events;
 use super::file::unreadable;
+use super::keys::Keys;
+use super::log::{LogFormat, LogLevel};
+use super::observers::Observers;
 use super::provider::Raw as RawProvider;
+use super::proxy::{self, ForwardedHeader};
+use super::rate_limit::RateLimit;
+use super::session::Session;
+use super::web::Web;
 use super::webhook::Raw as RawWebhook;
-use super::{
-    Error, Events, ForwardedHeader, Keys, LogFormat, LogLevel, Observers, RateLimit, Session, Web,
-    database_url, proxy, secret_key, text,
-};
+use super::{database_url, secret_key, text};
 use crate::secret::SecretKeys;
 
 /// Keys of Rocket (its configuration guide, "Overview") and of its companion crates.

@@ -3,7 +3,7 @@
 use figment::Figment;
 use serde::{Deserialize, Deserializer};
 
-use super::Error;
+use super::error::Error;
 use super::text::{self, DAY};
 use crate::domain::Binding;
 

@@ -11,8 +11,9 @@ use serde::{Deserialize, Deserializer};
 use strum::{VariantArray, VariantNames};
 use url::{Host, Url};
 
+use super::error::Error;
 use super::file::{self, Mistake};
-use super::{Error, text};
+use super::text;
 use crate::domain::MessageType;
 use crate::domain::network::Reach;
 use crate::secret::Secret;

@@ -7,8 +7,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
-use super::{CERTIFICATE, ClientAuthentication, Method, Verify};
 use crate::config::preset::{Preset, Tenant};
+use crate::config::protocol::{CERTIFICATE, ClientAuthentication, Method, Verify};
 use crate::config::text::{self, DAY};
 use crate::domain::id_token::Format;
 use crate::domain::linking::Doubt;

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use figment::Figment;
 use url::Url;
 
+use super::Provider;
 use super::keys::{APPLES_ID, CLIENT_ID, Client, ISSUER, Keys};
-use super::{ClientAuthentication, Method, Protocol, Provider, Verify};
+use crate::config::error::Error;
+use crate::config::file;
 use crate::config::preset::{Defaults, GOOGLE_TOKENINFO, Origin, Preset};
+use crate::config::protocol::{ClientAuthentication, Method, Protocol, Verify};
 use crate::config::text::{DAY, is_name};
-use crate::config::{Error, file};
 use crate::domain::claims::Nonces;
 use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;
