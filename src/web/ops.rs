@@ -12,7 +12,8 @@ use sqlx::{ConnectOptions, PgPool};
 use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
-use super::guard::{client_address, request_guard};
+use super::guard::client_address;
+use super::guard::shared::request_guard;
 use super::http::stage::Stage;
 use super::metrics::Metrics;
 use super::openapi::problems::{NoErrors, Problems, errors};

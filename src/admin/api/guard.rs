@@ -14,7 +14,7 @@ use crate::admin::api_keys::{self, KeyHash};
 use crate::domain::{Actor, By, KeyName, KeyRole, Origin};
 use crate::web::guard::bearer::{Challenge, credentials};
 use crate::web::guard::rate_limited::{UnknownApiKey, admit_address, admit_api_key};
-use crate::web::guard::request_guard;
+use crate::web::guard::shared::request_guard;
 use crate::web::{Db, ErrorCode, Problem, errors};
 
 /// The ids of the keys that were valid at their latest request, by hash.

@@ -12,7 +12,7 @@ use crate::provider_events::data_deletion::carry_out;
 use crate::provider_events::{Sender, facebook};
 use crate::service::Issuer;
 use crate::web::guard::rate_limited::SignIn;
-use crate::web::guard::verified_identity::named;
+use crate::web::guard::shared::named;
 use crate::web::guard::{ClientOrigin, RateLimited};
 use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
 

@@ -13,7 +13,7 @@ use crate::domain::security_event::Refused;
 use crate::provider::Providers;
 use crate::provider_events::{self, Error, MAX_LENGTH, Sender};
 use crate::web::guard::rate_limited::SignIn;
-use crate::web::guard::verified_identity::named;
+use crate::web::guard::shared::named;
 use crate::web::guard::{ClientOrigin, RateLimited, json_body};
 use crate::web::openapi::examples;
 use crate::web::{Cached, Db, ErrorCode, ErrorResponses, Json, Problem, Problems, resource};

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::proof::{self, ProofErrors};
 use super::rate_limited::{admit_name, admit_session};
-use super::{request_guard, state};
+use super::shared::{request_guard, state};
 use crate::clock;
 use crate::domain::{CustomClaims, EndReason, User};
 use crate::service::access_token::AccessToken;

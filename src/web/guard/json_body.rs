@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::{data_guard, state};
+use super::shared::{data_guard, state};
 use crate::domain::{Object, printable};
 use crate::web::{ErrorCode, Problem, errors};
 

@@ -6,7 +6,9 @@ use rocket::request::Request;
 use rocket::time::Duration;
 use uuid::Uuid;
 
-use super::{JsonBody, bearer, data_guard, json_body, request_guard, state};
+use super::json_body::JsonBody;
+use super::shared::{data_guard, request_guard, state};
+use super::{bearer, json_body};
 use crate::config;
 use crate::domain::Object;
 use crate::secret::Secret;

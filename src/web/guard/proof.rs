@@ -3,15 +3,14 @@
 use rocket::request::{FromRequest, Outcome, Request};
 use uuid::Uuid;
 
-use super::verified_identity::provider_in_path;
-use super::{request_guard, state};
+use super::origin::ClientOrigin;
+use super::shared::{provider_in_path, request_guard, state};
 use crate::domain::dpop::{self, Refused, Shown};
 use crate::domain::{Binding, Origin, Thumbprint};
 use crate::service::access_token::AccessToken;
 use crate::service::{Issuer, ProofNonces, Refusals, refresh};
 use crate::store::events::RefusedRequest;
 use crate::store::sessions::NotRefreshed;
-use crate::web::guard::ClientOrigin;
 use crate::web::{ErrorCode, Problem, failures};
 use crate::{clock, config};
 

@@ -7,7 +7,8 @@ use std::marker::PhantomData;
 use rocket::request::{FromRequest, Outcome, Request};
 use uuid::Uuid;
 
-use super::{client_address, outcome, state};
+use super::client_address;
+use super::shared::{outcome, state};
 use crate::web::http::rate_limit::{Key, Policy, RateLimits};
 use crate::web::http::rate_limit_fields;
 use crate::web::{ErrorCode, ErrorResponses, Problem};

@@ -6,10 +6,12 @@ use rocket::request::Request;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::json_body::only;
+use super::bearer::SignedIn;
+use super::json_body::{JsonBody, only};
 use super::rate_limited::{SignIn, admit_address};
-use super::verified_identity::{nonce, posted_code, vouch};
-use super::{JsonBody, SignedIn, VerifiedIdentity, bearer, data_guard, json_body, state, verified_identity};
+use super::shared::{data_guard, provider_in_path, state};
+use super::verified_identity::{VerifiedIdentity, nonce, posted_code, vouch};
+use super::{bearer, json_body, verified_identity};
 use crate::domain::{IdToken, Object, Reason, VerifiedClaims};
 use crate::provider::{Provider, Providers};
 use crate::provider_tokens::ProviderTokens;
@@ -63,6 +65,26 @@ pub struct MergeMeRequest {
     pub nonce: Option<String>,
     /// `true` changes nothing, and answers what the merge would change. The default is `false`.
     pub dry_run: Option<bool>,
+    /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
+    pub reauthentication: Option<ReauthenticationRequest>,
+}
+
+/// An identity to link.
+#[derive(Debug, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkRequest {
+    /// The token as the provider's SDK returned it.
+    #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
+    pub id_token: String,
+    /// The raw nonce, if the SDK used one; at most 512 bytes.
+    #[schema(min_length = 1, max_length = 512)]
+    pub nonce: Option<String>,
+    /// The authorization code that the provider's SDK returned with the token, as in a sign-in.
+    #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
+    pub authorization_code: Option<String>,
+    /// The redirect URI of the authorization request, if it had one.
+    #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
+    pub redirect_uri: Option<String>,
     /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
     pub reauthentication: Option<ReauthenticationRequest>,
 }
@@ -130,7 +152,7 @@ impl Reauthenticated {
 impl<'r> NewIdentity<'r> {
     async fn of(request: &'r Request<'_>, data: Data<'_>) -> Result<Self, Problem> {
         let signed_in = SignedIn::of(request).await?;
-        let provider = verified_identity::provider_in_path(request)?;
+        let provider = provider_in_path(request)?;
         let body = json_body::read(request, data).await?;
         let known = ["id_token", "nonce", "authorization_code", "redirect_uri", "reauthentication"];
         only(&body, &known, "the body")?;

@@ -6,8 +6,11 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::json_body::only;
-use super::{Bearer, JsonBody, Page, data_guard, json_body};
+use super::bearer::Bearer;
+use super::json_body;
+use super::json_body::{JsonBody, only};
+use super::page::Page;
+use super::shared::data_guard;
 use crate::web::{Problem, errors};
 
 /// Proof enough to end a session.

@@ -7,11 +7,14 @@ use rocket::request::Request;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::reauthenticated::ReauthenticationRequest;
-use super::{ClientOrigin, JsonBody, Page, data_guard, json_body, state};
+use super::json_body;
+use super::json_body::JsonBody;
+use super::origin::ClientOrigin;
+use super::page::Page;
+use super::shared::{data_guard, provider_in_path, state};
 use crate::domain::claims::{MAX_NAME_CHARS, display_name};
 use crate::domain::{IdToken, Object, Reason, VerifiedClaims, printable};
-use crate::provider::{self, Provider, Providers};
+use crate::provider::{self, Provider};
 use crate::provider_tokens::{PostedCode, ProviderTokens};
 use crate::secret::Secret;
 use crate::service::Refusals;
@@ -106,26 +109,6 @@ pub struct DeviceRequest {
     pub platform: Option<String>,
 }
 
-/// An identity to link.
-#[derive(Debug, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LinkRequest {
-    /// The token as the provider's SDK returned it.
-    #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
-    pub id_token: String,
-    /// The raw nonce, if the SDK used one; at most 512 bytes.
-    #[schema(min_length = 1, max_length = 512)]
-    pub nonce: Option<String>,
-    /// The authorization code that the provider's SDK returned with the token, as in a sign-in.
-    #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
-    pub authorization_code: Option<String>,
-    /// The redirect URI of the authorization request, if it had one.
-    #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
-    pub redirect_uri: Option<String>,
-    /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
-    pub reauthentication: Option<ReauthenticationRequest>,
-}
-
 impl<'r> VerifiedIdentity<'r> {
     async fn of(request: &'r Request<'_>, data: Data<'_>) -> Result<Self, Problem> {
         let provider = provider_in_path(request)?;
@@ -151,18 +134,6 @@ errors!(VerifiedIdentity<'_>: {
 });
 
 data_guard!(VerifiedIdentity<'r>, |request, data| Self::of(request, data).await);
-
-/// Returns the provider that the last segment of the path names.
-pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r Provider, Problem> {
-    let providers: &Providers = state(request)?;
-    let name = request.uri().path().segments().last();
-    named(providers, name.unwrap_or_default())
-}
-
-pub(crate) fn named<'p>(providers: &'p Providers, name: &str) -> Result<&'p Provider, Problem> {
-    let missing = || Problem::new(ErrorCode::ProviderNotFound, "no provider with this name is configured");
-    providers.get(name).ok_or_else(missing)
-}
 
 pub(super) async fn verify<'r>(
     request: &'r Request<'_>,

@@ -6,8 +6,7 @@ use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{Ref, RefOr};
 
 use super::examples::REQUEST_ID;
-use crate::web::ErrorCode;
-use crate::web::problem::Entry;
+use crate::web::problem::{Entry, ErrorCode};
 
 pub const REQUEST_ID_HEADER: &str = "X-Request-Id";
 const RETRY_AFTER: &str = "Retry-After";

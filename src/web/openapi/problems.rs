@@ -13,8 +13,7 @@ use utoipa::openapi::schema::{AllOfBuilder, KnownFormat, Object, ObjectBuilder, 
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
 use super::headers;
-use crate::web::ErrorCode;
-use crate::web::problem::{Entry, names};
+use crate::web::problem::{Entry, ErrorCode, names};
 
 /// A guard, the database, or a handler's own rules: anything that can fail a request.
 pub trait ErrorResponses {
@@ -38,7 +37,7 @@ impl<A: ErrorResponses, B: ErrorResponses, C: ErrorResponses> ErrorResponses for
 macro_rules! errors {
     ($guard:ty: $kinds:expr) => {
         impl $crate::web::openapi::problems::ErrorResponses for $guard {
-            fn kinds() -> impl Iterator<Item = $crate::web::ErrorCode> {
+            fn kinds() -> impl Iterator<Item = $crate::web::problem::ErrorCode> {
                 IntoIterator::into_iter($kinds)
             }
         }
@@ -53,7 +52,7 @@ macro_rules! failures {
         #[derive(Debug)]
         $visible enum $name {}
 
-        $crate::web::errors!($name: [$($kind),*]);
+        $crate::web::openapi::problems::errors!($name: [$($kind),*]);
     };
 }
 pub(crate) use failures;
