@@ -8,7 +8,7 @@ use rocket::request::{FromRequest, Outcome, Request};
 use url::{Url, form_urlencoded};
 
 use crate::admin::reason;
-use crate::admin::sign_in::flow::MAX_NEXT;
+use crate::admin::sign_in::flow::{Admin, MAX_NEXT};
 use crate::admin::sign_in::session::csrf_token;
 use crate::admin::sign_in::store::{StaffRow, by_session};
 use crate::domain::{Access, Actor, By, Origin, Role};
@@ -122,7 +122,7 @@ pub fn page_of(request: &Request<'_>) -> String {
     if request.method() != Method::Post {
         return request.uri().to_string();
     }
-    let admin = request.rocket().state::<crate::admin::Admin>();
+    let admin = request.rocket().state::<Admin>();
     let referrer = request.headers().get_one("Referer").and_then(|url| Url::parse(url).ok());
     let referrer = referrer
         .filter(|url| admin.is_some_and(|admin| url.origin().ascii_serialization() == admin.public_url));
@@ -235,7 +235,7 @@ fn refuse<T>(request: &Request<'_>) -> Result<T, Status> {
 }
 
 async fn fields(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status> {
-    let origin: &crate::admin::Admin = request.rocket().state().ok_or(Status::InternalServerError)?;
+    let origin: &Admin = request.rocket().state().ok_or(Status::InternalServerError)?;
     let is_form = request.content_type().is_some_and(|content_type| content_type.is_form());
     if !is_form || !same_origin(request, &origin.public_url) {
         return refuse(request);

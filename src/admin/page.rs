@@ -7,9 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::sign_in::flow::Admin;
-use super::webhooks::is_behind;
-use crate::admin::Staff;
-use crate::admin::guard::known_staff;
+use crate::admin::guard::{Staff, known_staff};
 use crate::domain::Role;
 use crate::provider::{Breaker, CallStats, Providers};
 use crate::web::Problem;
@@ -96,6 +94,6 @@ fn alerts(request: &Request<'_>) -> Value {
     let (providers, webhooks) = (request.rocket().state::<Providers>(), request.rocket().state::<Webhooks>());
     let failing = |stats: &CallStats| matches!(stats.breaker, Breaker::Open | Breaker::HalfOpen);
     let failing = providers.map(|all| all.call_stats().iter().filter(|(_, stats)| failing(stats)).count());
-    let behind = webhooks.map(|all| all.queues().iter().filter(|queue| is_behind(queue)).count());
+    let behind = webhooks.map(|all| all.queues().iter().filter(|queue| queue.is_behind()).count());
     json!({ "providers": failing, "webhooks": behind })
 }

@@ -5,7 +5,8 @@ use rocket::http::Status;
 use rocket::response::Redirect;
 use serde::Serialize;
 
-use crate::admin::{Page, Staff, StaffForm};
+use crate::admin::guard::{Staff, StaffForm};
+use crate::admin::page::Page;
 
 /// The answer to a confirmed change: the way to what was changed, or the question again.
 pub(super) type Answer = Either<Redirect, Page>;

@@ -27,14 +27,6 @@ const NOT_CONFIGURED: &str = "This instance of the service has no webhook of tha
 
 const MESSAGES: i64 = 50;
 
-/// The time in seconds after which a waiting message means that its receiver is behind.
-const LATE: i64 = 600;
-
-/// Returns true if a receiver's messages need a person: some are parked, or the oldest waits for long.
-pub(super) fn is_behind(queue: &Summary) -> bool {
-    queue.parked > 0 || queue.oldest_at.is_some_and(|at| clock::now() - at.unix_timestamp() > LATE)
-}
-
 #[derive(Serialize)]
 pub(super) struct Receiver {
     #[serde(flatten)]
@@ -48,7 +40,7 @@ pub(super) struct Receiver {
 impl Receiver {
     pub fn new(queue: Summary, webhooks: &Webhooks) -> Self {
         let state = match &queue {
-            queue if is_behind(queue) => "behind",
+            queue if queue.is_behind() => "behind",
             Summary { failure: Some(_), .. } => "trying again",
             _ => "healthy",
         };

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Unit;
 
-use super::{Readings, Summary};
+use super::readings::{Readings, Summary};
 use crate::clock;
 
 #[derive(Debug, Clone)]

@@ -5,36 +5,10 @@
 
 mod metrics;
 mod readings;
+mod tasks;
 mod worker;
-
-use std::sync::{Mutex, PoisonError};
-
-use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 pub use self::metrics::{Attempts, Gauges};
 pub use self::readings::{Readings, Summary};
+pub use self::tasks::{Stop, Tasks};
 pub use self::worker::{Worker, keep_working};
-
-/// True once the shutdown has begun.
-pub type Stop = watch::Receiver<bool>;
-
-#[derive(Debug, Default)]
-pub struct Tasks {
-    stop: watch::Sender<bool>,
-    running: Mutex<JoinSet<()>>,
-}
-
-impl Tasks {
-    pub fn spawn<T: Future<Output = ()> + Send + 'static>(&self, task: impl FnOnce(Stop) -> T) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.spawn(task(self.stop.subscribe()));
-    }
-
-    /// Begins nothing new, and waits for the answers to what was begun, for a limited time.
-    pub async fn close(&self) {
-        self.stop.send_replace(true);
-        let mut running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
-        while running.join_next().await.is_some() {}
-    }
-}

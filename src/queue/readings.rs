@@ -8,7 +8,8 @@ use sqlx::PgPool;
 use time::OffsetDateTime;
 use tokio::time::sleep;
 
-use super::Stop;
+use super::tasks::Stop;
+use crate::clock;
 use crate::store::{Error, in_time};
 
 /// The pause between two readings.
@@ -41,6 +42,11 @@ impl Summary {
 
     pub fn empty(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    /// Returns true if the rows need a person: some are parked, or the oldest waits for more than ten minutes.
+    pub fn is_behind(&self) -> bool {
+        self.parked > 0 || self.oldest_at.is_some_and(|at| clock::now() - at.unix_timestamp() > 600)
     }
 }
 

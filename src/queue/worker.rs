@@ -7,7 +7,7 @@ use sqlx::PgPool;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Stop;
+use super::tasks::Stop;
 
 /// Failures in a row after which one row is tried at a time.
 const TROUBLE: u32 = 16;
