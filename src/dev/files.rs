@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::Error;
+use super::error::Error;
 use crate::secret::Secret;
 use crate::service::OpaqueToken;
 

@@ -23,7 +23,7 @@ use rocket::{Build, Rocket, routes};
 
 use self::codes::Codes;
 use self::key::Key;
-use super::Error;
+use super::error::Error;
 use crate::secret::Secret;
 
 pub const PATH: &str = "/dev/idp";

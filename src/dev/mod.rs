@@ -4,6 +4,7 @@
 //! Each replaces a missing setting and never overrides an existing one. None of it is compiled into a release build
 //! or used in the `release` profile.
 
+mod error;
 mod files;
 pub mod identity_provider;
 pub mod postgres;
@@ -17,6 +18,7 @@ use figment::Figment;
 use figment::value::magic::RelativePathBuf;
 use rocket::{Build, Rocket};
 
+pub use self::error::Error;
 use self::identity_provider::IdentityProvider;
 use self::postgres::{Options, Postgres};
 use crate::admin::staff::store::add;
@@ -33,26 +35,6 @@ const PROVIDER: [&str; 3] = ["idp.client_id", "idp.tokeninfo_url", "idp.preset"]
 /// The setting for another directory.
 const DIRECTORY: &str = "dev_dir";
 const STAFF: &str = "ada@example.com";
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Postgres(#[from] postgres::Error),
-    #[error("`{0}` is not a key of this program; delete it, and the next start creates a new one")]
-    Key(PathBuf),
-    #[error("{0}: {1}; check the permissions of the folder")]
-    File(PathBuf, #[source] std::io::Error),
-    /// The development provider signs in every client, so the service must listen on this machine only.
-    #[error(
-        "configuration: `ROCKET_ADDRESS` / `address` must be a loopback address while the development identity \
-         provider is enabled; set it to 127.0.0.1, or configure a provider with IDP_CLIENT_ID"
-    )]
-    Exposed,
-    #[error(
-        "configuration: `ROCKET_PROFILE` is `release`, which has no development setup; set it to `debug`"
-    )]
-    Release,
-}
 
 /// The development servers, which run until this value is dropped.
 #[derive(Debug, Default)]

@@ -8,7 +8,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
 use super::claims::Expected;
-use super::{Object, Reason, Refusal, claims, kind};
+use super::json::Object;
+use super::refusal::{Reason, Refusal};
+use super::{claims, kind};
 use crate::secret::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

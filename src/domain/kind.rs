@@ -6,7 +6,8 @@
 
 use serde_json::Value;
 
-use super::{Object, Reason, Refusal};
+use super::json::Object;
+use super::refusal::{Reason, Refusal};
 
 const ACCESS_TOKEN: Refusal =
     Refusal::new(Reason::InvalidToken, "this is an access token; send the id_token");

@@ -3,7 +3,8 @@
 
 use serde::Deserialize;
 
-use super::{Reason, VerifiedClaims};
+use super::claims::VerifiedClaims;
+use super::refusal::Reason;
 
 /// The rule by which an e-mail address may link to an existing user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]

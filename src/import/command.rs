@@ -10,8 +10,9 @@ use clap::{Args, ValueEnum};
 
 use tokio::sync::mpsc::channel;
 
+use super::batch::{Error, Summary};
 use super::row::{RowError, Rules};
-use super::{Error, Format, Summary, Writer, read};
+use super::{Format, Writer, read};
 use crate::clock;
 use crate::domain::printable;
 use crate::telemetry::progress::Progress;

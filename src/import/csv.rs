@@ -6,8 +6,8 @@ use std::io::{self, BufRead};
 
 use csv_core::{ReadRecordResult, Reader};
 
+use super::batch::{Batch, Error, LONGEST};
 use super::row::{Column, ImportedUser, RawRow, RowError, Rules};
-use super::{Batch, Error, LONGEST};
 
 const COLUMNS: usize = 2048;
 

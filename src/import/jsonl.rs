@@ -5,8 +5,8 @@ use std::io::{self, BufRead, Read};
 
 use serde_json::Value;
 
+use super::batch::{Batch, LONGEST};
 use super::row::{Column, ImportedUser, RawRow, RowError, Rules};
-use super::{Batch, LONGEST};
 use crate::domain::Object;
 use crate::domain::json::{self};
 

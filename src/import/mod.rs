@@ -6,6 +6,7 @@
 //! verified, as at a sign-in with it. So a row opens an account to an identity only if the file vouches for the e-mail
 //! address; an unverified one opens none.
 
+mod batch;
 pub(crate) mod command;
 mod csv;
 mod jsonl;
@@ -17,74 +18,24 @@ use std::mem;
 
 use tokio::sync::mpsc::Sender;
 
+use self::batch::{Batch, Error};
 use self::csv::Csv;
 use self::jsonl::JsonLines;
-use self::row::{ImportRow, ImportedUser, RowError, Rules};
+use self::row::Rules;
 pub(crate) use self::write::Writer;
-use crate::store;
 
 /// The number of rows in one transaction. A sign-in of one of these users waits for its end, a fraction of a second.
 const BATCH: usize = 10_000;
 /// The largest batch in bytes of the file, for long rows.
 const BATCH_BYTES: u64 = 16 << 20;
-/// The longest row, in bytes.
-const LONGEST: usize = 1 << 20;
 /// The size of the read buffer, in bytes.
 const BLOCK: usize = 1 << 18;
-
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error("the file cannot be read: {0}")]
-    Read(#[from] io::Error),
-    #[error("the refused rows cannot be written: {0}")]
-    Report(#[source] io::Error),
-    #[error("the header row is invalid: {0}; see `vestibule import --help`")]
-    Header(String),
-    #[error("{0}; the imported rows stay, and the same command continues the import")]
-    Store(#[from] store::Error),
-    /// The reader panicked, which is a bug.
-    #[error("the import failed unexpectedly; the imported rows stay")]
-    Stopped,
-}
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Format {
     Csv,
     #[value(name = "jsonl", alias = "ndjson")]
     JsonLines,
-}
-
-#[derive(Default)]
-struct Summary {
-    read: u64,
-    users: u64,
-    identities: u64,
-    /// Rows whose user existed and got further identities.
-    linked: u64,
-    /// Rows whose data all existed.
-    already: u64,
-    refused: u64,
-}
-
-#[derive(Default)]
-struct Batch {
-    rows: Vec<ImportRow>,
-    /// Refused rows, by the line on which they begin.
-    refused: Vec<(u64, RowError)>,
-    /// Unknown columns or members that have not been reported yet.
-    ignored: Vec<String>,
-    /// The number of bytes of the file up to its end.
-    position: u64,
-}
-
-impl Batch {
-    fn push(&mut self, line: u64, user: Result<ImportedUser, RowError>, position: u64) {
-        self.position = position;
-        match user {
-            Ok(user) => self.rows.push(ImportRow { line, user }),
-            Err(error) => self.refused.push((line, error)),
-        }
-    }
 }
 
 fn read(input: impl Read, format: Format, rules: Rules, batches: &Sender<Batch>) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use sqlx::{Connection, Executor, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::Summary;
+use super::batch::Summary;
 use super::row::{Identity, ImportRow, ImportedUser, RowError};
 use crate::domain::{Actor, Email};
 use crate::store::{Error, retrying};

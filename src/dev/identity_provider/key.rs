@@ -15,7 +15,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::dev::{Error, files};
+use crate::dev::error::Error;
+use crate::dev::files;
 
 const FILE: &str = "identity-provider.pkcs8";
 /// The length of a modulus with 2048 bits, in bytes.
