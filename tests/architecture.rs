@@ -1,6 +1,6 @@
-//! Imports point down, and each foreign crate is named only in its room.
+//! Imports point down, none leads in a large circle, and each foreign crate is named only in its room.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -100,6 +100,76 @@ fn imports_point_down() {
                 assert!(!names_room(line, other), "{} names `{other}`: {line}", file.display());
             }
         }
+    }
+}
+
+/// The paths of an import: `a::{b, c::d}` is `a::b` and `a::c::d`.
+fn paths(import: &str) -> Vec<String> {
+    let Some((before, list)) = import.split_once('{') else { return vec![import.trim().to_owned()] };
+    let list = list.rsplit_once('}').expect("the list ends").0;
+    let mut depth = 0;
+    let parts = list.split(|c: char| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        c == ',' && depth == 0
+    });
+    parts
+        .filter(|part| !part.trim().is_empty())
+        .flat_map(paths)
+        .map(|path| format!("{}{path}", before.trim()))
+        .collect()
+}
+
+/// Returns the files that each file imports, by the segments of their modules.
+fn imports() -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
+    let mut code: BTreeMap<Vec<String>, String> = BTreeMap::new();
+    for (file, line) in rooms().into_values().flatten() {
+        let module = file.with_extension("");
+        let module = module.iter().map(|segment| segment.to_str().unwrap().to_owned());
+        let text = code.entry(module.filter(|segment| segment != "mod").collect()).or_default();
+        text.push_str(&line);
+        text.push('\n');
+    }
+    let leads_to = |module: &Vec<String>, path: &str| {
+        let mut target = module.clone();
+        for segment in path.split("::").map(|segment| segment.split(" as ").next().unwrap_or_default().trim())
+        {
+            match segment {
+                "crate" => target.clear(),
+                "self" => {}
+                "super" => _ = target.pop(),
+                name => target.push(name.to_owned()),
+            }
+        }
+        while !target.is_empty() && !code.contains_key(&target) {
+            target.pop();
+        }
+        (target != *module && !target.is_empty()).then_some(target)
+    };
+    let of = |(module, text): (&Vec<String>, &String)| {
+        let text = text.split("mod tests {").next().unwrap_or_default();
+        let uses = text.split("use ").skip(1).filter_map(|rest| rest.split(';').next());
+        let uses = uses
+            .filter(|import| ["crate::", "super::", "self::"].iter().any(|root| import.starts_with(root)));
+        (module.clone(), uses.flat_map(paths).filter_map(|path| leads_to(module, &path)).collect())
+    };
+    code.iter().map(of).collect()
+}
+
+#[test]
+fn no_circle_of_imports_has_more_than_three_files() {
+    let imports = imports();
+    let reached = |from: &Vec<String>| {
+        let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
+        while let Some(file) = next.pop() {
+            next.extend(imports[file].iter().filter(|file| reached.insert((*file).clone())));
+        }
+        reached
+    };
+    let reached: BTreeMap<_, _> = imports.keys().map(|file| (file, reached(file))).collect();
+    assert!(reached.values().any(|files| files.len() > 100), "imports are followed");
+    for (file, others) in &reached {
+        let circle: Vec<_> = others.iter().filter(|other| reached[other].contains(*file)).collect();
+        assert!(circle.len() <= 3, "a circle: {circle:?}");
     }
 }
 
