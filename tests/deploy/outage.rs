@@ -1,6 +1,7 @@
 //! What everybody is told while no instance is ready, and that one which answers slowly is.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,10 +22,19 @@ use crate::support::token;
 /// How long the slow ones take to say that they are ready: longer than it is between two checks.
 const SLOWLY: Duration = Duration::from_millis(700);
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("deploy-outage")
+}
+
 /// A server of the test's own, which can be stopped, with nothing in it.
+pub fn new_server() -> Postgres {
+    let _ = fs::remove_dir_all(root());
+    server()
+}
+
+/// That server, started again.
 pub fn server() -> Postgres {
-    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("deploy-outage");
-    Postgres::start(&Options { durable: false, ..Options::new(root) }).unwrap()
+    Postgres::start(&Options { durable: false, ..Options::new(root()) }).unwrap()
 }
 
 /// The service's own words, with the time to come back.
@@ -45,7 +55,7 @@ async fn told_to_wait(answer: Response, status: u16, error: &str) {
 async fn without_the_database_the_service_answers_for_itself_behind_haproxy() {
     let _alone = alone().await;
     let folder = folder("outage");
-    let postgres = server();
+    let postgres = new_server();
     postgres.ensure_database("outage").unwrap();
     let (provider, url) = (Arc::new(Provider::start().await), postgres.url("outage"));
     let instances = Vestibule::two(&folder, &url, &provider, &[]).await;
@@ -112,7 +122,7 @@ fn sign_in(client: &Client, url: &str) -> RequestBuilder {
 async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_understand_it() {
     let _alone = alone().await;
     let folder = folder("many");
-    let postgres = server();
+    let postgres = new_server();
     postgres.ensure_database("many").unwrap();
     let (provider, url) = (Arc::new(Provider::start().await), postgres.url("many"));
     let instances = Vestibule::two(&folder, &url, &provider, &[("IDP_MAX_CALLS", "200")]).await;

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::secret::Secret;
 
-use crate::deploy::outage::server;
+use crate::deploy::outage::{new_server, server};
 use crate::deploy::phone::Crowd;
 use crate::deploy::tools::{Running, alone, folder, shipped};
 use crate::deploy::vestibule::Vestibule;
@@ -184,7 +184,7 @@ async fn time_limits_that_pgbouncer_drops_are_told_of() {
 async fn a_database_that_is_back_is_found_through_pgbouncer_within_seconds() {
     let _alone = alone().await;
     let Some(program) = program("pgbouncer", CAPABLE) else { return };
-    let (folder, postgres) = (folder("pgbouncer-back"), server());
+    let (folder, postgres) = (folder("pgbouncer-back"), new_server());
     postgres.ensure_database("back").unwrap();
     let pooler = PgBouncer::start(&program, &folder, &postgres.url("back"), &[]).await;
     let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/").started().await;
