@@ -33,18 +33,26 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn embed_templates() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=templates");
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("templates");
-    let mut list = String::new();
-    for folder in ["", "admin", "dev"] {
-        let mut paths: Vec<_> =
-            fs::read_dir(root.join(folder))?.flatten().map(|entry| entry.path()).collect();
-        paths.sort();
-        for path in &paths {
-            let name = path.strip_prefix(&root)?.to_str().and_then(|name| name.strip_suffix(".html.tera"));
-            let Some(name) = name else { continue };
-            let condition = if folder == "dev" { "#[cfg(debug_assertions)] " } else { "" };
-            let text = format!(r#"concat!(env!("CARGO_MANIFEST_DIR"), "/templates/{name}.html.tera")"#);
-            write!(list, r#"{condition}("{name}", include_str!({text})), "#)?;
+    let (mut names, mut folders) = (Vec::new(), vec![root.clone()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let below = path.strip_prefix(&root)?.to_string_lossy().into_owned();
+            match below.strip_suffix(".html.tera") {
+                _ if path.is_dir() => folders.push(path),
+                Some(name) => names.push(name.to_owned()),
+                // What editors and file managers leave is hidden.
+                None if below.contains("/.") || below.starts_with('.') => {}
+                None => return Err(format!("templates/{below}: a template ends in `.html.tera`").into()),
+            }
         }
+    }
+    names.sort();
+    let mut list = String::new();
+    for name in names {
+        let condition = if name.starts_with("dev/") { "#[cfg(debug_assertions)] " } else { "" };
+        let text = format!(r#"concat!(env!("CARGO_MANIFEST_DIR"), "/templates/{name}.html.tera")"#);
+        write!(list, r#"{condition}("{name}", include_str!({text})), "#)?;
     }
     Ok(fs::write(Path::new(&env::var("OUT_DIR")?).join("templates.rs"), format!("&[{list}]"))?)
 }
