@@ -177,7 +177,7 @@ BEGIN
         WHEN 'session_ended' THEN 'sessions.ended'
         WHEN 'refresh_token_replayed' THEN 'security.refresh_token_replayed'
         WHEN 'provider_event' THEN 'security.provider_event'
-        -- No receiver can want the type that the name of another kind makes.
+        -- Other kinds make types such as `note.added`, for which no receiver can ask.
         ELSE regexp_replace(NEW.kind, '_', '.')
     END;
     IF message_type IS NULL OR NOT EXISTS (SELECT FROM webhooks WHERE message_type = ANY (events)) THEN

@@ -12,7 +12,7 @@ pub(super) use self::keys::Keys as Raw;
 pub(super) use self::reader::read;
 use super::error;
 use super::preset::Preset;
-pub use super::protocol::{ClientAuthentication, Method, Protocol, Verify};
+use super::protocol::{ClientAuthentication, Method, Protocol, Verify};
 use crate::domain::claims::{Dialect, Nonces};
 use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;

@@ -1,4 +1,4 @@
-//! The rows on their way from the file to the database, and what became of them.
+//! The rows on their way from the file to the database, what became of them, and the errors that end an import.
 
 use std::io;
 

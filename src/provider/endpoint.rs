@@ -73,7 +73,7 @@ impl Endpoint {
     ) -> Result<Arc<Object>, Error> {
         let count = |unavailable: &Unavailable| self.counters.count(unavailable.class());
         let mut permit = self.bulkhead.acquire().await.inspect_err(count)?;
-        if permit.needs_probe {
+        if permit.needs_probe() {
             permit
                 .probed(call_result(&timeout(PROBE, probe()).await.unwrap_or_else(late)))
                 .inspect_err(count)?;

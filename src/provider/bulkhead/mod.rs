@@ -32,7 +32,7 @@ pub(super) struct Permit<'a> {
     _slot: SemaphorePermit<'a>,
     generation: Generation,
     /// True if the provider has to be probed before the call.
-    pub needs_probe: bool,
+    needs_probe: bool,
     result: CallResult,
 }
 
@@ -87,6 +87,10 @@ fn spread(first: u32, seconds: u32) -> u32 {
 }
 
 impl Permit<'_> {
+    pub const fn needs_probe(&self) -> bool {
+        self.needs_probe
+    }
+
     /// Reports the result of the probe.
     ///
     /// # Errors

@@ -7,8 +7,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::bearer::Bearer;
-use super::json_body;
-use super::json_body::{JsonBody, only};
+use super::json_body::{self, JsonBody, only};
 use super::page::Page;
 use super::shared::data_guard;
 use crate::web::{Problem, errors};

@@ -7,8 +7,7 @@ use rocket::request::Request;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::json_body;
-use super::json_body::JsonBody;
+use super::json_body::{self, JsonBody};
 use super::origin::ClientOrigin;
 use super::page::Page;
 use super::shared::{data_guard, provider_in_path, state};

@@ -126,6 +126,10 @@ fn every_operation_says_what_it_does_and_how_it_ends() {
     let tags: Vec<_> = document.0["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
     let schemes = document.0["components"]["securitySchemes"].as_object().unwrap();
     let mut ids = BTreeSet::new();
+    for (name, item) in document.0["webhooks"].as_object().expect("webhooks") {
+        let words = ["summary", "description"].map(|word| item["post"][word].as_str().unwrap_or_default());
+        assert!(words.iter().all(|words| !words.is_empty() && !words.contains('\n')), "{name}: {words:?}");
+    }
     for operation in document.operations() {
         let (name, body) = (operation.name(), operation.body);
         let id = body["operationId"].as_str().expect("an operationId");
