@@ -9,6 +9,7 @@ use reqwest::{Method, StatusCode};
 use rocket::futures::future::join_all;
 use rocket::{Build, Rocket};
 use serde_json::{Value, json};
+use sqlx::PgPool;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -293,12 +294,8 @@ impl App {
     }
 
     /// Makes a change to users as staff do, who have not looked at it before.
-    pub async fn by_staff(&self, change: Change) -> Outcome {
-        let by = By { reason: Some("asked"), ..By::COMMAND_LINE };
-        match changes::preview(&self.database.pool, change, by.actor.name()).await.unwrap() {
-            Some(preview) => changes::make(&self.database.pool, &preview, None, by).await.unwrap(),
-            None => Outcome::Changed,
-        }
+    pub async fn by_staff(&self, change: Change) -> Option<Outcome> {
+        made(&self.database.pool, change, None, By { reason: Some("asked"), ..By::COMMAND_LINE }).await
     }
 
     /// A token that the provider knows by these claims.
@@ -343,4 +340,10 @@ pub fn figment(database_url: &str, tokeninfo_url: &str) -> Figment {
         .merge(("rate_limit.enabled", false))
         .merge(("idp", provider(main)))
         .merge(("providers", others))
+}
+
+/// Makes a change, which must be as it was `seen`, if given. Returns `None` if the users or the identity do not exist.
+pub async fn made(pool: &PgPool, change: Change, seen: Option<&str>, by: By<'_>) -> Option<Outcome> {
+    let preview = changes::preview(pool, change, by.actor.name()).await.unwrap()?;
+    Some(changes::make(pool, &preview, seen, by).await.unwrap())
 }

@@ -17,7 +17,7 @@ async fn sign_in(app: &App, subject: &str) -> Answer {
 
 /// Makes a change as staff do.
 async fn by_staff(app: &App, change: Change) {
-    assert_eq!(app.by_staff(change).await, Outcome::Done);
+    assert_eq!(app.by_staff(change).await, Some(Outcome::Done));
 }
 
 /// Shows a refresh token to both routes; returns the reason that both give.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sqlx::PgPool;
 use uuid::Uuid;
-use vestibule::admin::changes::{self, Change, Outcome};
+use vestibule::admin::changes::{Change, Outcome};
 use vestibule::admin::sign_in::store::{self as staff, Candidate, Stranger};
 use vestibule::admin::staff::store as access;
 use vestibule::domain::actor::{Actor, By, Origin};
@@ -13,7 +13,7 @@ use vestibule::store::erasure;
 use vestibule::store::events::{Look, record_look};
 use vestibule::store::users::{self, DeletedBy, Deletion, Traces};
 
-use crate::support::app::{App, LIMITS};
+use crate::support::app::{App, LIMITS, made};
 use crate::support::token::{at, claims, unverified};
 
 const ADA: &str = "ada@example.com";
@@ -132,9 +132,7 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
 
         if by_staff {
             let by = By { actor: Actor::Staff("staff@example.com"), ..by };
-            let preview = changes::preview(pool, Change::Delete { user }, by.actor.name()).await.unwrap();
-            let deleted = changes::make(pool, &preview.expect("the user is there"), None, by).await.unwrap();
-            assert_eq!(deleted, Outcome::Done);
+            assert_eq!(made(pool, Change::Delete { user }, None, by).await, Some(Outcome::Done));
         } else {
             let deleted = app.delete(&signed_in.access_token(), "/api/v1/me").await;
             assert_eq!(deleted.status, 204);

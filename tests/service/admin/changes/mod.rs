@@ -14,7 +14,7 @@ use vestibule::admin::changes::{self, Change, Outcome, Preview};
 use vestibule::domain::actor::Origin;
 use vestibule::domain::actor::{Actor, By};
 
-use crate::support::app::{Answer, App};
+use crate::support::app::{Answer, App, made};
 use crate::support::token::at;
 
 const STAFF: &str = "staff@example.com";
@@ -41,23 +41,20 @@ async fn preview(pool: &PgPool, change: Change) -> Preview {
     changes::preview(pool, change, STAFF).await.unwrap().expect("users, and an identity of theirs")
 }
 
-/// Makes the change that has been looked at. Users who have gone meanwhile have changed.
-async fn apply(pool: &PgPool, change: Change, seen: &str) -> Outcome {
-    let by = by();
-    let Some(preview) = changes::preview(pool, change, by.actor.name()).await.unwrap() else {
-        return Outcome::Changed;
-    };
-    changes::make(pool, &preview, Some(seen), by).await.unwrap()
+/// Makes the change that has been looked at.
+async fn apply(pool: &PgPool, change: Change, seen: &str) -> Option<Outcome> {
+    made(pool, change, Some(seen), by()).await
 }
 
 /// Looks at a change, then makes it.
 async fn make(app: &App, change: Change) -> Outcome {
     let pool = &app.database.pool;
-    apply(pool, change, &preview(pool, change).await.fingerprint()).await
+    let made = apply(pool, change, &preview(pool, change).await.fingerprint()).await;
+    made.expect("users, and an identity of theirs")
 }
 
 /// A change that has been looked at, to be made while something else happens.
-async fn prepared(app: &App, change: Change) -> impl Future<Output = Outcome> + Send + 'static {
+async fn prepared(app: &App, change: Change) -> impl Future<Output = Option<Outcome>> + Send + 'static {
     let pool = app.database.pool.clone();
     let seen = preview(&pool, change).await.fingerprint();
     async move { apply(&pool, change, &seen).await }
@@ -69,8 +66,7 @@ async fn merge(app: &App, from: Uuid, into: Uuid) -> Outcome {
 
 /// Makes a change that nobody looks at before.
 async fn act(app: &App, change: Change) {
-    let pool = &app.database.pool;
-    assert_eq!(changes::make(pool, &preview(pool, change).await, None, by()).await.unwrap(), Outcome::Done);
+    assert_eq!(made(&app.database.pool, change, None, by()).await, Some(Outcome::Done));
 }
 
 /// Whether the session lives: (by its access token, by its refresh token).

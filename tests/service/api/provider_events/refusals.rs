@@ -151,7 +151,7 @@ async fn a_suspension_goes_with_the_identity_to_another_user() {
     for change in
         [Change::Move { identity, from: ada, to: grace }, Change::Merge { from: grace, into: linus }]
     {
-        assert_eq!(app.by_staff(change).await, Outcome::Done, "{change:?}");
+        assert_eq!(app.by_staff(change).await, Some(Outcome::Done), "{change:?}");
         assert_eq!(house.state("ada").await, suspended, "{change:?}");
     }
     assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
