@@ -4,13 +4,12 @@ use serde_json::Value;
 
 use super::parameters::wrong;
 use super::store::{NewIdentity, NewUser};
-use crate::domain::{CustomClaims, Email, Object, claims};
+use crate::domain::claims::{self, MAX_NAME_CHARS};
+use crate::domain::{CustomClaims, Email, Object};
 use crate::web::Problem;
 use crate::web::guard::json_body::{flag, only, optional, required};
 
 const MAX_IDENTITIES: usize = 20;
-/// The longest name, in characters.
-const MAX_NAME_CHARS: usize = 200;
 
 const STRING: &str = "must be a string";
 
