@@ -27,8 +27,8 @@ for package in sorted(json.load(sys.stdin)["packages"], key=lambda one: (one["na
     if (package["name"], package["version"]) not in used:
         continue
     folder = Path(package["manifest_path"]).parent
-    archives = [file for archive in folder.rglob("*.zip") for top in ZipPath(archive).iterdir() for file in top.iterdir()]
-    for file in [*sorted(folder.rglob("*")), *archives]:
+    tops = [top for archive in folder.rglob("*.zip") for top in ZipPath(archive).iterdir() if top.is_dir()]
+    for file in [*sorted(folder.rglob("*")), *(file for top in tops for file in top.iterdir())]:
         if not NAME.match(file.name) or file.suffix in CODE or not file.is_file():
             continue
         text = "\n".join(line.rstrip() for line in file.read_text(errors="replace").strip().splitlines())
