@@ -7,8 +7,7 @@ use serde::Serialize;
 use url::form_urlencoded;
 
 use crate::admin::guard::{is_out_of_date, page_of, staff};
-use crate::admin::page::Page;
-use crate::admin::question::Answer;
+use crate::admin::page::{Answer, Page};
 use crate::web::http::request_id::RequestId;
 use crate::web::{ErrorCode, Problem};
 

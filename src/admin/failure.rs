@@ -6,6 +6,7 @@ use rocket::response::{self, Responder};
 
 use super::catcher::Failed;
 use super::guard::page_of;
+use super::page::Page;
 use crate::web::http::request_id::RequestId;
 use crate::web::{ErrorCode, Problem};
 use crate::{provider, store};
@@ -18,6 +19,8 @@ pub(super) enum Failure {
     Conflict(&'static str),
     /// A failed sign-in, with a text for the page and a problem for the log.
     NotSignedIn(Status, &'static str, Box<Problem>),
+    /// The page of a form again, with what is wrong with it.
+    Shown(Page),
 }
 
 impl From<Status> for Failure {
@@ -69,6 +72,7 @@ impl<'r> Responder<'r, 'static> for Failure {
         match self {
             Self::Status(status) => Err(status),
             Self::Problem(problem) => Err(problem.keep(request).status()),
+            Self::Shown(page) => page.respond_to(request),
             Self::Conflict(text) => {
                 let problem = Problem::malformed(text);
                 told(request, Status::Conflict, "That was not done", text, problem)

@@ -35,8 +35,8 @@ use sqlx::PgPool;
 
 use self::failure::Failure;
 use self::guard::{AdminStaff, ExportingStaff, Signed, Staff, StaffForm};
-use self::page::Page;
-use self::question::{Answer, Question};
+use self::page::{Answer, Page};
+use self::question::Question;
 pub use self::sign_in::flow::Admin;
 use self::sign_in::store::StaffRow;
 use crate::domain::{Actor, Origin};

@@ -1,8 +1,9 @@
 //! Pages as responses: the content, the reader, and the headers that every page has.
 
+use rocket::Either;
 use rocket::http::{Header, Status};
 use rocket::request::Request;
-use rocket::response::{self, Responder};
+use rocket::response::{self, Redirect, Responder};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -13,6 +14,9 @@ use crate::provider::{Breaker, CallStats, Providers};
 use crate::web::Problem;
 use crate::web::http::templates::html;
 use crate::webhooks::Webhooks;
+
+/// A page, or the way to another one.
+pub(super) type Answer = Either<Redirect, Page>;
 
 pub(super) struct Page {
     status: Status,

@@ -5,9 +5,8 @@ pub mod store;
 use rocket::http::{Header, Status};
 use rocket::response::Redirect;
 use rocket::response::content::RawJson;
-use rocket::{Either, FromForm, Responder, Route, State, get, post, routes};
+use rocket::{FromForm, Responder, Route, State, get, post, routes};
 use serde::Serialize;
-use time::OffsetDateTime;
 use url::Url;
 use uuid::Uuid;
 
@@ -17,7 +16,7 @@ use super::event_view::{self, CATEGORIES, ClaimsChange, Day, EventView};
 use super::naming::isolated;
 use crate::admin::api::DataCopy;
 use crate::admin::audit::store::{self as events, EventRow};
-use crate::admin::changes::pages::{self as changes, receipt};
+use crate::admin::changes::pages::receipt;
 use crate::admin::changes::store::deletion_of;
 use crate::admin::users::store::ListedUser;
 use crate::admin::{Failure, Page, Signed, Staff, record};
@@ -27,8 +26,8 @@ use crate::provider_tokens::store as provider_tokens;
 use crate::store::identities::{self, IdentityRow};
 use crate::store::sessions::{self, SessionRow};
 use crate::store::{Look, changing, merging, retrying};
+use crate::web::Db;
 use crate::web::guard::ClientOrigin;
-use crate::web::{Db, rfc3339};
 
 /// The numbers of events, of others' attempts and of possible duplicates on the page.
 const EVENTS: i64 = 100;
@@ -89,48 +88,24 @@ fn theft(events: &[EventRow]) -> Option<&EventRow> {
 /// The reason of the event of a note that closes that question.
 const KNOWN: &str = "known";
 
-/// Whether the user can sign in, and why not.
-#[derive(Serialize)]
-struct Verdict {
-    /// `disabled`, `suspended`, `held`, `unreachable`, `theft`, `fresh` or `good`.
-    kind: &'static str,
-    /// The time of what the sentence is about.
-    at: Option<String>,
-    /// The author of it, or the provider.
-    by: Option<String>,
-    reason: Option<String>,
-    device: Option<String>,
-    ip: Option<String>,
-}
-
-impl Verdict {
-    fn new(disabled_at: Option<OffsetDateTime>, identities: &[Identity], events: &[EventRow]) -> Self {
-        let verdict = |kind, event: Option<&EventRow>| Self {
-            kind,
-            at: event.map(|event| rfc3339(event.created_at)),
-            by: event.and_then(|event| event.actor.clone().or_else(|| event.provider.clone())),
-            reason: event.and_then(|event| event.remark.clone()),
-            device: event.and_then(|event| event.user_agent.as_deref().map(device::in_words)),
-            ip: event.and_then(|event| event.ip.clone()),
-        };
-        if disabled_at.is_some() {
-            let event = events.iter().find(|event| event.kind == "user_disabled");
-            return Self { at: disabled_at.map(rfc3339), ..verdict("disabled", event) };
+/// Returns whether the user can sign in, or why not, and the event that says so: `disabled`, `suspended`, `held`,
+/// `unreachable`, `theft`, `fresh` or `good`.
+fn verdict<'a>(
+    disabled: bool,
+    identities: &[Identity],
+    events: &'a [EventRow],
+) -> (&'static str, Option<&'a EventRow>) {
+    match identities.last() {
+        _ if disabled => ("disabled", events.iter().find(|event| event.kind == "user_disabled")),
+        None => ("unreachable", None),
+        Some(last) if identities.iter().all(|identity| identity.suspended.is_some()) => {
+            (if last.row.held { "held" } else { "suspended" }, None)
         }
-        let all_suspended = identities.iter().all(|identity| identity.suspended.is_some());
-        if let Some(last) = identities.last().filter(|_| all_suspended) {
-            let kind = if last.row.held { "held" } else { "suspended" };
-            let (at, by) = (last.row.suspended_at.map(rfc3339), Some(last.row.provider.clone()));
-            return Self { at, by, reason: last.suspended.clone(), ..verdict(kind, None) };
-        }
-        if identities.is_empty() {
-            return verdict("unreachable", None);
-        }
-        let theft = theft(events).map(|event| verdict("theft", Some(event)));
-        theft.unwrap_or_else(|| match events.iter().find(|event| event_view::is_sign_in(event)) {
-            None => verdict("fresh", None),
-            last => verdict("good", last),
-        })
+        Some(_) => match (theft(events), events.iter().find(|event| event_view::is_sign_in(event))) {
+            (Some(theft), _) => ("theft", Some(theft)),
+            (None, None) => ("fresh", None),
+            (None, last) => ("good", last),
+        },
     }
 }
 
@@ -157,7 +132,9 @@ pub(super) struct PersonPage {
     person: PersonRow,
     /// The latest change of the claims, if events tell it.
     claims_set: Option<ClaimsChange>,
-    verdict: Verdict,
+    verdict: &'static str,
+    /// The event that the verdict is about.
+    cause: Option<EventView>,
     identities: Vec<Identity>,
     sessions: Vec<Session>,
     session_count: usize,
@@ -170,7 +147,10 @@ pub(super) struct PersonPage {
     complete: bool,
     days: Vec<Day>,
     attempts: Vec<Day>,
-    done: Option<String>,
+    /// The name of the change after which it is shown.
+    done: String,
+    /// The minutes for which access tokens are valid.
+    minutes: u32,
 }
 
 #[derive(Serialize)]
@@ -253,7 +233,7 @@ async fn page(
         .into_iter()
         .map(|row| Identity { suspended: why_suspended(&row), token: tokens.contains(&row.id), row })
         .collect();
-    let verdict = Verdict::new(found.user.disabled_at, &identities, &events);
+    let (verdict, cause) = verdict(found.user.disabled_at.is_some(), &identities, &events);
     let suspect = theft(&events).map(|event| event.created_at - time::Duration::HOUR);
     let session_count = sessions.len();
     let shown_sessions = if shown.sessions == Some("all") { session_count } else { SESSIONS };
@@ -273,6 +253,7 @@ async fn page(
     let view = PersonPage {
         claims_set: ClaimsChange::latest(&events),
         verdict,
+        cause: cause.cloned().map(EventView::from),
         identities,
         sessions: sessions.collect(),
         session_count,
@@ -284,7 +265,8 @@ async fn page(
         complete,
         days: Day::all(EventView::of_history(events, complete, only), id, zone),
         attempts: Day::all(attempts.into_iter().map(EventView::from).collect(), id, zone),
-        done: shown.done.and_then(|change| changes::done(change, settings.access_token_ttl)),
+        done: shown.done.unwrap_or_default().to_owned(),
+        minutes: settings.access_token_ttl.div_ceil(60),
         person: found,
     };
     Ok(Page::new(staff, "admin/person", &view))
@@ -302,7 +284,7 @@ async fn add_note(
     db: &Db,
     settings: &State<config::Session>,
     origin: ClientOrigin,
-) -> Result<Either<Redirect, Page>, Failure> {
+) -> Result<Redirect, Failure> {
     let Signed { staff, form } = sent;
     let user = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
     let [text, ticket] = ["text", "ticket"].map(|name| form.get(name).unwrap_or_default().to_owned());
@@ -321,7 +303,7 @@ async fn add_note(
     if error.is_some() || ticket_error.is_some() {
         let note = NoteForm { id: id_of_note, text, ticket, error, ticket_error };
         let page = page(&staff, id, &Shown::default(), note, db, settings, &origin).await?;
-        return Ok(Either::Right(page.with(Status::BadRequest)));
+        return Err(Failure::Shown(page.with(Status::BadRequest)));
     }
     let (note, known) = ((text.as_str(), url.as_ref().map(Url::as_str)), form.get("known").map(|_| KNOWN));
     let by = staff.by("", &origin.0);
@@ -329,7 +311,7 @@ async fn add_note(
     if !added().await? {
         return Err(Status::NotFound.into());
     }
-    Ok(Either::Left(Redirect::to(format!("/admin/users/{user}?done=note"))))
+    Ok(Redirect::to(format!("/admin/users/{user}?done=note")))
 }
 
 /// The identities, claims, live sessions, notes and latest events of a user, as a file.

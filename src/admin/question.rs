@@ -1,41 +1,47 @@
 //! The question whether a change is to be made: what will happen, and a form for the reason.
 
-use rocket::Either;
-use rocket::http::Status;
-use rocket::response::Redirect;
 use serde::Serialize;
+use serde_json::Value;
 
+use crate::admin::failure::Failure;
 use crate::admin::guard::{Staff, StaffForm};
 use crate::admin::page::Page;
-
-/// The answer to a confirmed change: the way to what was changed, or the question again.
-pub(super) type Answer = Either<Redirect, Page>;
 
 const NO_REASON: &str = "Write why: the audit log keeps it, with your e-mail address.";
 const LONG_REASON: &str = "Write at most 500 characters.";
 
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 pub(super) struct Question {
-    pub title: String,
+    /// The change's name, by which `templates/admin/changes.html.tera` chooses the words.
+    change: &'static str,
+    title: String,
     /// The pages above, by URL and name. The change began on the last one.
-    pub trail: Vec<(String, String)>,
-    pub changes: Vec<String>,
-    pub warnings: Vec<String>,
-    pub action: String,
+    trail: Vec<(String, String)>,
+    action: String,
     pub fields: Vec<(&'static str, String)>,
     pub reason: String,
-    pub error: Option<&'static str>,
-    pub hint: &'static str,
-    pub button: String,
-    /// True if the change cannot be undone.
-    pub is_final: bool,
+    error: Option<&'static str>,
+    button: String,
+    /// What the words are about, if the fields of a page around it do not say it.
+    #[serde(flatten)]
+    about: Option<Value>,
 }
 
 impl Question {
-    /// Creates a question without warnings, about a change that can be undone.
-    pub fn new(title: String, trail: Vec<(String, String)>, action: String, button: &str) -> Self {
-        let (hint, button) = ("The audit log keeps it, with your e-mail address.", button.to_owned());
-        Self { title, trail, action, hint, button, ..Self::default() }
+    pub fn new(
+        change: &'static str,
+        title: String,
+        trail: Vec<(String, String)>,
+        action: String,
+        button: &str,
+    ) -> Self {
+        let (fields, reason, button) = (Vec::new(), String::new(), button.to_owned());
+        Self { change, title, trail, action, fields, reason, error: None, button, about: None }
+    }
+
+    /// Adds the fields of the form, and what the words are about.
+    pub fn with(self, fields: Vec<(&'static str, String)>, about: Value) -> Self {
+        Self { fields, about: Some(about), ..self }
     }
 
     /// Asks, with the reason that was typed before a sign-in came between.
@@ -44,10 +50,12 @@ impl Question {
         Page::new(staff, "admin/confirm", &Self { reason, ..self })
     }
 
-    /// Asks again, after a form without a reason.
-    pub fn again(mut self, staff: &Staff, form: &StaffForm) -> Page {
-        self.refuse(form.get("reason"));
-        Page::new(staff, "admin/confirm", &self).with(Status::BadRequest)
+    /// Returns the reason in the form that confirms the change. Without one, the failure asks again.
+    pub fn confirmed(mut self, staff: &Staff, form: &StaffForm) -> Result<String, Failure> {
+        form.reason().map_err(|status| {
+            self.refuse(form.get("reason"));
+            Failure::Shown(Page::new(staff, "admin/confirm", &self).with(status))
+        })
     }
 
     /// Notes what is wrong with a form without a reason, or with a text that is none.

@@ -10,14 +10,15 @@ use rocket::http::uri::Origin;
 use rocket::response::Redirect;
 use rocket::{Route, get, post, routes};
 use serde::Serialize;
+use serde_json::json;
 use time::OffsetDateTime;
 
 use self::store::Changed;
 use super::dates::{day_before, end_of, last_day};
 use crate::admin::sign_in::store::{self as members, StaffRow};
-use crate::admin::{AdminStaff, Answer, Failure, Page, Question, Signed, Staff, StaffForm};
+use crate::admin::{AdminStaff, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
-use crate::domain::{Access, Email, Role};
+use crate::domain::{Access, Email};
 use crate::store::retrying;
 use crate::web::guard::ClientOrigin;
 use crate::web::{Db, rfc3339};
@@ -32,36 +33,32 @@ pub(super) fn routes() -> Vec<Route> {
     [routes![list, ask_give, give, ask_take_away, take_away], keys::routes()].concat()
 }
 
+/// The end of access or of a key.
 #[derive(Serialize)]
-struct Member {
-    email: String,
-    role: &'static str,
-    may_export: bool,
-    ends_at: Option<String>,
-    /// The last day of access as it was typed, if the end shows it.
-    last_day: Option<String>,
-    ended: bool,
-    last_seen_at: Option<String>,
-    /// The provider's name and the subject, once the member has signed in.
-    identity: Option<(String, String)>,
-    /// True for the reader's own entry.
-    oneself: bool,
+struct End {
+    at: String,
+    /// The last day as it was typed, if the end shows it.
+    day: Option<String>,
+    over: bool,
 }
 
-impl Member {
-    fn new(row: StaffRow, reader: &StaffRow) -> Self {
-        let access = row.access();
-        Self {
-            oneself: row.email == reader.email,
-            email: row.email,
-            role: access.role.into(),
-            may_export: access.exports(),
-            ends_at: access.ends_at.map(rfc3339),
-            last_day: access.ends_at.and_then(|end| day_before(end, reader.time_zone.as_deref())),
-            ended: access.ends_at.is_some_and(|end| end.unix_timestamp() <= clock::now()),
-            last_seen_at: row.last_seen_at.map(rfc3339),
-            identity: row.provider.zip(row.subject),
-        }
+/// A member of staff or a key, with its role and its end.
+#[derive(Serialize)]
+struct Lasting<Row> {
+    role: &'static str,
+    end: Option<End>,
+    #[serde(flatten)]
+    row: Row,
+}
+
+impl<Row> Lasting<Row> {
+    fn new(role: impl Into<&'static str>, end: Option<OffsetDateTime>, row: Row, reader: &StaffRow) -> Self {
+        let end = end.map(|end| End {
+            at: rfc3339(end),
+            day: day_before(end, reader.time_zone.as_deref()),
+            over: end.unix_timestamp() <= clock::now(),
+        });
+        Self { role: role.into(), end, row }
     }
 }
 
@@ -70,27 +67,29 @@ type Mistake = (&'static str, &'static str);
 
 #[derive(Serialize)]
 struct StaffPage<'r> {
-    members: Vec<Member>,
+    members: Vec<Lasting<StaffRow>>,
     /// The fields of the form, as they were sent or as a link fills them in.
     sent: BTreeMap<&'r str, &'r str>,
     mistake: Option<Mistake>,
-    done: Option<&'static str>,
 }
 
-async fn all(staff: &Staff, db: &Db) -> Result<Vec<Member>, Failure> {
-    let members = retrying!(members::all(db.pool()))?;
-    Ok(members.into_iter().map(|row| Member::new(row, &staff.member)).collect())
+async fn all(staff: &Staff, db: &Db) -> Result<Vec<Lasting<StaffRow>>, Failure> {
+    let members = retrying!(members::all(db.pool()))?.into_iter();
+    Ok(members.map(|row| Lasting::new(row.role, row.ends_at, row, &staff.member)).collect())
 }
 
 async fn page(staff: &Staff, form: &StaffForm, mistake: Option<Mistake>, db: &Db) -> Result<Page, Failure> {
-    let done = match form.get("done") {
-        Some("given") => Some("Access is given. It begins with the next sign-in."),
-        Some("taken") => Some("Access is revoked, and the member is signed out."),
-        _ => None,
-    };
-    let view = StaffPage { members: all(staff, db).await?, sent: form.fields(), mistake, done };
+    let view = StaffPage { members: all(staff, db).await?, sent: form.fields(), mistake };
     let status = if mistake.is_some() { Status::BadRequest } else { Status::Ok };
     Ok(Page::new(staff, "admin/staff", &view).with(status))
+}
+
+/// Returns what a form was read as. If it has a mistake, the failure shows the form again.
+async fn sound<T>(read: Result<T, Mistake>, staff: &Staff, form: &StaffForm, db: &Db) -> Result<T, Failure> {
+    match read {
+        Ok(read) => Ok(read),
+        Err(mistake) => Err(Failure::Shown(page(staff, form, Some(mistake), db).await?)),
+    }
 }
 
 #[get("/staff")]
@@ -120,15 +119,6 @@ pub fn end(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
     end_of(day, zone).filter(|end| end.unix_timestamp() > clock::now())
 }
 
-/// Returns the sentence about an end, as [`until`] returns it.
-fn ending(what: &str, day: Option<&str>, staff: &Staff) -> String {
-    let zone = staff.member.time_zone.as_deref().unwrap_or("UTC");
-    day.map_or_else(
-        || format!("{what} has no end."),
-        |day| format!("{what} ends at the end of {day} ({zone})."),
-    )
-}
-
 struct Given {
     email: Email,
     access: Access,
@@ -146,34 +136,15 @@ impl Given {
 
     async fn question(&self, staff: &Staff, db: &Db) -> Result<Question, Failure> {
         let (email, Access { role, may_export, .. }) = (self.email.folded(), self.access);
-        let before = all(staff, db).await?.into_iter().find(|member| member.email == email);
-        let exports = |may: bool| if may { "may export users and events" } else { "may not export" };
-        let mut question =
-            Question::new(format!("Give access to {email}"), trail(), "/admin/staff".into(), "Give access");
-        question.changes = vec![
-            format!("{email} is {role} and {}.", exports(self.access.exports())),
-            ending("The access", self.last_day.as_deref(), staff),
-        ];
-        question.changes.push(match before {
-            Some(before) if before.ended => "The access that this member had has ended.".into(),
-            Some(before) => format!(
-                "Until now, this member is {} and {}, {}.",
-                before.role,
-                exports(before.may_export),
-                before
-                    .last_day
-                    .or(before.ends_at)
-                    .map_or("without an end".into(), |day| format!("until {day}"))
-            ),
-            None => "This member is new, and signs in with the account of that address.".into(),
-        });
-        if role == Role::Admin {
-            question.warnings.push("An admin can do everything, and also give and revoke access.".into());
-        }
-        question.fields = [("email", email.to_owned()), ("role", role.to_string())].into();
-        question.fields.extend(may_export.then(|| ("export", "yes".to_owned())));
-        question.fields.extend(self.last_day.clone().map(|day| ("until", day)));
-        Ok(question)
+        let before = all(staff, db).await?.into_iter().find(|member| member.row.email == email);
+        let title = format!("Give access to {email}");
+        let mut fields = vec![("email", email.to_owned()), ("role", role.to_string())];
+        fields.extend(may_export.then(|| ("export", "yes".to_owned())));
+        fields.extend(self.last_day.clone().map(|day| ("until", day)));
+        let exports = self.access.exports();
+        let about = json!({ "email": email, "role": role.to_string(), "exports": exports, "day": self.last_day, "before": before });
+        let question = Question::new("give-access", title, trail(), "/admin/staff".into(), "Give access");
+        Ok(question.with(fields, about))
     }
 }
 
@@ -184,29 +155,22 @@ fn trail() -> Vec<(String, String)> {
 #[get("/staff/give")]
 async fn ask_give(staff: AdminStaff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
     let (staff, form) = (staff.0, StaffForm::of(uri));
-    match Given::read(&form, &staff) {
-        Ok(given) => Ok(given.question(&staff, db).await?.ask(&staff, &form)),
-        Err(mistake) => page(&staff, &form, Some(mistake), db).await,
-    }
+    let given = sound(Given::read(&form, &staff), &staff, &form, db).await?;
+    Ok(given.question(&staff, db).await?.ask(&staff, &form))
 }
 
 #[post("/staff", data = "<sent>")]
-async fn give(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answer, Failure> {
+async fn give(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Redirect, Failure> {
     let Signed { staff, form } = sent.of_admin()?;
-    let given = match Given::read(&form, &staff) {
-        Ok(given) => given,
-        Err(mistake) => return Ok(Answer::Right(page(&staff, &form, Some(mistake), db).await?)),
-    };
-    let Ok(reason) = form.reason() else {
-        return Ok(Answer::Right(given.question(&staff, db).await?.again(&staff, &form)));
-    };
+    let given = sound(Given::read(&form, &staff), &staff, &form, db).await?;
+    let reason = given.question(&staff, db).await?.confirmed(&staff, &form)?;
     let by = staff.by(&reason, &origin.0);
     answer(store::add(db.pool(), given.email.folded(), given.access, by).await?, "/admin/staff?done=given")
 }
 
-fn answer(changed: Changed, done: &'static str) -> Result<Answer, Failure> {
+fn answer(changed: Changed, done: &'static str) -> Result<Redirect, Failure> {
     match changed {
-        Changed::Done | Changed::Already => Ok(Answer::Left(Redirect::to(done))),
+        Changed::Done | Changed::Already => Ok(Redirect::to(done)),
         Changed::LastAdmin => Err(Failure::Conflict(LAST_ADMIN)),
         Changed::NotPermitted => Err(Status::Forbidden.into()),
     }
@@ -214,34 +178,22 @@ fn answer(changed: Changed, done: &'static str) -> Result<Answer, Failure> {
 
 fn taking(email: &str) -> Question {
     let title = format!("Revoke the access of {email}");
-    let mut question = Question::new(title, trail(), "/admin/staff/remove".into(), "Revoke access");
-    question.changes = vec![
-        format!("{email} is signed out of these pages at once, and can no longer sign in to them."),
-        "The audit log keeps what this member did.".into(),
-    ];
-    question.fields = vec![("email", email.to_owned())];
-    question
+    Question::new("revoke-access", title, trail(), "/admin/staff/remove".into(), "Revoke access")
+        .with(vec![("email", email.to_owned())], json!({ "email": email }))
 }
 
 #[get("/staff/remove")]
 async fn ask_take_away(staff: AdminStaff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
     let (staff, form) = (staff.0, StaffForm::of(uri));
-    match whose(&form, &staff) {
-        Ok(email) => Ok(taking(email.folded()).ask(&staff, &form)),
-        Err(mistake) => page(&staff, &form, Some(mistake), db).await,
-    }
+    let email = sound(whose(&form, &staff), &staff, &form, db).await?;
+    Ok(taking(email.folded()).ask(&staff, &form))
 }
 
 #[post("/staff/remove", data = "<sent>")]
-async fn take_away(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answer, Failure> {
+async fn take_away(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Redirect, Failure> {
     let Signed { staff, form } = sent.of_admin()?;
-    let email = match whose(&form, &staff) {
-        Ok(email) => email,
-        Err(mistake) => return Ok(Answer::Right(page(&staff, &form, Some(mistake), db).await?)),
-    };
-    let Ok(reason) = form.reason() else {
-        return Ok(Answer::Right(taking(email.folded()).again(&staff, &form)));
-    };
+    let email = sound(whose(&form, &staff), &staff, &form, db).await?;
+    let reason = taking(email.folded()).confirmed(&staff, &form)?;
     let by = staff.by(&reason, &origin.0);
     answer(store::remove(db.pool(), email.folded(), by).await?, "/admin/staff?done=taken")
 }

@@ -5,12 +5,13 @@ use rocket::http::uri::Origin;
 use rocket::response::Redirect;
 use rocket::{FromForm, Route, State, get, post, routes};
 use serde::Serialize;
+use serde_json::json;
 use time::OffsetDateTime;
 use url::form_urlencoded::byte_serialize;
 use uuid::Uuid;
 
 use super::fields::Choice;
-use crate::admin::{AdminStaff, Answer, Failure, Page, Question, Signed, Staff, StaffForm};
+use crate::admin::{AdminStaff, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
 use crate::config::Webhook;
 use crate::store::retrying;
@@ -165,19 +166,10 @@ fn question(name: &str, only: Option<Uuid>) -> Question {
         None => format!("Send all messages to {name} again"),
     };
     let trail = vec![("/admin/webhooks".into(), "Webhooks".into()), (path(name), name.to_owned())];
-    let mut question = Question::new(title, trail, format!("{}/replay", path(name)), "Send again");
-    question.changes = match only {
-        Some(_) => {
-            vec![format!("The message is sent to {name} now, if no earlier message of its user waits.")]
-        }
-        None => vec![
-            format!("Each message to {name} that is parked or waits after a failure is sent now."),
-            "Messages about one user are sent one after the other, the oldest first.".into(),
-        ],
-    };
-    question.changes.push("A message that was parked has all its attempts again.".into());
-    question.fields.extend(only.map(|id| ("message", id.to_string())));
-    question
+    let action = format!("{}/replay", path(name));
+    let fields = only.map(|id| ("message", id.to_string())).into_iter().collect();
+    Question::new("send-again", title, trail, action, "Send again")
+        .with(fields, json!({ "name": name, "message": only }))
 }
 
 /// Reads which message a form or link is about; `None` if it is about all.
@@ -195,16 +187,14 @@ async fn ask_again(staff: AdminStaff, name: &str, uri: &Origin<'_>, db: &Db) -> 
 }
 
 #[post("/webhooks/<name>/replay", data = "<sent>")]
-async fn send_again(name: &str, sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answer, Failure> {
+async fn send_again(name: &str, sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Redirect, Failure> {
     let Signed { staff, form } = sent.of_admin()?;
     let only = only(&form)?;
-    let Ok(reason) = form.reason() else {
-        return Ok(Answer::Right(question(name, only).again(&staff, &form)));
-    };
+    let reason = question(name, only).confirmed(&staff, &form)?;
     if !retrying!(exists(db.pool(), name))? {
         return Err(Status::NotFound.into());
     }
     let replayed = replay(db.pool(), name, only, staff.by(&reason, &origin.0)).await?;
     let due = replayed.ok_or(Status::Forbidden)?.due;
-    Ok(Answer::Left(Redirect::to(format!("{}?sent={due}", path(name)))))
+    Ok(Redirect::to(format!("{}?sent={due}", path(name))))
 }

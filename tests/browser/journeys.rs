@@ -114,7 +114,9 @@ async fn after_each_action_nobody_is_kept_out() {
 const UPRIGHT: &str = "
 const [word] = arguments;
 const item = [...document.querySelectorAll('main li')].find(item => item.textContent.includes(word));
-const text = document.createTreeWalker(item, NodeFilter.SHOW_TEXT).nextNode(), range = new Range();
+const texts = document.createTreeWalker(item, NodeFilter.SHOW_TEXT), range = new Range();
+while (!texts.nextNode().data.includes(word));
+const text = texts.currentNode;
 const left = at => {
     range.setStart(text, at);
     range.setEnd(text, at + 1);

@@ -1,6 +1,7 @@
 //! API keys, and the statements that add and revoke them. Each change records its event and checks the role of staff
 //! (`admin::staff::store` says why).
 
+use serde::Serialize;
 use sqlx::{FromRow, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -10,18 +11,22 @@ use crate::admin::staff::store::{Changed, by_staff};
 use crate::domain::{By, KeyName, KeyRole, Role};
 use crate::store::Error;
 
-#[derive(Debug, Clone, FromRow)]
+#[derive(Debug, Clone, FromRow, Serialize)]
 pub struct KeyRow {
     pub id: Uuid,
     pub name: String,
+    #[serde(skip)]
     #[sqlx(try_from = "&'a str")]
     pub role: KeyRole,
+    #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     /// Member of staff or operator who added it.
     pub created_by: String,
     /// Time when it ends by itself.
+    #[serde(skip)]
     pub expires_at: Option<OffsetDateTime>,
     /// Time of its last use, up to a minute late.
+    #[serde(with = "time::serde::rfc3339::option")]
     pub last_used_at: Option<OffsetDateTime>,
 }
 

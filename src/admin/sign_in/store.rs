@@ -1,5 +1,6 @@
 //! Members of staff, their sessions and pending sign-ins. `admin::staff` adds and removes members.
 
+use serde::Serialize;
 use sqlx::{FromRow, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -8,15 +9,18 @@ use crate::domain::{Access, Origin, Role};
 use crate::service::OpaqueToken;
 use crate::store::Error;
 
-#[derive(Debug, Clone, FromRow)]
+#[derive(Debug, Clone, FromRow, Serialize)]
 pub struct StaffRow {
     pub id: Uuid,
     /// E-mail address, ASCII case-folded.
     pub email: String,
+    #[serde(skip)]
     #[sqlx(try_from = "&'a str")]
     pub role: Role,
     may_export: bool,
+    #[serde(skip)]
     pub ends_at: Option<OffsetDateTime>,
+    #[serde(with = "time::serde::rfc3339::option")]
     pub last_seen_at: Option<OffsetDateTime>,
     /// Time zone for displayed times, by its name in the IANA database.
     pub time_zone: Option<String>,

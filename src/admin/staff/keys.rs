@@ -7,19 +7,19 @@ use rocket::http::uri::Origin;
 use rocket::response::Redirect;
 use rocket::{Route, get, post, routes};
 use serde::Serialize;
+use serde_json::json;
 use time::OffsetDateTime;
 
-use super::{Mistake, ending, until};
+use super::{Lasting, Mistake, until};
 use crate::admin::api_keys::store::{self, KeyRow};
 use crate::admin::api_keys::{add, revoke};
-use crate::admin::dates::day_before;
 use crate::admin::staff::store::Changed;
-use crate::admin::{AdminStaff, Answer, Failure, Page, Question, Signed, Staff, StaffForm};
+use crate::admin::{AdminStaff, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
 use crate::domain::{KeyName, KeyRole};
 use crate::store::retrying;
+use crate::web::Db;
 use crate::web::guard::ClientOrigin;
-use crate::web::{Db, rfc3339};
 
 const NAME: &str = "Use lower-case letters, digits and hyphens, at most 40.";
 const NAME_TAKEN: &str = "There is an API key with this name. Revoke it first, or choose another name.";
@@ -33,36 +33,8 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 #[derive(Serialize)]
-struct Key {
-    name: String,
-    role: &'static str,
-    created_at: String,
-    created_by: String,
-    expires_at: Option<String>,
-    /// The last day as it was typed, if the end shows it.
-    last_day: Option<String>,
-    expired: bool,
-    last_used_at: Option<String>,
-}
-
-impl Key {
-    fn new(row: KeyRow, zone: Option<&str>) -> Self {
-        Self {
-            name: row.name,
-            role: row.role.into(),
-            created_at: rfc3339(row.created_at),
-            created_by: row.created_by,
-            expires_at: row.expires_at.map(rfc3339),
-            last_day: row.expires_at.and_then(|end| day_before(end, zone)),
-            expired: row.expires_at.is_some_and(|end| end.unix_timestamp() <= clock::now()),
-            last_used_at: row.last_used_at.map(rfc3339),
-        }
-    }
-}
-
-#[derive(Serialize)]
 struct KeysPage<'r> {
-    keys: Vec<Key>,
+    keys: Vec<Lasting<KeyRow>>,
     sent: BTreeMap<&'r str, &'r str>,
     mistake: Option<Mistake>,
 }
@@ -77,10 +49,11 @@ struct NewKey {
 }
 
 async fn page(staff: &Staff, form: &StaffForm, mistake: Option<Mistake>, db: &Db) -> Result<Page, Failure> {
-    let (rows, zone) = (retrying!(store::all(db.pool()))?, staff.member.time_zone.as_deref());
-    let keys = rows.into_iter().map(|row| Key::new(row, zone)).collect();
+    let rows = retrying!(store::all(db.pool()))?.into_iter();
+    let keys = rows.map(|row| Lasting::new(row.role, row.expires_at, row, &staff.member));
     let status = if mistake.is_some() { Status::BadRequest } else { Status::Ok };
-    Ok(Page::new(staff, "admin/keys", &KeysPage { keys, sent: form.fields(), mistake }).with(status))
+    Ok(Page::new(staff, "admin/keys", &KeysPage { keys: keys.collect(), sent: form.fields(), mistake })
+        .with(status))
 }
 
 #[get("/keys")]
@@ -111,43 +84,36 @@ impl Added {
         Ok(Self { name, role, expires_at, last_day })
     }
 
-    fn question(&self, staff: &Staff) -> Question {
+    fn question(&self) -> Question {
         let title = format!("Add the API key {}", self.name);
-        let may = match self.role {
-            KeyRole::Reader => "read users",
-            KeyRole::Support => "read users and end their sessions",
-            KeyRole::Admin => "read and change users, and everything else that the API has",
-        };
-        let mut question = Question::new(title, trail(), "/admin/keys".into(), "Add the key");
-        question.changes = vec![
-            format!("A program with this key can {may}."),
-            ending("The key", self.last_day.as_deref(), staff),
-            "The next page shows the key, once. Have a place ready to store it.".into(),
-        ];
         let role: &str = self.role.into();
-        question.fields = vec![("name", self.name.to_string()), ("role", role.to_owned())];
-        question.fields.extend(self.last_day.clone().map(|day| ("until", day)));
-        question
+        let mut fields = vec![("name", self.name.to_string()), ("role", role.to_owned())];
+        fields.extend(self.last_day.clone().map(|day| ("until", day)));
+        Question::new("add-key", title, trail(), "/admin/keys".into(), "Add the key")
+            .with(fields, json!({ "role": role, "day": self.last_day }))
+    }
+}
+
+/// Returns what a form was read as. If it has a mistake, the failure shows the form again.
+async fn sound<T>(read: Result<T, Mistake>, staff: &Staff, form: &StaffForm, db: &Db) -> Result<T, Failure> {
+    match read {
+        Ok(read) => Ok(read),
+        Err(mistake) => Err(Failure::Shown(page(staff, form, Some(mistake), db).await?)),
     }
 }
 
 #[get("/keys/add")]
 async fn ask_add_key(staff: AdminStaff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
     let (staff, form) = (staff.0, StaffForm::of(uri));
-    match Added::read(&form, &staff) {
-        Ok(added) => Ok(added.question(&staff).ask(&staff, &form)),
-        Err(mistake) => page(&staff, &form, Some(mistake), db).await,
-    }
+    let added = sound(Added::read(&form, &staff), &staff, &form, db).await?;
+    Ok(added.question().ask(&staff, &form))
 }
 
 #[post("/keys", data = "<sent>")]
 async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Failure> {
     let Signed { staff, form } = sent.of_admin()?;
-    let added = match Added::read(&form, &staff) {
-        Ok(added) => added,
-        Err(mistake) => return page(&staff, &form, Some(mistake), db).await,
-    };
-    let Ok(reason) = form.reason() else { return Ok(added.question(&staff).again(&staff, &form)) };
+    let added = sound(Added::read(&form, &staff), &staff, &form, db).await?;
+    let reason = added.question().confirmed(&staff, &form)?;
     let (name, by) = (added.name.to_string(), staff.by(&reason, &origin.0));
     match add(db.pool(), &added.name, added.role, added.expires_at, by).await? {
         Ok(key) => Ok(Page::new(&staff, "admin/new_key", &NewKey { name, key: Some(key.expose().clone()) })),
@@ -168,31 +134,24 @@ async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Fa
 
 fn revoking(name: &KeyName) -> Question {
     let title = format!("Revoke the API key {name}");
-    let mut question = Question::new(title, trail(), "/admin/keys/revoke".into(), "Revoke the key");
-    question.changes = vec![
-        format!("The service refuses the key {name} at once, and for ever."),
-        "A program that uses it needs another key to go on.".into(),
-    ];
-    question.fields = vec![("name", name.to_string())];
-    question
+    Question::new("revoke-key", title, trail(), "/admin/keys/revoke".into(), "Revoke the key")
+        .with(vec![("name", name.to_string())], json!({ "name": name.as_str() }))
 }
 
 #[get("/keys/revoke")]
 async fn ask_revoke_key(staff: AdminStaff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
     let (staff, form) = (staff.0, StaffForm::of(uri));
-    match name(&form) {
-        Ok(name) => Ok(revoking(&name).ask(&staff, &form)),
-        Err(mistake) => page(&staff, &form, Some(mistake), db).await,
-    }
+    let name = sound(name(&form), &staff, &form, db).await?;
+    Ok(revoking(&name).ask(&staff, &form))
 }
 
 #[post("/keys/revoke", data = "<sent>")]
-async fn revoke_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Answer, Failure> {
+async fn revoke_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Redirect, Failure> {
     let Signed { staff, form } = sent.of_admin()?;
     let name = name(&form).map_err(|_| Status::BadRequest)?;
-    let Ok(reason) = form.reason() else { return Ok(Answer::Right(revoking(&name).again(&staff, &form))) };
+    let reason = revoking(&name).confirmed(&staff, &form)?;
     match revoke(db.pool(), &name, staff.by(&reason, &origin.0)).await? {
-        Changed::Done => Ok(Answer::Left(Redirect::to("/admin/keys?done=revoked"))),
+        Changed::Done => Ok(Redirect::to("/admin/keys?done=revoked")),
         Changed::Already => Err(Failure::Conflict(NO_KEY)),
         Changed::NotPermitted | Changed::LastAdmin => Err(Status::Forbidden.into()),
     }

@@ -68,8 +68,14 @@ async fn two_users_are_found_shown_and_merged() {
     let found = browser.get(&format!("{merge}?q=GRACE")).await.text;
     let preview = format!("{merge}?into={into}");
     let reverse = format!("/admin/users/{into}/merge?into={from}&amp;back={from}");
-    assert!(found.contains(&format!("<a href=\"{preview}\">Keep grace@example.com …</a>")), "{found}");
-    assert!(found.contains(&format!("<a href=\"{reverse}\">Keep ada@example.com …</a>")), "{found}");
+    assert!(
+        found.contains(&format!("<a href=\"{preview}\">Keep <bdi>grace@example.com</bdi> …</a>")),
+        "{found}"
+    );
+    assert!(
+        found.contains(&format!("<a href=\"{reverse}\">Keep <bdi>ada@example.com</bdi> …</a>")),
+        "{found}"
+    );
     for nobody in ["ada@example.com", "nobody"] {
         let found = browser.get(&format!("{merge}?q={nobody}")).await.text;
         assert!(found.contains("No other user was found"), "{nobody}: {found}");

@@ -9,17 +9,17 @@ use rocket::http::Status;
 use rocket::http::uri::Segments;
 use rocket::http::uri::fmt::Path;
 use rocket::response::Redirect;
-use rocket::{Either, FromForm, Route, State, get, post, routes};
+use rocket::{FromForm, Route, State, get, post, routes};
 use serde::Serialize;
 use uuid::Uuid;
 
 use self::find::find;
-pub(in crate::admin) use self::words::{done, refused};
+pub(in crate::admin) use self::words::refused;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview, store};
-use crate::admin::naming::isolated;
-use crate::admin::{Answer, Failure, Page, Question, Signed, Staff, StaffForm, device, record};
+use crate::admin::naming::called;
+use crate::admin::{Failure, Page, Question, Signed, Staff, StaffForm, device, record};
 use crate::config;
-use crate::domain::{Role, UserState, merged};
+use crate::domain::{CustomClaims, LinkedIdentity, Role, UserState, merged};
 use crate::provider::Providers;
 use crate::store::{Look, retrying, sessions};
 use crate::web::Db;
@@ -31,7 +31,7 @@ pub(in crate::admin) fn routes() -> Vec<Route> {
 
 /// A user whom a change concerns, or the one who remains of two.
 #[derive(Serialize)]
-struct UserCard {
+struct Card {
     /// The user's part in the change.
     part: &'static str,
     #[serde(flatten)]
@@ -40,32 +40,80 @@ struct UserCard {
     /// The number of live sessions.
     sessions: i64,
     notes: i64,
+    hijacked: bool,
 }
 
-const KEPT: &str = "stays";
-const DELETED: &str = "will be deleted";
-
-impl UserCard {
+impl Card {
     fn new(part: &'static str, user: &UserState) -> Self {
         Self {
             part,
             last_seen_on: user.last_seen_on.map(|day| day.to_string()),
             sessions: user.sessions(),
             notes: user.notes,
+            hijacked: user.is_hijacked(),
             user: user.clone(),
         }
     }
 }
 
+/// The single identity that a change is made to.
 #[derive(Serialize)]
-pub(in crate::admin) struct Confirmation {
+struct Account {
+    #[serde(flatten)]
+    identity: LinkedIdentity,
+    /// The number of live sessions that were opened with it.
+    sessions: i64,
+    /// True if the user's address is no longer verified without it.
+    only_proof: bool,
+    /// True if it has the user's address, which stays verified without it.
+    returns: bool,
+}
+
+impl Account {
+    fn new(identity: &LinkedIdentity, user: &UserState) -> Self {
+        let verified = user.is_verified_without(identity);
+        Self {
+            sessions: identity.sessions,
+            only_proof: user.email.is_some() && user.email_verified && !verified,
+            returns: verified && user.has_address_of(identity),
+            identity: identity.clone(),
+        }
+    }
+}
+
+/// The claims that a merge changes, as JSON.
+#[derive(Serialize)]
+struct Claims {
+    /// The claims that the user who is kept gets.
+    taken: Option<String>,
+    /// The claims of that user, and those that are dropped.
+    own: String,
+    lost: Option<String>,
+}
+
+impl Claims {
+    fn new(from: &UserState, into: &UserState, after: &UserState) -> Self {
+        let json = |claims: CustomClaims| (!claims.is_empty()).then(|| claims.json());
+        let (taken, lost) = (after.claims.unlike(&into.claims), from.claims.unlike(&after.claims));
+        Self { taken: json(taken), own: into.claims.json(), lost: json(lost) }
+    }
+}
+
+#[derive(Serialize)]
+struct Confirmation {
     #[serde(flatten)]
     question: Question,
-    cards: Vec<UserCard>,
+    user: Card,
+    /// The user who gets the identities.
+    other: Option<Card>,
     /// The one who remains of a merge.
-    after: Option<UserCard>,
-    /// The single identity that the change is made to.
-    identity: Option<Uuid>,
+    after: Option<Card>,
+    claims: Option<Claims>,
+    identity: Option<Account>,
+    /// The device whose session ends.
+    device: Option<String>,
+    /// The minutes for which access tokens are valid.
+    minutes: u32,
     refused: Option<&'static str>,
     /// True if a user has changed, so that the confirmed change was not made.
     stale: bool,
@@ -76,59 +124,56 @@ pub(in crate::admin) struct Confirmation {
 impl Confirmation {
     /// Creates the page of a preview, which began on the page of `back` if that is one of the change's users. Access tokens are
     /// valid for `ttl` seconds.
-    fn new(preview: &Preview, device: Option<&str>, back: Option<Uuid>, ttl: u32) -> Self {
+    fn new(preview: &Preview, device: Option<String>, back: Option<Uuid>, ttl: u32) -> Self {
         let change = &preview.change;
-        let (user, name) = (change.user(), words::name(change.user()));
-        let identity = change.identity().map(|identity| identity.id);
-        let card = UserCard::new;
-        let (cards, after, other) = match change {
-            Change::Merge { from, into } => (
-                vec![card(KEPT, into), card(DELETED, from)],
-                Some(card("", &merged(from, into))),
-                Some(("into", into)),
-            ),
-            Change::Move { from, to, .. } => (
-                vec![card("loses the identity", from), card("gets the identity", to)],
-                None,
-                Some(("to", to)),
-            ),
-            Change::Delete { user } => (vec![card(DELETED, user)], None, None),
-            Change::Unlink { user, .. } | Change::Release { user, .. } => {
-                (vec![card("has the identity", user)], None, None)
-            }
-            _ => (vec![], None, None),
+        let (user, other, identity) = (change.user(), change.other(), change.identity());
+        let (part, part_of_other) = match change {
+            Change::Merge { .. } => ("will be deleted", "stays"),
+            Change::Move { .. } => ("loses the identity", "gets the identity"),
+            Change::Delete { .. } => ("will be deleted", ""),
+            _ => ("has the identity", ""),
         };
-        let began = other.map(|(_, other)| other).filter(|other| Some(other.id) == back).unwrap_or(user);
-        let reverse = other
-            .filter(|_| after.is_some())
-            .map(|(_, into)| format!("/admin/users/{}/merge?into={}&back={}", into.id, user.id, began.id));
-        let (title, button) = words::title(change, &name);
-        let effects = words::effects(change, device, ttl);
+        let merge = match change {
+            Change::Merge { from, into } => Some((from, into, merged(from, into))),
+            _ => None,
+        };
         let session = match change {
             Change::EndSession { session, .. } => Some(*session),
             _ => None,
         };
+        let began = other.filter(|other| Some(other.id) == back).unwrap_or(user);
+        let (title, button) = words::title(change, &name(user));
         let trail = vec![
             ("/admin/users".into(), "Users".into()),
-            (format!("/admin/users/{}", began.id), words::name(began)),
+            (format!("/admin/users/{}", began.id), name(began)),
         ];
-        // The fingerprint of the preview, and the other user.
-        let seen = change.needs_preview().then(|| ("seen", preview.fingerprint()));
-        let other =
-            other.map(|(field, other)| [(field, other.id.to_string()), ("back", began.id.to_string())]);
-        let mut question = Question {
-            changes: effects.changes,
-            warnings: effects.warnings,
-            fields: seen.into_iter().chain(other.into_iter().flatten()).collect(),
-            is_final: matches!(change, Change::Delete { .. } | Change::Merge { .. }),
-            ..Question::new(title, trail, path(user.id, identity, session, change.name()), &button)
-        };
-        if let Change::Delete { .. } = change {
-            question.hint = words::DELETION_HINT;
+        let action = path(user.id, identity.map(|identity| identity.id), session, change.name());
+        let mut question = Question::new(change.name(), title, trail, action, &button);
+        question.fields.extend(change.needs_preview().then(|| ("seen", preview.fingerprint())));
+        if let Some(other) = other {
+            let field = if merge.is_some() { "into" } else { "to" };
+            question.fields.extend([(field, other.id.to_string()), ("back", began.id.to_string())]);
         }
-        let refused = preview.refused.map(words::refused);
-        Self { question, cards, after, identity, refused, stale: false, reverse }
+        Self {
+            question,
+            user: Card::new(part, user),
+            other: other.map(|other| Card::new(part_of_other, other)),
+            reverse: merge.as_ref().map(|(from, into, _)| {
+                format!("/admin/users/{}/merge?into={}&back={}", into.id, from.id, began.id)
+            }),
+            claims: merge.as_ref().map(|(from, into, after)| Claims::new(from, into, after)),
+            after: merge.map(|(_, _, after)| Card::new("", &after)),
+            identity: identity.map(|identity| Account::new(identity, user)),
+            device,
+            minutes: ttl.div_ceil(60),
+            refused: preview.refused.map(words::refused),
+            stale: false,
+        }
     }
+}
+
+fn name(user: &UserState) -> String {
+    called(user.id, user.email.as_deref(), user.name.as_deref())
 }
 
 struct Visit<'r> {
@@ -162,10 +207,10 @@ impl Visit<'_> {
                 let own = [row.device_name, row.device_platform].into_iter().flatten().collect::<Vec<_>>();
                 let app = row.user_agent.as_deref().map(device::in_words);
                 let words = if own.is_empty() { app } else { Some(own.join(", ")) };
-                words.map_or_else(|| "an unknown device".into(), |words| isolated(&words))
+                words.unwrap_or_else(|| "an unknown device".into())
             });
         }
-        let mut page = Confirmation::new(preview, device.as_deref(), self.back, self.access_token_ttl);
+        let mut page = Confirmation::new(preview, device, self.back, self.access_token_ttl);
         alter(&mut page);
         for id in [Some(preview.change.user()), preview.change.other()].into_iter().flatten() {
             record(pool, &self.staff.member, Look::person(id.id), &self.origin.0).await?;
@@ -174,12 +219,15 @@ impl Visit<'_> {
     }
 
     /// Makes a change that its form confirms. If nothing was done, shows why, in the confirmation.
-    async fn confirm(&self, change: Change, form: &StaffForm) -> Result<Answer, Failure> {
+    async fn confirm(&self, change: Change, form: &StaffForm) -> Result<Redirect, Failure> {
         let (pool, preview) = (self.db.pool(), self.preview(change).await?);
-        let typed = form.get("reason").unwrap_or_default().to_owned();
-        let Ok(reason) = form.reason() else {
-            let page = self.show(&preview, |page| page.question.refuse(form.get("reason"))).await?;
-            return Ok(Either::Right(page.with(Status::BadRequest)));
+        let typed = form.get("reason");
+        let reason = match form.reason() {
+            Ok(reason) => reason,
+            Err(status) => {
+                let page = self.show(&preview, |page| page.question.refuse(typed)).await?;
+                return Err(Failure::Shown(page.with(status)));
+            }
         };
         let by = self.staff.by(&reason, &self.origin.0);
         let seen = change.needs_preview().then(|| form.get("seen").unwrap_or_default());
@@ -187,21 +235,22 @@ impl Visit<'_> {
         match make(pool, &preview, seen, by).await? {
             Outcome::Done if matches!(change, Change::Delete { .. }) => {
                 let number = retrying!(store::deletion_of(pool, *user))?.ok_or(Status::NotFound)?;
-                Ok(Either::Left(Redirect::to(receipt::path(number))))
+                Ok(Redirect::to(receipt::path(number)))
             }
             Outcome::Done => {
                 let none =
                     matches!(change, Change::EndSessions { .. }) && preview.change.user().sessions() == 0;
                 let done = if none { "nothing" } else { change.name() };
-                Ok(Either::Left(Redirect::to(format!("/admin/users/{kept}?done={done}"))))
+                Ok(Redirect::to(format!("/admin/users/{kept}?done={done}")))
             }
             Outcome::NotPermitted => Err(Status::Forbidden.into()),
             Outcome::Changed | Outcome::Refused(_) => {
                 let preview = self.preview(change).await?;
-                let stale = preview.refused.is_none();
-                let again = |page: &mut Confirmation| (page.stale, page.question.reason) = (stale, typed);
-                let page = self.show(&preview, again).await?;
-                Ok(Either::Right(page.with(Status::Conflict)))
+                let again = |page: &mut Confirmation| {
+                    page.stale = preview.refused.is_none();
+                    typed.unwrap_or_default().clone_into(&mut page.question.reason);
+                };
+                Err(Failure::Shown(self.show(&preview, again).await?.with(Status::Conflict)))
             }
         }
     }
@@ -288,7 +337,7 @@ async fn confirm(
     db: &Db,
     settings: &State<config::Session>,
     origin: ClientOrigin,
-) -> Result<Answer, Failure> {
+) -> Result<Redirect, Failure> {
     let Signed { staff, form } = sent;
     let back = form.get("back").and_then(|back| Uuid::parse_str(back).ok());
     match wanted(id(user)?, below, form.get("into").or(form.get("to")))? {
