@@ -2,10 +2,11 @@
 
 pub mod store;
 
+use rocket::http::uri::Origin;
 use rocket::http::{Header, Status};
 use rocket::response::Redirect;
 use rocket::response::content::RawJson;
-use rocket::{FromForm, Responder, Route, State, get, post, routes};
+use rocket::{Responder, Route, State, get, post, routes};
 use serde::Serialize;
 use url::Url;
 use uuid::Uuid;
@@ -19,7 +20,7 @@ use crate::admin::audit::store::{self as events, EventRow};
 use crate::admin::changes::pages::receipt;
 use crate::admin::changes::store::deletion_of;
 use crate::admin::users::store::ListedUser;
-use crate::admin::{Failure, Page, Signed, Staff, record};
+use crate::admin::{Failure, Page, Signed, Staff, StaffForm, record};
 use crate::config;
 use crate::domain::text::is_control;
 use crate::provider_tokens::store as provider_tokens;
@@ -181,39 +182,25 @@ async fn gone(staff: &Staff, id: Uuid, db: &Db, origin: &ClientOrigin) -> Result
     Ok(Page::new(staff, "admin/gone", &view).with(Status::NotFound))
 }
 
-#[derive(Default, FromForm)]
-struct Shown<'r> {
-    /// The change after which it is shown.
-    done: Option<&'r str>,
-    /// `all` shows all sessions.
-    sessions: Option<&'r str>,
-    only: Option<&'r str>,
-    /// A note that was typed before the sign-in that came between, and its id.
-    note: Option<&'r str>,
-    text: Option<&'r str>,
-    ticket: Option<&'r str>,
-}
-
-#[get("/users/<id>?<shown..>")]
+#[get("/users/<id>")]
 async fn show(
     staff: Staff,
     id: &str,
-    shown: Shown<'_>,
+    uri: &Origin<'_>,
     db: &Db,
     settings: &State<config::Session>,
     origin: ClientOrigin,
 ) -> Result<Page, Failure> {
-    let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
-    let (text, ticket) = (owned(shown.text), owned(shown.ticket));
-    let note = NoteForm { id: note_id(shown.note), text, ticket, error: None, ticket_error: None };
-    page(&staff, id, &shown, note, db, settings, &origin).await
+    page(&staff, id, &StaffForm::of(uri), [None, None], db, settings, &origin).await
 }
 
+/// Shows the user as the form's fields ask: `done`, the change after which it is shown; `sessions=all`; `only` one category
+/// of events; and a note that was typed before, with the mistakes in its text and its ticket.
 async fn page(
     staff: &Staff,
     id: &str,
-    shown: &Shown<'_>,
-    note: NoteForm,
+    form: &StaffForm,
+    [error, ticket_error]: [Option<&'static str>; 2],
     db: &Db,
     settings: &config::Session,
     origin: &ClientOrigin,
@@ -236,13 +223,13 @@ async fn page(
     let (verdict, cause) = verdict(found.user.disabled_at.is_some(), &identities, &events);
     let suspect = theft(&events).map(|event| event.created_at - time::Duration::HOUR);
     let session_count = sessions.len();
-    let shown_sessions = if shown.sessions == Some("all") { session_count } else { SESSIONS };
+    let shown_sessions = if form.get("sessions") == Some("all") { session_count } else { SESSIONS };
     let sessions = sessions.into_iter().take(shown_sessions).map(|row| {
         let is_new = suspect.is_some_and(|since| row.created_at >= since);
         Session { app: row.user_agent.as_deref().map(device::in_words), is_new, row }
     });
     let category = |name: &str| CATEGORIES.into_iter().find(|(category, _)| *category == name);
-    let only = shown.only.and_then(category).map_or("", |(name, _)| name);
+    let only = form.get("only").and_then(category).map_or("", |(name, _)| name);
     let chip = |(name, label)| {
         let count = events.iter().filter(|event| event_view::category(event) == name).count();
         Chip { name, label, count }
@@ -250,6 +237,9 @@ async fn page(
     let (chips, complete) =
         (CATEGORIES.into_iter().map(chip), i64::try_from(events.len()).is_ok_and(|count| count < EVENTS));
     let zone = staff.member.time_zone.as_deref();
+    let field = |name| form.get(name).unwrap_or_default().to_owned();
+    let note =
+        NoteForm { id: note_id(form), text: field("text"), ticket: field("ticket"), error, ticket_error };
     let view = PersonPage {
         claims_set: ClaimsChange::latest(&events),
         verdict,
@@ -265,7 +255,7 @@ async fn page(
         complete,
         days: Day::all(EventView::of_history(events, complete, only), id, zone),
         attempts: Day::all(attempts.into_iter().map(EventView::from).collect(), id, zone),
-        done: shown.done.unwrap_or_default().to_owned(),
+        done: field("done"),
         minutes: settings.access_token_ttl.div_ceil(60),
         person: found,
     };
@@ -273,8 +263,8 @@ async fn page(
 }
 
 /// Returns the id that the form of a note has, or a new one.
-fn note_id(sent: Option<&str>) -> Uuid {
-    sent.and_then(|id| Uuid::parse_str(id).ok()).unwrap_or_else(Uuid::now_v7)
+fn note_id(form: &StaffForm) -> Uuid {
+    form.get("note").and_then(|id| Uuid::parse_str(id).ok()).unwrap_or_else(Uuid::now_v7)
 }
 
 #[post("/users/<id>/notes", data = "<sent>")]
@@ -287,7 +277,7 @@ async fn add_note(
 ) -> Result<Redirect, Failure> {
     let Signed { staff, form } = sent;
     let user = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
-    let [text, ticket] = ["text", "ticket"].map(|name| form.get(name).unwrap_or_default().to_owned());
+    let [text, ticket] = ["text", "ticket"].map(|name| form.get(name).unwrap_or_default());
     let lines: Vec<_> = text.lines().map(|line| line.replace(is_control, " ")).collect();
     let text = lines.join("\n").trim().to_owned();
     let error = match text.chars().count() {
@@ -296,15 +286,14 @@ async fn add_note(
         _ => Some("Write at most 2000 characters."),
     };
     let is_link = |url: &Url| matches!(url.scheme(), "https" | "http") && url.as_str().len() <= MAX_NOTE;
-    let url = Url::parse(&ticket).ok().filter(is_link);
+    let url = Url::parse(ticket).ok().filter(is_link);
     let ticket_error = (url.is_none() && !ticket.is_empty())
         .then_some("Give the whole address of the ticket, which begins with https://.");
-    let id_of_note = note_id(form.get("note"));
     if error.is_some() || ticket_error.is_some() {
-        let note = NoteForm { id: id_of_note, text, ticket, error, ticket_error };
-        let page = page(&staff, id, &Shown::default(), note, db, settings, &origin).await?;
+        let page = page(&staff, id, &form, [error, ticket_error], db, settings, &origin).await?;
         return Err(Failure::Shown(page.with(Status::BadRequest)));
     }
+    let id_of_note = note_id(&form);
     let (note, known) = ((text.as_str(), url.as_ref().map(Url::as_str)), form.get("known").map(|_| KNOWN));
     let by = staff.by("", &origin.0);
     let added = async || changing!(store::add_note(db.pool(), id_of_note, user, note, known, by), false);

@@ -4,7 +4,7 @@ use rocket::http::Status;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Visit, path, words};
+use super::{Visit, words};
 use crate::admin::person::store;
 use crate::admin::users::store::search::search;
 use crate::admin::users::store::{Filters, ListedUser};
@@ -19,12 +19,12 @@ const PAGE: usize = 10;
 const MAX_QUERY: usize = 254;
 
 #[derive(Serialize)]
-struct Find {
+struct Find<'r> {
     title: &'static str,
     /// The user on whose page the change began, and the identity to move.
     person: ListedUser,
     identity: Option<IdentityRow>,
-    path: String,
+    path: &'r str,
     query: String,
     matches: Vec<ListedUser>,
     more: bool,
@@ -36,23 +36,22 @@ pub(super) async fn find(
     providers: &Providers,
     user: Uuid,
     moved: Option<Uuid>,
-    q: Option<&str>,
 ) -> Result<Page, Failure> {
     let (pool, member) = (visit.db.pool(), &visit.staff.member);
     if member.role != Role::Admin {
         return Err(Status::Forbidden.into());
     }
     let person = retrying!(store::user(pool, user))?.ok_or(Status::NotFound)?.user;
-    let (title, change, identity) = match moved {
-        None => (words::MERGE, "merge", None),
+    let (title, identity) = match moved {
+        None => (words::MERGE, None),
         Some(moved) => {
             let identities = retrying!(identities::of_user(pool, user))?;
             let row = identities.into_iter().find(|row| row.id == moved).ok_or(Status::NotFound)?;
-            (words::MOVE, "move", Some(row))
+            (words::MOVE, Some(row))
         }
     };
     record(pool, member, Look::person(user), &visit.origin.0).await?;
-    let query = printable(q.unwrap_or_default(), MAX_QUERY).trim().to_owned();
+    let query = printable(visit.form.get("q").unwrap_or_default(), MAX_QUERY).trim().to_owned();
     let (mut matches, mut more) = (Vec::new(), false);
     if !query.is_empty() {
         // One more, since the user may be among the results.
@@ -64,7 +63,6 @@ pub(super) async fn find(
         more = found.after.is_some() || matches.len() > PAGE;
         matches.truncate(PAGE);
     }
-    let path = path(user, moved, None, change);
-    let view = Find { title, person, identity, path, query, matches, more };
+    let view = Find { title, person, identity, path: visit.path, query, matches, more };
     Ok(Page::new(&visit.staff, "admin/find", &view))
 }

@@ -6,10 +6,10 @@ pub(in crate::admin) mod receipt;
 mod words;
 
 use rocket::http::Status;
-use rocket::http::uri::Segments;
 use rocket::http::uri::fmt::Path;
+use rocket::http::uri::{Origin, Segments};
 use rocket::response::Redirect;
-use rocket::{FromForm, Route, State, get, post, routes};
+use rocket::{Route, State, get, post, routes};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -122,9 +122,9 @@ struct Confirmation {
 }
 
 impl Confirmation {
-    /// Creates the page of a preview, which began on the page of `back` if that is one of the change's users. Access tokens are
-    /// valid for `ttl` seconds.
-    fn new(preview: &Preview, device: Option<String>, back: Option<Uuid>, ttl: u32) -> Self {
+    /// Creates the page of a preview, with the reason that was typed. It began on the page of the form's `back` if that is one
+    /// of the change's users.
+    fn new(preview: &Preview, device: Option<String>, visit: &Visit<'_>) -> Self {
         let change = &preview.change;
         let (user, other, identity) = (change.user(), change.other(), change.identity());
         let (part, part_of_other) = match change {
@@ -137,18 +137,15 @@ impl Confirmation {
             Change::Merge { from, into } => Some((from, into, merged(from, into))),
             _ => None,
         };
-        let session = match change {
-            Change::EndSession { session, .. } => Some(*session),
-            _ => None,
-        };
+        let back = visit.form.get("back").and_then(|back| Uuid::parse_str(back).ok());
         let began = other.filter(|other| Some(other.id) == back).unwrap_or(user);
         let (title, button) = words::title(change, &name(user));
         let trail = vec![
             ("/admin/users".into(), "Users".into()),
             (format!("/admin/users/{}", began.id), name(began)),
         ];
-        let action = path(user.id, identity.map(|identity| identity.id), session, change.name());
-        let mut question = Question::new(change.name(), title, trail, action, &button);
+        let mut question = Question::new(change.name(), title, trail, visit.path.to_owned(), &button);
+        visit.form.get("reason").unwrap_or_default().clone_into(&mut question.reason);
         question.fields.extend(change.needs_preview().then(|| ("seen", preview.fingerprint())));
         if let Some(other) = other {
             let field = if merge.is_some() { "into" } else { "to" };
@@ -165,7 +162,7 @@ impl Confirmation {
             after: merge.map(|(_, _, after)| Card::new("", &after)),
             identity: identity.map(|identity| Account::new(identity, user)),
             device,
-            minutes: ttl.div_ceil(60),
+            minutes: visit.settings.access_token_ttl.div_ceil(60),
             refused: preview.refused.map(words::refused),
             stale: false,
         }
@@ -178,12 +175,12 @@ fn name(user: &UserState) -> String {
 
 struct Visit<'r> {
     staff: Staff,
+    /// What was typed or is in the link.
+    form: StaffForm,
+    path: &'r str,
     db: &'r Db,
-    /// The lifetime of access tokens, in seconds.
-    access_token_ttl: u32,
+    settings: &'r config::Session,
     origin: ClientOrigin,
-    /// The user on whose page it began.
-    back: Option<Uuid>,
 }
 
 impl Visit<'_> {
@@ -210,7 +207,7 @@ impl Visit<'_> {
                 words.unwrap_or_else(|| "an unknown device".into())
             });
         }
-        let mut page = Confirmation::new(preview, device, self.back, self.access_token_ttl);
+        let mut page = Confirmation::new(preview, device, self);
         alter(&mut page);
         for id in [Some(preview.change.user()), preview.change.other()].into_iter().flatten() {
             record(pool, &self.staff.member, Look::person(id.id), &self.origin.0).await?;
@@ -219,13 +216,12 @@ impl Visit<'_> {
     }
 
     /// Makes a change that its form confirms. If nothing was done, shows why, in the confirmation.
-    async fn confirm(&self, change: Change, form: &StaffForm) -> Result<Redirect, Failure> {
-        let (pool, preview) = (self.db.pool(), self.preview(change).await?);
-        let typed = form.get("reason");
+    async fn confirm(&self, change: Change) -> Result<Redirect, Failure> {
+        let (pool, form, preview) = (self.db.pool(), &self.form, self.preview(change).await?);
         let reason = match form.reason() {
             Ok(reason) => reason,
             Err(status) => {
-                let page = self.show(&preview, |page| page.question.refuse(typed)).await?;
+                let page = self.show(&preview, |page| page.question.refuse(form.get("reason"))).await?;
                 return Err(Failure::Shown(page.with(status)));
             }
         };
@@ -246,10 +242,7 @@ impl Visit<'_> {
             Outcome::NotPermitted => Err(Status::Forbidden.into()),
             Outcome::Changed | Outcome::Refused(_) => {
                 let preview = self.preview(change).await?;
-                let again = |page: &mut Confirmation| {
-                    page.stale = preview.refused.is_none();
-                    typed.unwrap_or_default().clone_into(&mut page.question.reason);
-                };
+                let again = |page: &mut Confirmation| page.stale = preview.refused.is_none();
                 Err(Failure::Shown(self.show(&preview, again).await?.with(Status::Conflict)))
             }
         }
@@ -260,23 +253,16 @@ fn id(text: &str) -> Result<Uuid, Status> {
     Uuid::parse_str(text).map_err(|_| Status::NotFound)
 }
 
-fn path(user: Uuid, identity: Option<Uuid>, session: Option<Uuid>, change: &str) -> String {
-    match (identity, session) {
-        (Some(identity), _) => format!("/admin/users/{user}/identities/{identity}/{change}"),
-        (None, Some(session)) => format!("/admin/users/{user}/sessions/{session}/end"),
-        (None, None) => format!("/admin/users/{user}/{change}"),
-    }
-}
-
 enum Wanted {
     Change(Change),
     /// The other user of a merge, or of the move of that identity.
     Other(Option<Uuid>),
 }
 
-/// Reads the path of a change below its user's. `other` is the second user.
-fn wanted(user: Uuid, below: Segments<'_, Path>, other: Option<&str>) -> Result<Wanted, Status> {
-    let (below, other) = (below.collect::<Vec<_>>(), other.map(id).transpose()?);
+/// Reads the path of a change below its user's, and the second user in the form.
+fn wanted(user: Uuid, below: Segments<'_, Path>, form: &StaffForm) -> Result<Wanted, Status> {
+    let other = form.get("into").or(form.get("to")).map(id).transpose()?;
+    let below = below.collect::<Vec<_>>();
     Ok(Wanted::Change(match (&below[..], other) {
         (["delete"], _) => Change::Delete { user },
         (["disable"], _) => Change::Disable { user },
@@ -295,37 +281,24 @@ fn wanted(user: Uuid, below: Segments<'_, Path>, other: Option<&str>) -> Result<
     }))
 }
 
-#[derive(FromForm)]
-struct Asked<'r> {
-    into: Option<&'r str>,
-    to: Option<&'r str>,
-    /// The search for the other user.
-    q: Option<&'r str>,
-    back: Option<&'r str>,
-    /// What was typed before the sign-in that came between.
-    reason: Option<&'r str>,
-}
-
 #[expect(clippy::too_many_arguments, reason = "they are the parts of the request")]
-#[get("/users/<user>/<below..>?<asked..>", rank = 2)]
+#[get("/users/<user>/<below..>", rank = 2)]
 async fn ask(
     staff: Staff,
     user: &str,
     below: Segments<'_, Path>,
-    asked: Asked<'_>,
+    uri: &Origin<'_>,
     db: &Db,
     providers: &State<Providers>,
     settings: &State<config::Session>,
     origin: ClientOrigin,
 ) -> Result<Page, Failure> {
-    let (user, back) = (id(user)?, asked.back.and_then(|back| Uuid::parse_str(back).ok()));
-    let visit = Visit { staff, db, access_token_ttl: settings.access_token_ttl, origin, back };
-    match wanted(user, below, asked.into.or(asked.to))? {
-        Wanted::Other(moved) => find(&visit, providers, user, moved, asked.q).await,
-        Wanted::Change(change) => {
-            let reason = asked.reason.unwrap_or_default().to_owned();
-            visit.show(&visit.preview(change).await?, |page| page.question.reason = reason).await
-        }
+    let (user, form) = (id(user)?, StaffForm::of(uri));
+    let wanted = wanted(user, below, &form)?;
+    let visit = Visit { staff, form, path: uri.path().as_str(), db, settings, origin };
+    match wanted {
+        Wanted::Other(moved) => find(&visit, providers, user, moved).await,
+        Wanted::Change(change) => visit.show(&visit.preview(change).await?, |_| ()).await,
     }
 }
 
@@ -333,19 +306,18 @@ async fn ask(
 async fn confirm(
     user: &str,
     below: Segments<'_, Path>,
+    uri: &Origin<'_>,
     sent: Signed,
     db: &Db,
     settings: &State<config::Session>,
     origin: ClientOrigin,
 ) -> Result<Redirect, Failure> {
     let Signed { staff, form } = sent;
-    let back = form.get("back").and_then(|back| Uuid::parse_str(back).ok());
-    match wanted(id(user)?, below, form.get("into").or(form.get("to")))? {
+    match wanted(id(user)?, below, &form)? {
         Wanted::Other(_) if staff.member.role != Role::Admin => Err(Status::Forbidden.into()),
         Wanted::Other(_) => Err(Status::BadRequest.into()),
         Wanted::Change(change) => {
-            let visit = Visit { staff, db, access_token_ttl: settings.access_token_ttl, origin, back };
-            visit.confirm(change, &form).await
+            Visit { staff, form, path: uri.path().as_str(), db, settings, origin }.confirm(change).await
         }
     }
 }
