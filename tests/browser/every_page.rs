@@ -1,10 +1,13 @@
 //! Every page in Chromium, as wide as a telephone and as a desk's screen, light and dark: nobody is
-//! kept out, nothing sticks out, and there is a picture for a person to look at.
+//! kept out, nothing sticks out or is torn, and there is a picture for a person to look at.
 
 use std::path::Path;
 
+use serde_json::json;
+
 use crate::browser::axe::Axe;
 use crate::browser::chromium::{Scripts, Window};
+use crate::browser::measures::measure;
 use crate::support::desk::Desk;
 use crate::support::pages::{self, Address, Content, Viewer};
 use crate::support::people::People;
@@ -13,13 +16,15 @@ use crate::support::people::People;
 const PICTURES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/screenshots");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_telephone_and_desk_by_day_and_by_night_nobody_is_kept_out() {
+async fn on_telephone_desk_and_paper_by_day_and_by_night_nobody_is_kept_out_and_nothing_is_torn() {
     let Some(axe) = Axe::find() else { return };
     let Some(window) = Window::open(Scripts::On).await else { return };
     let desk = Desk::open().await;
     let people = People::arrive(&desk).await;
     let pages = pages::all(&desk, &people).await;
-    let mut wrong = Vec::new();
+    // Its name is long.
+    window.devtools("Emulation.setTimezoneOverride", json!({ "timezoneId": "Asia/Kolkata" })).await;
+    let (mut wrong, mut zoned) = (Vec::new(), 0);
     for viewer in [Viewer::Anyone, Viewer::Support, Viewer::Admin] {
         window.client.delete_all_cookies().await.unwrap();
         if let Some(email) = viewer.email() {
@@ -35,10 +40,15 @@ async fn on_telephone_and_desk_by_day_and_by_night_nobody_is_kept_out() {
                 wrong.extend(found.into_iter().map(|what| format!("{look}: {what}")));
                 window.photograph(&Path::new(PICTURES).join(format!("{look}.png"))).await;
             }
+            let has_zone = window.evaluate("return document.body.innerText.includes('GMT+5:30')").await;
+            zoned += u32::from(has_zone == json!(true));
+            let found = measure(&window).await.into_iter();
+            wrong.extend(found.map(|what| format!("{}: {what}", page.name)));
         }
     }
     window.close().await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(zoned > 10, "{zoned} pages have times in that zone");
 }
 
 /// What sticks out of its box; cells that a telephone tears apart; and texts of pictures that are cut

@@ -3,8 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::browser::chromium::{Scripts, Window};
-use crate::support::desk::Desk;
-use crate::support::pages::{self, Address, Content, Viewer};
 
 /// Words of up to twenty characters on more than one line. Chinese and Japanese may break between any two.
 const BROKEN: &str = r"
@@ -53,6 +51,14 @@ return shown.filter(one => one.checkVisibility()).flatMap(one => {
 });
 ";
 
+/// What paper has no use for, and tables that are none.
+const ON_PAPER: &str = "
+const seen = [...document.querySelectorAll('header.top, form, button, .button, .acts')].filter(one => one.checkVisibility());
+const rows = [...document.querySelectorAll('main tr')].filter(row => row.checkVisibility());
+const torn = rows.filter(row => getComputedStyle(row).display !== 'table-row');
+return [...seen, ...torn].map(one => one.outerHTML.slice(0, 120));
+";
+
 /// The header, with its menu open.
 const HEADER: &str = "
 const header = document.querySelector('header'), home = header.querySelector('a');
@@ -71,49 +77,40 @@ return {
 };
 ";
 
-async fn at_work() -> Option<(Window, Desk, Vec<Address>)> {
-    let (window, desk, people) = Window::at_work(Scripts::On).await?;
-    let mut pages = pages::all(&desk, &people).await;
-    pages.retain(|page| page.content == Content::Page && page.viewer != Viewer::Support);
-    Some((window, desk, pages))
-}
-
 fn texts(value: &Value) -> impl Iterator<Item = &str> {
     value.as_array().unwrap().iter().map(|text| text.as_str().unwrap())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn no_word_is_torn_no_edge_is_faint_and_no_page_too_wide_whatever_its_time_zone_is_called() {
-    let Some((window, desk, pages)) = at_work().await else { return };
-    window.devtools("Emulation.setTimezoneOverride", json!({ "timezoneId": "Asia/Kolkata" })).await;
-    let (mut wrong, mut zoned) = (Vec::new(), 0);
-    for page in &pages {
-        window.client.goto(&format!("{}{}", desk.app.url, page.path)).await.unwrap();
-        let has_zone = window.evaluate("return document.body.innerText.includes('GMT+5:30')").await;
-        zoned += u32::from(has_zone == json!(true));
-        for width in [320, 360, 390, 768, 1280] {
-            window.resize(width).await;
-            let broken = window.evaluate(BROKEN).await;
-            wrong.extend(texts(&broken).map(|text| format!("{}, {width} px: torn: {text}", page.name)));
-            let needed = window.evaluate("return document.scrollingElement.scrollWidth").await;
-            if needed.as_u64().unwrap() > u64::from(width) {
-                wrong.push(format!("{} needs {needed} px of {width}", page.name));
-            }
-        }
-        for scheme in ["light", "dark"] {
-            window.prefer(scheme).await;
-            let faint = window.evaluate(FAINT).await;
-            wrong.extend(texts(&faint).map(|text| format!("{}, {scheme}: faint: {text}", page.name)));
+/// What is wrong with the page in the window by measure, on screens of all widths, light and dark, and on paper.
+pub async fn measure(window: &Window) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for width in [320, 360, 390, 768, 1280] {
+        window.resize(width).await;
+        let broken = window.evaluate(BROKEN).await;
+        wrong.extend(texts(&broken).map(|text| format!("{width} px: torn: {text}")));
+        let needed = window.evaluate("return document.scrollingElement.scrollWidth").await;
+        if needed.as_u64().unwrap() > u64::from(width) {
+            wrong.push(format!("it needs {needed} px of {width}"));
         }
     }
-    window.close().await;
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(zoned > 10, "{zoned} pages have times in that zone");
+    for scheme in ["light", "dark"] {
+        window.prefer(scheme).await;
+        let faint = window.evaluate(FAINT).await;
+        wrong.extend(texts(&faint).map(|text| format!("{scheme}: faint: {text}")));
+    }
+    if window.path().await.starts_with("/admin") {
+        window.resize(640).await;
+        window.devtools("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
+        let found = window.evaluate(ON_PAPER).await;
+        window.devtools("Emulation.setEmulatedMedia", json!({ "media": "" })).await;
+        wrong.extend(texts(&found).map(|text| format!("on paper: {text}")));
+    }
+    wrong
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_telephone_the_header_is_two_rows_and_fifty_people_are_a_short_list() {
-    let Some((window, desk, _)) = at_work().await else { return };
+    let Some((window, desk, _people)) = Window::at_work(Scripts::On).await else { return };
     window.client.goto(&format!("{}/admin/users", desk.app.url)).await.unwrap();
     for (width, header, list) in [(320, 112, 6_500), (390, 112, 5_000), (1280, 64, 3_500)] {
         window.resize(width).await;
@@ -125,29 +122,6 @@ async fn on_a_telephone_the_header_is_two_rows_and_fifty_people_are_a_short_list
         assert!(height <= list, "{width} px: the list of fifty is {height} px long");
     }
     window.close().await;
-}
-
-/// What paper has no use for, and tables that are none.
-const ON_PAPER: &str = "
-const seen = [...document.querySelectorAll('header.top, form, button, .button, .acts')].filter(one => one.checkVisibility());
-const rows = [...document.querySelectorAll('main tr')].filter(row => row.checkVisibility());
-const torn = rows.filter(row => getComputedStyle(row).display !== 'table-row');
-return [...seen, ...torn].map(one => one.outerHTML.slice(0, 120));
-";
-
-#[tokio::test(flavor = "multi_thread")]
-async fn on_paper_there_are_no_forms_and_actions_and_tables_are_tables() {
-    let Some((window, desk, pages)) = at_work().await else { return };
-    window.resize(640).await;
-    let mut wrong = Vec::new();
-    for page in pages.iter().filter(|page| page.path.starts_with("/admin")) {
-        window.client.goto(&format!("{}{}", desk.app.url, page.path)).await.unwrap();
-        window.devtools("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
-        let found = window.evaluate(ON_PAPER).await;
-        wrong.extend(texts(&found).map(|text| format!("{}: {text}", page.name)));
-    }
-    window.close().await;
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
