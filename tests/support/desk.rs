@@ -35,29 +35,15 @@ pub struct Desk {
 
 impl Desk {
     pub async fn open() -> Self {
-        Self::open_with("idp").await
-    }
-
-    /// With staff who sign in at that provider: `idp`, or `discovered`, which is the same one by its
-    /// discovery document and its keys.
-    pub async fn open_with(admin_provider: &str) -> Self {
-        Self::open_altered(|figment| figment.merge(("admin.provider", admin_provider))).await
+        Self::open_altered(|figment| figment).await
     }
 
     /// With further settings.
     pub async fn open_altered(settings: impl FnOnce(Figment) -> Figment) -> Self {
-        Self::open_wholly(settings, |rocket| rocket).await
+        Self::open_on(Database::create().await, settings, |rocket| rocket).await
     }
 
-    /// With more mounted, managed or attached than the service has, besides.
-    pub async fn open_wholly(
-        settings: impl FnOnce(Figment) -> Figment,
-        alter: impl FnOnce(Rocket<Build>) -> Rocket<Build>,
-    ) -> Self {
-        Self::open_on(Database::create().await, settings, alter).await
-    }
-
-    /// On that database.
+    /// On that database, with more mounted, managed or attached than the service has, besides.
     pub async fn open_on(
         database: Database,
         settings: impl FnOnce(Figment) -> Figment,

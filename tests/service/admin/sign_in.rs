@@ -67,26 +67,8 @@ async fn staff_sign_in_and_out_and_everyone_else_stays_outside() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_leads_where_it_was_to_lead_and_to_the_users_where_that_is_no_address() {
-    let desk = Desk::open().await;
-    desk.appoint("ada@example.com", Role::Admin).await;
-    for (next, leads_to) in [
-        ("%2Fadmin%2Faudit%3Fwhat%3Dstaff", "/admin/audit?what=staff"),
-        ("%2Fadmin%2F%3Cx%3E", "/admin/users"),
-        ("%2Fadmin%2Fusers%3Fq%3D%22", "/admin/users"),
-    ] {
-        let mut browser = Browser::new(&desk.app.url);
-        let begun = browser.post(&format!("/admin/sign-in?next={next}"), &[]).await;
-        let authorize = reqwest::Url::parse(begun.header("location").unwrap()).unwrap();
-        let callback = browser.choose(&authorize, "ada@example.com").await;
-        let landed = browser.get(&callback).await;
-        assert_eq!((landed.status.as_u16(), landed.header("location")), (303, Some(leads_to)), "{next}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn staff_sign_in_at_a_provider_that_tells_its_endpoints_itself() {
-    let desk = Desk::open_with("discovered").await;
+    let desk = Desk::open_altered(|figment| figment.merge(("admin.provider", "discovered"))).await;
     desk.appoint("ada@example.com", Role::Admin).await;
     let mut browser = Browser::new(&desk.app.url);
     let page = browser.get("/admin/sign-in").await;
@@ -339,7 +321,7 @@ async fn what_strangers_do_at_the_sign_in_is_no_mistake_of_ours() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_can_sign_in_where_it_is_not_set_up_and_no_alert_comes_of_it() {
-    let desk = Desk::open_with("second").await;
+    let desk = Desk::open_altered(|figment| figment.merge(("admin.provider", "second"))).await;
     let mut stranger = Browser::new(&desk.app.url);
     let page = stranger.get("/admin/sign-in").await.text;
     for setting in ["client_secret", "authorization_url", "token_url"] {

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use vestibule::domain::staff::Role;
 use vestibule::web::http::deadline::Limit;
 
+use crate::support::cluster::Database;
 use crate::support::desk::Desk;
 use crate::support::relay::{Messages, Relay};
 use crate::support::token::at;
@@ -101,7 +102,7 @@ async fn no_sign_in_is_lost_after_an_answer_that_came_when_nobody_waited_any_mor
     let settings = |figment: figment::Figment| {
         way.relay.behind(figment).merge(("databases.vestibule.max_connections", 2))
     };
-    let desk = Desk::open_wholly(settings, |rocket| rocket.manage(Limit(LIMIT))).await;
+    let desk = Desk::open_on(Database::create().await, settings, |rocket| rocket.manage(Limit(LIMIT))).await;
     desk.appoint("ada@example.com", Role::Admin).await;
     let mut browser = desk.signed_in("ada@example.com").await;
     let mut all = 0;
