@@ -73,15 +73,15 @@ impl Address {
         };
         App::answer(browser.request(Method::GET, &self.path).send().await.unwrap()).await
     }
+}
 
-    /// Whether a route's path, with its `<parameters>`, covers the address.
-    pub fn is_of(&self, route: &str) -> bool {
-        let path = self.path.split('?').next().unwrap_or_default();
-        let (path, route): (Vec<_>, Vec<_>) = (path.split('/').collect(), route.split('/').collect());
-        let covers = |(segment, part): (&&str, &&str)| segment == part || segment.starts_with('<');
-        let rest = route.last().is_some_and(|last| last.ends_with("..>")) && path.len() >= route.len();
-        (path.len() == route.len() || rest) && route.iter().zip(&path).all(covers)
-    }
+/// Whether a route's path, with its `<parameters>`, covers an address.
+pub fn covers(route: &str, address: &str) -> bool {
+    let path = address.split('?').next().unwrap_or_default();
+    let (path, route): (Vec<_>, Vec<_>) = (path.split('/').collect(), route.split('/').collect());
+    let covers = |(segment, part): (&&str, &&str)| segment == part || segment.starts_with('<');
+    let rest = route.last().is_some_and(|last| last.ends_with("..>")) && path.len() >= route.len();
+    (path.len() == route.len() || rest) && route.iter().zip(&path).all(covers)
 }
 
 /// All of them.

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::EXPORTS;
 use super::sign_in::SESSION;
 use crate::support::desk::{Browser, Desk};
-use crate::support::pages::{Address, Content, Viewer};
+use crate::support::pages::covers;
 use crate::support::people::{ADMIN, People, SUPPORT};
 
 /// Who may, at least.
@@ -98,16 +98,7 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
         .filter(|(_, path)| path.starts_with("/admin"))
         .map(|(method, path)| (method.as_str(), path.as_str()))
         .collect();
-    let covered = |route: &str, path: &str| {
-        let address = Address {
-            name: String::new(),
-            path: path.into(),
-            viewer: Viewer::Anyone,
-            status: 200,
-            content: Content::Page,
-        };
-        route == path || route.ends_with("..>") && address.is_of(route)
-    };
+    let covered = |route: &str, path: &str| route == path || route.ends_with("..>") && covers(route, path);
     for (method, route) in &mounted {
         assert!(
             ROUTES.iter().any(|(verb, path, _)| verb == method && covered(route, path)),
