@@ -198,7 +198,7 @@ impl<'r> FromData<'r> for StaffForm {
     type Error = ();
 
     async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> DataOutcome<'r, Self> {
-        match form(request, data).await {
+        match fields(request, data).await.and_then(|form| genuine(request, form)) {
             Ok(form) => DataOutcome::Success(form),
             Err(status) => DataOutcome::Error((status, ())),
         }
@@ -222,10 +222,6 @@ impl<'r> FromData<'r> for Signed {
             Err(status) => DataOutcome::Error((status, ())),
         }
     }
-}
-
-async fn form(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status> {
-    genuine(request, fields(request, data).await?)
 }
 
 /// Refuses a form that is none of this session.

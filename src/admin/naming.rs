@@ -9,6 +9,6 @@ pub(super) fn called(id: Uuid, email: Option<&str>, name: Option<&str>) -> Strin
 
 /// Isolates a user's own text within a sentence, so that right-to-left letters and direction marks affect only that
 /// text (Unicode Standard Annex 9, FSI and PDI).
-pub(super) fn isolated(text: &str) -> String {
+fn isolated(text: &str) -> String {
     if text.is_ascii() { text.to_owned() } else { format!("\u{2068}{text}\u{2069}") }
 }

@@ -14,7 +14,6 @@ use uuid::Uuid;
 use self::store::{AlikeRow, NoteRow, PersonRow};
 use super::device;
 use super::event_view::{self, CATEGORIES, ClaimsChange, Day, EventView};
-use super::naming::isolated;
 use crate::admin::api::DataCopy;
 use crate::admin::audit::store::{self as events, EventRow};
 use crate::admin::changes::pages::receipt;
@@ -47,21 +46,8 @@ pub(super) fn routes() -> Vec<Route> {
 struct Identity {
     #[serde(flatten)]
     row: IdentityRow,
-    /// Why it is suspended, in words.
-    suspended: Option<String>,
     /// True if a token of the provider is stored, to be revoked when the identity is gone.
     token: bool,
-}
-
-fn why_suspended(row: &IdentityRow) -> Option<String> {
-    row.suspended_at?;
-    Some(match row.suspended_reason.as_deref() {
-        Some("held") if row.held => "a hijacker of another identity may have linked it".into(),
-        Some("hijacking") => "the provider reported the account hijacked".into(),
-        Some("account_disabled") | None => "the provider reported the account disabled".into(),
-        Some("account_purged" | "account_deleted") => "the provider reported the account deleted".into(),
-        Some(reason) => format!("the provider reported the account disabled ({})", isolated(reason)),
-    })
 }
 
 #[derive(Serialize)]
@@ -99,7 +85,7 @@ fn verdict<'a>(
     match identities.last() {
         _ if disabled => ("disabled", events.iter().find(|event| event.kind == "user_disabled")),
         None => ("unreachable", None),
-        Some(last) if identities.iter().all(|identity| identity.suspended.is_some()) => {
+        Some(last) if identities.iter().all(|identity| identity.row.suspended_at.is_some()) => {
             (if last.row.held { "held" } else { "suspended" }, None)
         }
         Some(_) => match (theft(events), events.iter().find(|event| event_view::is_sign_in(event))) {
@@ -216,10 +202,8 @@ async fn page(
     let attempts = events::claiming(pool, id, ATTEMPTS).await?;
     record(pool, &staff.member, Look::person(id), &origin.0).await?;
 
-    let identities: Vec<_> = identities
-        .into_iter()
-        .map(|row| Identity { suspended: why_suspended(&row), token: tokens.contains(&row.id), row })
-        .collect();
+    let identities: Vec<_> =
+        identities.into_iter().map(|row| Identity { token: tokens.contains(&row.id), row }).collect();
     let (verdict, cause) = verdict(found.user.disabled_at.is_some(), &identities, &events);
     let suspect = theft(&events).map(|event| event.created_at - time::Duration::HOUR);
     let session_count = sessions.len();

@@ -157,20 +157,20 @@ async fn finish(
             Ok(Redirect::to(pending.next))
         }
         Err(stranger) => {
-            let text = if claims.email.is_none() { NO_EMAIL } else { refused(stranger) };
-            let problem = Problem::malformed(text);
-            Err(Failure::NotSignedIn(Status::Forbidden, text, problem.into()))
+            let text = refused(stranger);
+            Err(Failure::NotSignedIn(Status::Forbidden, text, Problem::malformed(text).into()))
         }
     }
 }
-
-const NO_EMAIL: &str = "The identity provider did not say your e-mail address, by which staff are known. Its \
-     administrator has to put the claims `email` and `email_verified` into the id_token.";
 
 const fn refused(stranger: Stranger) -> &'static str {
     match stranger {
         Stranger::NotStaff => {
             "This account is not on the list of staff. An admin can add it with `vestibule staff add`."
+        }
+        Stranger::NoEmail => {
+            "The identity provider did not say your e-mail address, by which staff are known. Its administrator has to put \
+             the claims `email` and `email_verified` into the id_token."
         }
         Stranger::NobodyYet => {
             "Nobody is on the list of staff yet. The operator adds the first admin with `vestibule staff add`."

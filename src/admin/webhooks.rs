@@ -10,7 +10,6 @@ use time::OffsetDateTime;
 use url::form_urlencoded::byte_serialize;
 use uuid::Uuid;
 
-use super::fields::Choice;
 use crate::admin::{AdminStaff, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
 use crate::config::Webhook;
@@ -55,18 +54,12 @@ struct Messages {
     name: String,
     /// True if this instance sends to it.
     can_test: bool,
-    states: [Choice; 3],
+    /// `failed`, `parked`, or empty for all.
     state: &'static str,
     rows: Vec<Unaccepted>,
     /// The place of the next ones.
     next: Option<i64>,
 }
-
-const STATES: [Choice; 3] = [
-    Choice { value: "", label: "All not accepted" },
-    Choice { value: "failed", label: "Failed" },
-    Choice { value: "parked", label: "Parked" },
-];
 
 #[derive(Serialize)]
 struct WebhooksPage {
@@ -80,7 +73,7 @@ struct WebhooksPage {
 
 #[derive(Default, FromForm)]
 struct Shown<'r> {
-    /// The value of one of [`STATES`].
+    /// `failed` or `parked`; all otherwise.
     state: Option<&'r str>,
     after: Option<i64>,
     sent: Option<u64>,
@@ -110,7 +103,6 @@ async fn page(
         messages = Some(Messages {
             name: name.to_owned(),
             can_test: webhooks.of_name(name).is_some(),
-            states: STATES,
             state,
             next: rows.last().filter(|_| more).map(|last| last.id),
             rows,

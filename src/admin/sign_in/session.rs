@@ -42,7 +42,7 @@ pub async fn sign_in(
     before: Option<&str>,
     origin: &Origin,
 ) -> Result<Result<Secret<String>, Stranger>, Error> {
-    let Some(email) = &claims.email else { return Ok(Err(Stranger::NotStaff)) };
+    let Some(email) = &claims.email else { return Ok(Err(Stranger::NoEmail)) };
     let authoritative = provider.staff_link().admits(claims);
     let before = before.and_then(OpaqueToken::parse);
     let candidate = Candidate {

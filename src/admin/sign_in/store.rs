@@ -112,6 +112,8 @@ pub struct Candidate<'a> {
 pub enum Stranger {
     /// The e-mail address belongs to no member, or the provider has not verified it.
     NotStaff,
+    /// The provider gave no e-mail address.
+    NoEmail,
     NobodyYet,
     /// The provider has verified the e-mail address once, and does not run the mailbox.
     NotAuthoritative,
