@@ -246,6 +246,57 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_preview_says_what_is_special_about_its_users() {
+    const HELD: &str = "UPDATE identities SET held_at = now(), reported_at = NULL WHERE subject = 'ada-2'";
+    const SAME: &str = "SELECT 1";
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&desk).await;
+    let [moving, unlinking, merging, deleting] = previews(&ada, &second, &grace).map(|(path, _)| path);
+    let releasing = unlinking.replace("/unlink", "/release");
+    let ending = format!("/admin/users/{}/sessions/{}/end", ada.user_id(), Uuid::max());
+    for (change, path, told) in [
+        (SAME, &ending, "This session has ended already."),
+        (
+            "UPDATE identities SET reported_at = now(), reported_reason = 'hijacking' WHERE subject = 'ada-2'",
+            &unlinking,
+            "The identity is suspended, which is forgotten with it.",
+        ),
+        (SAME, &deleting, "A provider has reported an account of this user hijacked or disabled"),
+        (SAME, &merging, "and stays suspended. It cannot sign in before its provider reports the account"),
+        (SAME, &moving, "The identity stays suspended. It cannot sign in before its provider reports"),
+        (HELD, &moving, "The identity stays suspended. It cannot sign in before an admin releases it."),
+        (SAME, &releasing, "The idp identity ada-2 (ada@example.com) signs in as ada@example.com again."),
+        (SAME, &releasing, "Release it only if it is the user's."),
+        (
+            "UPDATE users SET disabled_at = now() WHERE email = 'ada@example.com'",
+            &deleting,
+            "ada@example.com is disabled now. After the deletion",
+        ),
+        (SAME, &merging, "ada@example.com is disabled, so grace@example.com will be disabled, too."),
+        (SAME, &merging, "One session of grace@example.com ends."),
+        (
+            "UPDATE users SET disabled_at = now(), email = nullif(email, 'grace@example.com'),
+                              email_verified = email = 'ada@example.com'",
+            &merging,
+            "Grace is disabled and stays disabled.",
+        ),
+        (SAME, &merging, "Grace gets the e-mail address ada@example.com (verified)."),
+        (SAME, &moving, "At the next sign-in with it, Grace gets its e-mail address"),
+        (
+            "DELETE FROM identities WHERE subject = 'ada-1'",
+            &moving,
+            "ada@example.com is no longer verified: only this identity proves it.",
+        ),
+        ("DELETE FROM identities", &merging, "ada@example.com has no identity, so there is nothing to move."),
+        ("UPDATE users SET email = NULL, email_verified = false, name = NULL", &deleting, "The user "),
+    ] {
+        desk.app.database.run(change).await;
+        let page = text(&browser.get(path).await.text);
+        assert!(page.contains(told), "{change}: {told}: {page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_user_is_deleted_for_good_and_the_audit_says_who_did_it() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let [ada, _, _] = two_people(&desk).await;
