@@ -44,7 +44,7 @@ pub async fn add_users(
         sqlx::query("SELECT setseed($1)").bind(seed).execute(&mut connection).await?;
     }
     let run: String = sqlx::query_scalar("SELECT pg_temp.hex(8)").fetch_one(&mut connection).await?;
-    let reasons: Vec<String> = Reason::VARIANTS.iter().map(ToString::to_string).collect();
+    let reasons = Reason::VARIANTS.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let mut all = Added::default();
     for first in (0..=(users - 1) / BATCH).map(|batch| batch * BATCH) {
         let (users, identities, sessions, events): (i64, i64, i64, i64) =
