@@ -27,6 +27,12 @@ CREATE TABLE sessions (
     device_platform text
 ) WITH (fillfactor = 95);
 CREATE INDEX sessions_identity_id_idx ON sessions (identity_id);
+-- Those that have not ended, with their users. One may have been opened at the moment at which a report of the provider suspended
+-- the identity, or ended its sessions: then its time decides.
+CREATE VIEW live_sessions AS
+SELECT s.id, s.created_at, s.identity_id, i.user_id
+FROM sessions s JOIN identities i ON i.id = s.identity_id
+WHERE s.ended_at IS NULL AND i.suspended_at IS NULL AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL);
 
 -- The identity of a session exists. A foreign key would say so, too, but its lock is written into the identity's row, and
 -- the cold page of a random identity is two thirds of what a sign-in writes. This lock is in memory: sign-ins share it, and
@@ -57,6 +63,7 @@ BEGIN
     WHERE u.id = OLD.user_id AND u.seen_noted_on < last.day;
     RETURN NULL;
 END $$;
--- By its name it runs before the other triggers: whatever ends sessions locks them first.
-CREATE TRIGGER identities_delete_sessions AFTER DELETE ON identities
+-- By its name it runs before the other triggers: whatever ends sessions locks them first. An identity that moves to another
+-- user gets another id: a sign-in under way that read it as the first user's cannot open its session, and runs again.
+CREATE TRIGGER identities_delete_sessions AFTER DELETE OR UPDATE OF id ON identities
 FOR EACH ROW EXECUTE FUNCTION delete_sessions_of_identity();

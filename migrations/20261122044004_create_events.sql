@@ -43,8 +43,24 @@ CREATE INDEX events_request_idx ON events (request_id) WHERE kind NOT IN ('signe
 CREATE INDEX events_actor_idx ON events (actor, id) WHERE actor IS NOT NULL;
 CREATE INDEX events_staff_idx ON events (id) WHERE actor IS NOT NULL;
 
--- Takes back that a user's address is verified, if the identity that proved it is gone, or has another address now, and
--- nothing else proves it. It runs at the end of the statement. The lock lets two identities of one user go one after the
+-- The author of a change (`store::author`): the member of staff or API key with the reason, or null for the user; the origin of
+-- the request; and the role that a member of staff needs for it.
+CREATE TYPE author AS (actor text, reason text, ip inet, user_agent text, request_id text, needs text);
+-- Returns the event of a change, to be inserted.
+CREATE FUNCTION event(
+    who author, kind text, user_id uuid DEFAULT NULL, provider text DEFAULT NULL, session_id uuid DEFAULT NULL,
+    reason text DEFAULT NULL, email text DEFAULT NULL, detail jsonb DEFAULT '{}'
+) RETURNS events LANGUAGE sql AS $$
+    SELECT now(), event_id(), user_id, session_id, kind, reason, provider, email, who.ip, who.user_agent, who.request_id, who.actor,
+           nullif(detail || jsonb_strip_nulls(jsonb_build_object('reason', who.reason)), '{}')
+$$;
+-- Returns the fields by which a user differs from before, for the event `user_updated`.
+CREATE FUNCTION changed_fields(before jsonb, after jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE
+RETURN ARRAY(SELECT field FROM unnest(ARRAY['email', 'email_verified', 'name', 'picture']) AS field
+             WHERE before->field <> after->field);
+
+-- Takes back that a user's address is verified, if the identity that proved it is gone or another user's, or has another address
+-- now, and nothing else proves it. It runs at the end of the statement. The lock lets two identities of one user go one after the
 -- other: the second transaction sees what the first one has left.
 CREATE FUNCTION withdraw_proof() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -65,7 +81,7 @@ END $$;
 CREATE TRIGGER identities_withdraw_proof AFTER DELETE ON identities
 FOR EACH ROW WHEN (OLD.email_verified)
 EXECUTE FUNCTION withdraw_proof();
-CREATE TRIGGER identities_withdraw_changed_proof AFTER UPDATE OF email, email_verified ON identities
-FOR EACH ROW WHEN (OLD.email_verified
-                   AND (NOT NEW.email_verified OR lower(NEW.email COLLATE "C") <> lower(OLD.email COLLATE "C")))
+CREATE TRIGGER identities_withdraw_changed_proof AFTER UPDATE OF email, email_verified, user_id ON identities
+FOR EACH ROW WHEN (OLD.email_verified AND (NOT NEW.email_verified OR NEW.user_id <> OLD.user_id
+                                           OR lower(NEW.email COLLATE "C") <> lower(OLD.email COLLATE "C")))
 EXECUTE FUNCTION withdraw_proof();

@@ -28,6 +28,13 @@ CREATE TABLE staff (
 -- Those whose access has not ended, and whose identity is not suspended: the members of staff, to everything that asks
 -- whether somebody is one.
 CREATE VIEW current_staff AS SELECT * FROM staff WHERE (ends_at IS NULL OR ends_at > now()) AND suspended_at IS NULL;
+-- Returns false if a member of staff lacks the role that the change needs. They may lose it between the guard's check and the
+-- last byte of a form, so each statement asks. The member's row stays locked until the change is committed.
+CREATE FUNCTION may(who author) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM current_staff WHERE email = who.actor AND who.needs IN (role, 'support') FOR SHARE;
+    RETURN FOUND OR who.needs IS NULL;
+END $$;
 -- Staff sessions, by the SHA-256 of the cookie.
 CREATE TABLE staff_sessions (
     hash         bytea       CONSTRAINT staff_sessions_pkey PRIMARY KEY,

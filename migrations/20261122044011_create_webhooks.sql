@@ -41,30 +41,11 @@ CREATE INDEX webhook_messages_user_id_idx ON webhook_messages (user_id, webhook,
 CREATE INDEX webhook_messages_other_id_idx ON webhook_messages (other_id, webhook, id)
     WHERE coalesce(parked_at, 'infinity') = 'infinity' AND other_id IS NOT NULL;
 
--- Returns a user as messages contain them, or null if there is none. Like the next ones, it is no SQL function: PostgreSQL
--- would plan that one again in each transaction.
-CREATE FUNCTION webhook_user(wanted uuid) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    RETURN (
-        SELECT jsonb_build_object(
-            'id', u.id, 'email', u.email, 'email_verified', u.email_verified, 'name', u.name, 'picture', u.picture,
-            'created_at', to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-            'updated_at', to_char(u.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-            'disabled_at', to_char(u.disabled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-            'claims', coalesce(u.claims, '{}'),
-            'identities', (
-                SELECT coalesce(jsonb_agg(jsonb_build_object(
-                           'id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email) ORDER BY i.id), '[]')
-                FROM identities i WHERE i.user_id = u.id
-            ))
-        FROM users u WHERE u.id = wanted
-    );
-END $$;
-
 -- Returns the first waiting message of a receiver that is about a user, or null. It reads one row of each index, however
 -- many wait. Both ends are bounds: a delivered message stays in the indexes for as long as anybody's snapshot, such as that
 -- of a dump, is older than its deletion, and without the upper one a look-up that finds nothing would read those of all
--- other users. They are ranges and not equalities, which would let a plan read another index in the order of the ids.
+-- other users. They are ranges and not equalities, which would let a plan read another index in the order of the ids. It is no SQL
+-- function: PostgreSQL would plan that one again in each transaction.
 CREATE FUNCTION first_webhook_message(receiver text, person uuid) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
@@ -85,17 +66,6 @@ CREATE FUNCTION lock_webhook_users(users uuid[]) RETURNS void LANGUAGE plpgsql A
 BEGIN
     PERFORM pg_advisory_xact_lock(1752133483, key)
     FROM (SELECT DISTINCT uuid_hash(id) AS key FROM unnest(users) AS id WHERE id IS NOT NULL ORDER BY key) AS keys;
-END $$;
-
--- Queues a message for a receiver. Behind another one of the same user it waits for that one's end.
-CREATE FUNCTION queue_webhook_message(
-    receiver text, event_id uuid, message_type text, about uuid, about_other uuid, message text
-) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, payload, next_attempt_at)
-    SELECT receiver, event_id, about, about_other, message_type, message,
-           CASE WHEN coalesce(first_webhook_message(receiver, about), first_webhook_message(receiver, about_other)) IS NULL
-                THEN now() ELSE 'infinity' END;
 END $$;
 
 -- Takes up to `most` due messages of a webhook, for `lease` seconds. A message is due if its time has come, no earlier message
@@ -159,7 +129,10 @@ CREATE FUNCTION queue_webhook_messages() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     message_type text;
     from_id      uuid;
+    person       jsonb;
     identity     jsonb;
+    suspended    boolean;
+    ended        text;
     message      text;
 BEGIN
     -- Without webhooks this is all. A table without pages has no rows, also none that was committed a moment ago.
@@ -167,66 +140,70 @@ BEGIN
         RETURN NULL;
     END IF;
     -- An event in two rows, one for each user, is one message: that of the row without a reason.
-    message_type := CASE NEW.kind
-        WHEN 'email_lost' THEN 'user.updated'
-        WHEN 'claims_changed' THEN 'user.updated'
-        WHEN 'users_merged' THEN CASE WHEN NEW.reason IS NULL THEN 'user.merged' END
-        WHEN 'identity_moved' THEN CASE WHEN NEW.reason IS NULL THEN 'identity.moved' END
-        WHEN 'signed_out' THEN 'sessions.ended'
-        WHEN 'sessions_ended' THEN 'sessions.ended'
-        WHEN 'session_ended' THEN 'sessions.ended'
-        WHEN 'refresh_token_replayed' THEN 'security.refresh_token_replayed'
-        WHEN 'provider_event' THEN 'security.provider_event'
+    message_type := CASE
+        WHEN NEW.kind IN ('users_merged', 'identity_moved') AND NEW.reason IS NOT NULL THEN NULL
+        WHEN NEW.kind = 'users_merged' THEN 'user.merged'
+        WHEN NEW.kind IN ('email_lost', 'claims_changed') THEN 'user.updated'
+        WHEN NEW.kind IN ('signed_out', 'sessions_ended', 'session_ended') THEN 'sessions.ended'
+        WHEN NEW.kind IN ('refresh_token_replayed', 'provider_event') THEN 'security.' || NEW.kind
         -- Other kinds make types such as `note.added`, for which no receiver can ask.
         ELSE regexp_replace(NEW.kind, '_', '.')
     END;
     IF message_type IS NULL OR NOT EXISTS (SELECT FROM webhooks WHERE message_type = ANY (events)) THEN
         RETURN NULL;
     END IF;
-    IF message_type IN ('user.merged', 'identity.moved') THEN
-        from_id := (NEW.detail->>'from')::uuid;
-    END IF;
+    from_id := CASE WHEN message_type IN ('user.merged', 'identity.moved') THEN (NEW.detail->>'from')::uuid END;
     -- A later message has a higher id and tells of a later state. Nobody else knows a new user yet.
     IF message_type <> 'user.created' THEN
         PERFORM lock_webhook_users(ARRAY[NEW.user_id, from_id]);
     END IF;
     IF message_type LIKE 'identity.%' OR message_type = 'security.provider_event' THEN
-        SELECT jsonb_build_object('id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email)
-        INTO identity
+        SELECT jsonb_build_object('id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email),
+               i.suspended_at IS NOT NULL
+        INTO identity, suspended
         FROM identities i WHERE i.id = (NEW.detail->>'identity_id')::uuid;
-        identity := coalesce(
-            identity, jsonb_build_object('id', NEW.detail->'identity_id', 'provider', NEW.provider));
+        identity := coalesce(identity, jsonb_build_object('id', NEW.detail->'identity_id', 'provider', NEW.provider));
     END IF;
+    ended := CASE WHEN NEW.kind = 'session_ended' OR NEW.reason = 'local' THEN 'one'
+                  WHEN NEW.reason = 'others' THEN 'others' ELSE 'all' END;
+    SELECT jsonb_build_object(
+               'id', u.id, 'email', u.email, 'email_verified', u.email_verified, 'name', u.name, 'picture', u.picture,
+               'created_at', to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+               'updated_at', to_char(u.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+               'disabled_at', to_char(u.disabled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+               'claims', coalesce(u.claims, '{}'),
+               'identities', (
+                   SELECT coalesce(jsonb_agg(jsonb_build_object(
+                              'id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email) ORDER BY i.id), '[]')
+                   FROM identities i WHERE i.user_id = u.id
+               ))
+    INTO person FROM users u WHERE u.id = NEW.user_id;
     message := jsonb_build_object(
         'type', message_type,
         -- The event's time is that of its transaction's begin, which may come before that of an earlier message.
         'timestamp', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-        'data', jsonb_build_object('user_id', NEW.user_id, 'user', webhook_user(NEW.user_id)) || CASE message_type
+        'data', jsonb_build_object('user_id', NEW.user_id, 'user', person) || CASE message_type
             WHEN 'user.merged' THEN jsonb_build_object(
                 'from', from_id, 'into', NEW.user_id, 'from_claims', coalesce(NEW.detail->'from_claims', '{}'))
             WHEN 'identity.moved' THEN
                 jsonb_build_object('from', from_id, 'to', NEW.user_id, 'identity', identity)
             WHEN 'identity.linked' THEN jsonb_build_object('identity', identity)
             WHEN 'identity.unlinked' THEN jsonb_build_object('identity', identity)
-            WHEN 'sessions.ended' THEN CASE
-                WHEN NEW.kind = 'session_ended' OR NEW.reason = 'local' THEN
-                    jsonb_build_object('sessions', 'one', 'session_id', NEW.session_id)
-                -- The session that stays.
-                WHEN NEW.reason = 'others' THEN
-                    jsonb_build_object('sessions', 'others', 'session_id', NEW.session_id)
-                ELSE jsonb_build_object('sessions', 'all', 'session_id', NULL)
-            END
+            -- Of `others`, the session that stays.
+            WHEN 'sessions.ended' THEN
+                jsonb_build_object('sessions', ended, 'session_id', CASE WHEN ended <> 'all' THEN NEW.session_id END)
             WHEN 'security.refresh_token_replayed' THEN jsonb_build_object('session_id', NEW.session_id)
             -- The reason is the provider's.
             WHEN 'security.provider_event' THEN jsonb_build_object(
-                'event', NEW.reason, 'reason', NEW.detail->'cause', 'occurred_at', NEW.detail->'at',
-                'identity', identity,
-                'suspended', EXISTS (SELECT FROM identities i WHERE i.id = (NEW.detail->>'identity_id')::uuid
-                                                                    AND i.suspended_at IS NOT NULL),
-                'sessions_ended', coalesce(NEW.detail->'sessions', '0'))
+                'event', NEW.reason, 'reason', NEW.detail->'cause', 'occurred_at', NEW.detail->'at', 'identity', identity,
+                'suspended', coalesce(suspended, false), 'sessions_ended', coalesce(NEW.detail->'sessions', '0'))
             ELSE '{}'
         END);
-    PERFORM queue_webhook_message(w.name, NEW.id, message_type, NEW.user_id, from_id, message)
+    -- Behind another one of the same user it waits for that one's end.
+    INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, payload, next_attempt_at)
+    SELECT w.name, NEW.id, NEW.user_id, from_id, message_type, message,
+           CASE WHEN coalesce(first_webhook_message(w.name, NEW.user_id), first_webhook_message(w.name, from_id)) IS NULL
+                THEN now() ELSE 'infinity' END
     FROM webhooks w WHERE message_type = ANY (w.events);
     RETURN NULL;
 END $$;

@@ -13,7 +13,7 @@ CREATE TABLE provider_tokens (
     -- True for an access token, which revokes nothing once it has expired.
     access          boolean     NOT NULL DEFAULT false,
     created_at      timestamptz NOT NULL DEFAULT now(),
-    -- The time at which the identity was gone.
+    -- The time at which the identity was gone (`follow_deletion()`).
     due_at          timestamptz,
     attempts        smallint    NOT NULL DEFAULT 0,
     -- Null for a token that is kept. Infinity for one that is parked, which is counted with those that wait.
@@ -25,16 +25,3 @@ CREATE TABLE provider_tokens (
 CREATE INDEX provider_tokens_subject_idx ON provider_tokens (provider, subject);
 -- Nearly all rows are kept.
 CREATE INDEX provider_tokens_waiting_idx ON provider_tokens (provider, next_attempt_at) WHERE state <> 'kept';
-
--- Lets the tokens of an identity be revoked, whatever removed it. It runs at the end of the statement, and finds the
--- identity if that was only moved.
-CREATE FUNCTION revoke_provider_tokens() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
-BEGIN
-    UPDATE provider_tokens t
-    SET state = 'due', due_at = now(), next_attempt_at = now(), attempts = 0, failure = NULL
-    WHERE t.provider = OLD.provider AND t.subject = OLD.subject AND t.state = 'kept'
-          AND NOT EXISTS (SELECT FROM identities i WHERE i.provider = OLD.provider AND i.subject = OLD.subject);
-    RETURN NULL;
-END $$;
-CREATE TRIGGER identities_revoke_provider_tokens AFTER DELETE ON identities
-FOR EACH ROW EXECUTE FUNCTION revoke_provider_tokens();

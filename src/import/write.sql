@@ -21,8 +21,7 @@
 -- The user of a row is the one with its id if it has one, else with its e-mail address if it has one, else with its
 -- identity. Somebody who merely claims an address that the row vouches for loses it, as at a sign-in. Users are looked up by index (OFFSET 0 keeps that from becoming a join), however many there are.
 WITH arriving AS MATERIALIZED (
-    SELECT given_id, new_id, email COLLATE "C" AS email, email_verified, name, picture, created_at, disabled, repeats,
-           number, given_id IS NULL AND email IS NOT NULL AND email_verified AND NOT disabled AS joins
+    SELECT *, given_id IS NULL AND email IS NOT NULL AND email_verified AND NOT disabled AS joins
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::boolean[], $5::text[], $6::text[], $7::timestamptz[],
                 $8::boolean[], $9::boolean[])
          WITH ORDINALITY AS a (given_id, new_id, email, email_verified, name, picture, created_at, disabled, repeats,

@@ -4,22 +4,17 @@
 -- them, and all sessions of the user end.
 --
 --   $1 provider  $2 id of the message  $3 time of the events
---   for each event: $4 id  $5 kind  $6 subject  $7 the subject's e-mail address  $8 the provider's reason
---   $9 an e-mail address that it tells  $10 ends the sessions opened before it
---   $11 suspends (true), or lifts the suspension (false)  $13 the account's address is somebody else's now  $14 another id
+--   for each event: $4 kind  $5 subject  $6 the subject's e-mail address  $7 the provider's reason
+--   $8 an e-mail address that it tells  $9 ends the sessions opened before it
+--   $10 suspends (true), or lifts the suspension (false)  $11 the account's address is somebody else's now
 --   $12 request id
 --
 -- The users are locked first, as by every statement that ends sessions. One whose row has changed since the snapshot may
 -- have other identities now: then nothing is written, and the caller runs the statement again.
-WITH RECURSIVE input AS (
-    SELECT * FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::boolean[],
-                         $11::boolean[], $13::boolean[], $14::uuid[])
-        WITH ORDINALITY AS t (event_id, kind, subject, subject_email, cause, email, ends, suspends, recycles, update_event_id,
-                              number)
-),
+--
 -- Two events of a message may name one account in two ways.
-named AS MATERIALIZED (
-    SELECT t.event_id, t.kind, t.cause, t.email, t.ends, t.suspends, t.recycles, t.update_event_id, t.number,
+WITH RECURSIVE named AS MATERIALIZED (
+    SELECT t.kind, t.cause, t.email, t.ends, t.suspends, t.recycles, t.number,
            coalesce(t.subject, (
                SELECT min(a.subject) FROM (
                    SELECT i.subject FROM identities i
@@ -33,7 +28,8 @@ named AS MATERIALIZED (
                -- An address that two accounts had one after the other tells which of them is meant to nobody.
                HAVING count(*) = 1
            )) AS subject
-    FROM input t
+    FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::boolean[], $10::boolean[], $11::boolean[])
+        WITH ORDINALITY AS t (kind, subject, subject_email, cause, email, ends, suspends, recycles, number)
 ),
 found AS MATERIALIZED (
     SELECT i.id AS identity_id, i.subject, i.reported_at IS NOT NULL AS was_suspended, i.held_at IS NOT NULL AS held,
@@ -164,29 +160,29 @@ ended_staff_sessions AS (
 ),
 -- The address and the program that the message came from are the provider's, so they say nothing about the person.
 recorded AS (
-    INSERT INTO events (id, kind, reason, provider, email, user_id, request_id, detail)
+    INSERT INTO events (kind, reason, provider, email, user_id, request_id, detail)
     -- Nobody could have the address of somebody who is no user erased.
-    SELECT t.event_id, 'provider_event', t.kind, $1, CASE WHEN m.user_id IS NOT NULL THEN t.email END, m.user_id, $12,
+    SELECT 'provider_event', t.kind, $1, CASE WHEN m.user_id IS NOT NULL THEN t.email END, m.user_id, $12,
            jsonb_strip_nulls(jsonb_build_object(
                'at', to_char($3::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
                'cause', t.cause,
                'identity_id', m.identity_id,
                'member', (SELECT s.email FROM member s WHERE s.subject = t.subject LIMIT 1),
                'suspended', CASE WHEN t.suspends IS NOT NULL AND m.decides THEN m.suspends OR m.held END,
-               'held', CASE WHEN t.number = m.number AND EXISTS (SELECT FROM held WHERE hijacked_id = m.identity_id)
-                            THEN (SELECT jsonb_agg(id) FROM held WHERE hijacked_id = m.identity_id) END,
+               'held', CASE WHEN t.number = m.number THEN
+                   (SELECT jsonb_agg(id) FROM held WHERE hijacked_id = m.identity_id) END,
                'sessions', CASE WHEN t.number = m.number AND m.identity_id IS NOT NULL THEN
                    (SELECT count(*) FROM ended e WHERE e.identity_id = m.identity_id AND e.was_open) END))
     FROM fresh CROSS JOIN named t
     LEFT JOIN told m ON m.subject = t.subject
     -- The order in which the trigger locks users: statements that meet must not wait for each other.
-    ORDER BY uuid_hash(m.user_id)
+    ORDER BY uuid_hash(m.user_id), t.number
+    RETURNING 1
 ),
 recorded_update AS (
-    INSERT INTO events (id, kind, provider, user_id, request_id, detail)
-    SELECT t.update_event_id, 'user_updated', $1, m.user_id, $12, jsonb_build_object('fields', ARRAY['email_verified'])
-    FROM told m JOIN named t ON t.number = m.number
-    WHERE m.takes_address
+    INSERT INTO events (kind, provider, user_id, request_id, detail)
+    SELECT 'user_updated', $1, m.user_id, $12, jsonb_build_object('fields', ARRAY['email_verified'])
+    FROM told m CROSS JOIN (SELECT count(*) FROM recorded) AS first WHERE m.takes_address
     ORDER BY uuid_hash(m.user_id)
 )
 SELECT raced AS "raced!" FROM decision

@@ -16,8 +16,8 @@ pub use self::store::{Status, status};
 use super::facebook::SignedRequest;
 use crate::domain::{Actor, By, Origin};
 use crate::service::erasure;
-use crate::store::users::{self, DeletedBy, Deletion};
-use crate::store::{Error, retrying};
+use crate::store::users::{self, Deletion};
+use crate::store::{Asking, Error, retrying};
 
 /// The reason in the events of a request.
 const REASON: &str = "The user asked the provider to have the data deleted.";
@@ -73,14 +73,14 @@ async fn remove(
     origin: &Origin,
 ) -> Result<(), Error> {
     let actor = format!("provider:{provider}");
-    if account.others {
-        let done = store::unlink(pool, code, account, &actor, REASON, &origin.request_id).await?;
-        return if done { Ok(()) } else { Err(Error::Raced(None)) };
-    }
     // The address is the provider's, not the user's.
     let origin = Origin { ip: None, user_agent: None, request_id: origin.request_id.clone() };
     let by = By { actor: Actor::Provider(&actor), reason: Some(REASON), origin: &origin };
-    match users::delete(pool, account.user, DeletedBy::Staff(by, account.updated_at)).await? {
+    if account.others {
+        let done = store::unlink(pool, code, account, by).await?;
+        return if done { Ok(()) } else { Err(Error::Raced(None)) };
+    }
+    match users::delete(pool, account.user, Some(account.updated_at), Asking::Staff(by)).await? {
         Deletion::Done(traces) => erasure::begin(pool, &traces).await,
         // The user has changed since the request was registered.
         Deletion::NotFound | Deletion::NotPermitted | Deletion::Hijacked => return Err(Error::Raced(None)),

@@ -2,7 +2,6 @@
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
-use uuid::Uuid;
 
 use super::report::{Effect, Event, Report, Subject};
 use crate::domain::Email;
@@ -23,7 +22,6 @@ pub(super) async fn apply(
         provider,
         report.id,
         OffsetDateTime::from_unix_timestamp(report.at).unwrap_or(OffsetDateTime::UNIX_EPOCH),
-        &events.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
         &events.iter().map(|event| event.kind.into()).collect::<Vec<&str>>() as &[&str],
         &texts(|event| match &event.subject {
             Some(Subject::Subject(subject)) => Some(subject.clone()),
@@ -37,9 +35,8 @@ pub(super) async fn apply(
         &texts(|event| event.email.as_deref().and_then(folded)) as &[Option<String>],
         &effects.iter().map(|effect| effect.ends_sessions).collect::<Vec<_>>(),
         &effects.iter().map(|effect| effect.suspends).collect::<Vec<_>>() as &[Option<bool>],
-        request_id,
         &effects.iter().map(|effect| effect.recycles_address).collect::<Vec<_>>(),
-        &events.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        request_id,
     );
     if raced.fetch_one(pool).await? { Err(Error::Raced(None)) } else { Ok(()) }
 }

@@ -10,11 +10,10 @@ use crate::config;
 use crate::domain::{CustomClaims, LinkedIdentity, Origin, User, UserState, VerifiedClaims, merged};
 use crate::store::error::retried;
 pub use crate::store::identities::{Linked, Unlinked};
-use crate::store::merging::{self, Merge, MergedBy};
+use crate::store::merging::{self, Merge};
 use crate::store::row_queue::in_turn;
 pub use crate::store::users::Deletion;
-use crate::store::users::{DeletedBy, Traces};
-use crate::store::{Error, identities, retrying, users};
+use crate::store::{Asking, Error, identities, retrying, users};
 
 /// Sets the user's own name; `None` restores the provider's. Returns `None` if the session has ended.
 pub async fn set_name(
@@ -129,7 +128,7 @@ async fn merge_once(
     if dry_run {
         return Ok(Ok(Merging { from, into }));
     }
-    match merging::merge(pool, &from, &into, MergedBy::User(session, origin)).await {
+    match merging::merge(pool, &from, &into, Asking::User(session, origin)).await {
         Ok(Merge::Done) => Ok(Ok(Merging { from, into })),
         Ok(Merge::Changed) => Err(Error::Raced(None)),
         Ok(Merge::NotPermitted) => Ok(Err(NotMerged::NoUser)),
@@ -149,7 +148,8 @@ pub async fn unlink(
     identity: Uuid,
     origin: &Origin,
 ) -> Result<Unlinked, Error> {
-    Ok(match retried!(in_turn(pool, user, identities::unlink(pool, user, session, identity, origin))) {
+    let unlink = || identities::unlink(pool, user, identity, None, Asking::User(session, origin));
+    Ok(match retried!(in_turn(pool, user, unlink())) {
         (Unlinked::NotFound | Unlinked::Over { linked: false }, true) => Unlinked::Done,
         (unlinked, _) => unlinked,
     })
@@ -159,8 +159,8 @@ pub async fn unlink(
 /// by the pruner if there are many. It is not found or not permitted if the session has ended, or the user was disabled, deleted
 /// or merged, since the request was authenticated.
 pub async fn delete(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<Deletion, Error> {
-    let deletion = match retried!(users::delete(pool, user, DeletedBy::User(session, origin))) {
-        (Deletion::NotFound, true) => Deletion::Done(Traces::default()),
+    let deletion = match retried!(users::delete(pool, user, None, Asking::User(session, origin))) {
+        (Deletion::NotFound, true) => Deletion::Done(Vec::new()),
         (deletion, _) => deletion,
     };
     if let Deletion::Done(traces) = &deletion {

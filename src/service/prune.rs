@@ -77,8 +77,7 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
         events: walk(Uuid::nil(), |after| prune::events(pool, after, event_days, BATCH)).await?,
         forgotten: erasure::finish(pool).await?,
         webhook_messages: all(|| webhooks::prune(pool, BATCH)).await?,
-        provider_events: walk(begin, |from| prune::provider_events(pool, from, BATCH)).await?
-            + walk(begin, |from| prune::deletion_requests(pool, from, BATCH)).await?,
+        provider_events: walk(begin, |from| prune::provider_events(pool, from, BATCH)).await?,
         deleted_identities: walk(begin, |from| prune::deleted_identities(pool, from, BATCH)).await?,
         provider_tokens: all(|| provider_tokens::prune(pool, BATCH)).await?,
     })

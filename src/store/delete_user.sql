@@ -1,19 +1,15 @@
 -- Deletes a user with identities (by cascade) and sessions (by a trigger). The personal data in the user's events, and in
 -- other events that contain one of the user's e-mail addresses, is erased later, since their number has no limit: this
--- statement records the user for erase_user.sql and the addresses for erase_addresses.sql.
+-- statement records them as traces for erase.sql.
 --
---   $1 user  $2 event id  $3 request id
--- and for staff, only if the user is unchanged since the preview:
---   $4 actor  $5 reason  $6 the user's updated_at  $7 ip  $8 user agent  $9 the role that the actor needs
--- and for the user:
---   $10 session, which may have ended while the provider was asked
+--   $1 user  $2 author
+--   $3 the user's updated_at: for staff, the user must be unchanged since the preview
+--   $4 the user's session, which may have ended while the provider was asked
 WITH RECURSIVE permitted AS MATERIALIZED (
-    SELECT FROM current_staff WHERE email = $4 AND role = $9 FOR SHARE
+    SELECT may($2) AS yes
 ),
 live AS MATERIALIZED (
-    SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
-    WHERE s.id = $10 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND i.user_id = $1
-          AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
+    SELECT FROM live_sessions WHERE id = $4 AND user_id = $1
 ),
 -- A hijacker would delete the report with the user, and come back as somebody new.
 hijacked AS MATERIALIZED (
@@ -22,9 +18,9 @@ hijacked AS MATERIALIZED (
 ),
 deleted AS (
     DELETE FROM users
-    WHERE id = $1 AND ($6::timestamptz IS NULL OR updated_at = $6)
-          AND ($9::text IS NULL OR EXISTS (SELECT FROM permitted))
-          AND ($10::uuid IS NULL OR disabled_at IS NULL AND EXISTS (SELECT FROM live) AND NOT EXISTS (SELECT FROM hijacked))
+    WHERE id = $1 AND ($3::timestamptz IS NULL OR updated_at = $3)
+          AND (SELECT yes FROM permitted)
+          AND ($4::uuid IS NULL OR disabled_at IS NULL AND EXISTS (SELECT FROM live) AND NOT EXISTS (SELECT FROM hijacked))
     RETURNING id, email
 ),
 -- Includes the users that were merged into this one.
@@ -51,30 +47,24 @@ addresses AS (
           AND NOT EXISTS (SELECT FROM identities i
                           WHERE lower(i.email COLLATE "C") = t.email AND i.email_verified AND i.user_id <> $1)
 ),
--- Uses the clock instead of the statement's start, because the statement may have waited for the user's row, and events
--- from that time also precede the deletion.
-to_forget AS (
-    INSERT INTO addresses_to_forget (address, requested_at) SELECT email, clock_timestamp() FROM addresses
-    ON CONFLICT ON CONSTRAINT addresses_to_forget_pkey DO NOTHING
-),
-person_to_forget AS (
-    INSERT INTO users_to_forget (user_id, requested_at) SELECT id, clock_timestamp() FROM ids
-    ON CONFLICT ON CONSTRAINT users_to_forget_pkey DO NOTHING
+-- Refused sign-ins and searches have an address as their e-mail, and refused sign-ins to the admin pages as their actor. Uses
+-- the clock instead of the statement's start, because the statement may have waited for the user's row, and events from that
+-- time also precede the deletion.
+left_behind AS (
+    INSERT INTO traces (field, value, requested_at)
+    SELECT 'user_id', id::text, clock_timestamp() FROM ids
+    UNION ALL
+    SELECT field, email, clock_timestamp() FROM addresses CROSS JOIN unnest(ARRAY['email', 'actor']) AS field
+    RETURNING value
 ),
 -- The counts are for the receipt.
 recorded AS (
-    INSERT INTO events (id, kind, user_id, actor, detail, ip, user_agent, request_id)
-    SELECT $2, 'user_deleted', id, $4,
-           jsonb_strip_nulls(jsonb_build_object(
-               'reason', $5::text,
-               'identity_count', (SELECT count(*) FROM identities i WHERE i.user_id = deleted.id),
-               'session_count', (SELECT count(*) FROM identities i JOIN sessions s ON s.identity_id = i.id
-                                 WHERE i.user_id = deleted.id AND s.ended_at IS NULL AND s.expires_at > now()))),
-           $7::inet, $8, $3
-    FROM deleted
+    INSERT INTO events
+    SELECT e.* FROM deleted d, event($2, 'user_deleted', d.id, detail => jsonb_build_object(
+        'identity_count', (SELECT count(*) FROM identities i WHERE i.user_id = d.id),
+        'session_count', (SELECT count(*) FROM identities i JOIN sessions s ON s.identity_id = i.id
+                          WHERE i.user_id = d.id AND s.ended_at IS NULL AND s.expires_at > now()))) AS e
 )
-SELECT EXISTS (SELECT FROM deleted) AS "deleted!",
-       $9::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!",
-       EXISTS (SELECT FROM hijacked) AS "hijacked!",
-       EXISTS (SELECT FROM users WHERE id = $1) AS "there!",
-       ARRAY(SELECT id FROM ids) AS "users!", ARRAY(SELECT email FROM addresses) AS "addresses!"
+SELECT EXISTS (SELECT FROM deleted) AS "deleted!", (SELECT yes FROM permitted) AS "permitted!",
+       EXISTS (SELECT FROM hijacked) AS "hijacked!", EXISTS (SELECT FROM users WHERE id = $1) AS "there!",
+       ARRAY(SELECT DISTINCT value FROM left_behind) AS "traces!"

@@ -1,7 +1,7 @@
 -- Ends sessions of the user who owns session $1, and records an event if there were any.
 --
 --   $1 session  $2 end this one  $3 end the user's others
---   $4 event id  $5 reason  $6 ip  $7 user agent  $8 request id
+--   $4 reason  $5 author
 --
 -- A session that has ended cannot end others: it may belong to a stolen phone that was signed out remotely and whose
 -- access token is still valid for some minutes.
@@ -16,8 +16,8 @@ ended AS (
     RETURNING s.id
 ),
 recorded AS (
-    INSERT INTO events (id, kind, reason, user_id, session_id, ip, user_agent, request_id)
-    SELECT $4, 'signed_out', $5, user_id, $1, $6::inet, $7, $8
-    FROM mine WHERE EXISTS (SELECT FROM ended)
+    INSERT INTO events
+    SELECT e.* FROM mine m, event($5, 'signed_out', m.user_id, session_id => $1, reason => $4) AS e
+    WHERE EXISTS (SELECT FROM ended)
 )
 SELECT count(*) AS "count!" FROM ended

@@ -5,7 +5,7 @@ use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::Error;
+use super::{Asking, Author, Error};
 use crate::domain::{Email, Origin, VerifiedClaims};
 
 /// An identity as its user sees it.
@@ -87,13 +87,9 @@ pub async fn link(
         proves,
         claims.name,
         claims.picture,
-        Uuid::now_v7(),
         session,
-        origin.ip as _,
-        origin.user_agent,
-        origin.request_id,
-        Uuid::now_v7(),
         claims.issued_at,
+        Author::from(origin) as Author<'_>,
     )
     .fetch_optional(pool)
     .await?;
@@ -111,9 +107,9 @@ pub async fn link(
     match row.outcome.as_str() {
         "linked" => Ok(Linked::New(identity)),
         "before" => Ok(Linked::Before(identity)),
-        "taken" => Ok(Linked::Taken),
-        "suspended" => Ok(Linked::Suspended),
-        "outdated" => Ok(Linked::Outdated),
+        "identity_already_linked" => Ok(Linked::Taken),
+        "identity_suspended" => Ok(Linked::Suspended),
+        "token_expired" => Ok(Linked::Outdated),
         "raced" => Err(Error::Raced(None)),
         outcome => Err(Error::unexpected(outcome)),
     }
@@ -126,31 +122,32 @@ pub enum Unlinked {
     /// The identity is suspended, which would be forgotten.
     Suspended,
     Last,
+    /// The session has ended, or the user has changed.
     Over {
         linked: bool,
     },
+    NotPermitted,
 }
 
-/// Unlinks one of a user's identities; see `unlink_identity.sql`.
+/// Unlinks one of a user's identities; see `unlink_identity.sql`. The user must have been updated then, if a time is given.
 pub async fn unlink(
     pool: &PgPool,
     user: Uuid,
-    session: Uuid,
     identity: Uuid,
-    origin: &Origin,
+    seen: Option<OffsetDateTime>,
+    asking: Asking<'_>,
 ) -> Result<Unlinked, Error> {
     let row = sqlx::query_file!(
         "src/store/unlink_identity.sql",
         user,
         identity,
-        Uuid::now_v7(),
-        session,
-        origin.ip as _,
-        origin.user_agent,
-        origin.request_id,
+        asking.author() as Author<'_>,
+        asking.session(),
+        seen,
     );
     let row = row.fetch_one(pool).await?;
     match row.outcome.as_deref() {
+        None if !row.permitted => Ok(Unlinked::NotPermitted),
         None => Ok(Unlinked::Over { linked: row.linked }),
         Some("unlinked") => Ok(Unlinked::Done),
         Some("not_found") => Ok(Unlinked::NotFound),

@@ -1,17 +1,14 @@
 -- Links a verified identity to a signed-in user.
 --
 --   $1 user  $2 identity's new id  $3 provider  $4 subject  $5 email  $6 the provider proves it  $7 name  $8 picture
---   $9 event id  $10 session  $11 ip  $12 user agent  $13 request id
---   $14 another event id  $15 `iat` of the token
+--   $9 session  $10 `iat` of the token  $11 author
 --
 -- The session may have ended while the request's body was read and the provider was called, so it is checked again. The
 -- user's row is locked and changed. A concurrent sign-in or unlinking that depends on the user's identities then notices
 -- the change; and if this statement had to wait for the lock, it notices that its snapshot is old, and is repeated.
 WITH seen AS MATERIALIZED (
-    SELECT u.id, u.updated_at, s.identity_id
-    FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
-    WHERE s.id = $10 AND s.ended_at IS NULL AND i.suspended_at IS NULL AND u.id = $1 AND u.disabled_at IS NULL
-          AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
+    SELECT u.id, u.updated_at, s.identity_id FROM live_sessions s JOIN users u ON u.id = s.user_id
+    WHERE s.id = $9 AND u.id = $1 AND u.disabled_at IS NULL
 ),
 owner AS MATERIALIZED (
     SELECT u.id, u.updated_at, u.email, u.email_verified FROM users u
@@ -28,13 +25,13 @@ decision AS MATERIALIZED (
                -- A token from before its user's deletion.
                WHEN taken.id IS NULL AND EXISTS (
                    SELECT FROM deleted_identities g
-                   WHERE g.hash = identity_hash($3, $4) AND g.deleted_at > $15::timestamptz
-               ) THEN 'outdated'
+                   WHERE g.hash = identity_hash($3, $4) AND g.deleted_at > $10::timestamptz
+               ) THEN 'token_expired'
                WHEN taken.id IS NULL THEN 'linked'
-               WHEN taken.suspended_at IS NOT NULL THEN 'suspended'
-               WHEN taken.tokens_from > $15::timestamptz THEN 'outdated'
+               WHEN taken.suspended_at IS NOT NULL THEN 'identity_suspended'
+               WHEN taken.tokens_from > $10::timestamptz THEN 'token_expired'
                WHEN taken.user_id = owner.id THEN 'before'
-               ELSE 'taken'
+               ELSE 'identity_already_linked'
            END AS outcome
     FROM owner JOIN seen ON true LEFT JOIN taken ON true
 ),
@@ -57,23 +54,15 @@ touched AS (
     RETURNING u.id, u.email, u.email_verified
 ),
 recorded AS (
-    INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id, detail)
-    SELECT $9,
-           CASE outcome WHEN 'linked' THEN 'identity_linked' ELSE 'link_refused' END,
-           CASE outcome WHEN 'taken' THEN 'identity_already_linked' WHEN 'suspended' THEN 'identity_suspended'
-                        WHEN 'outdated' THEN 'token_expired' END,
-           $3, user_id, $10, $11::inet, $12, $13,
-           CASE outcome WHEN 'linked' THEN jsonb_build_object('identity_id', $2) END
-    FROM decision WHERE outcome IN ('linked', 'taken', 'suspended', 'outdated')
-),
-recorded_update AS (
-    INSERT INTO events (id, kind, provider, user_id, session_id, ip, user_agent, request_id, detail)
-    SELECT $14, 'user_updated', $3, t.id, $10, $11::inet, $12, $13,
-           jsonb_build_object('fields', array_remove(ARRAY[
-               CASE WHEN t.email IS DISTINCT FROM o.email THEN 'email' END,
-               CASE WHEN t.email_verified <> o.email_verified THEN 'email_verified' END
-           ], NULL))
-    FROM touched t JOIN owner o ON (o.email, o.email_verified) IS DISTINCT FROM (t.email, t.email_verified)
+    INSERT INTO events
+    SELECT e.* FROM decision d, event(
+        $11, CASE outcome WHEN 'linked' THEN 'identity_linked' ELSE 'link_refused' END, d.user_id, $3, $9, nullif(outcome, 'linked'),
+        detail => CASE outcome WHEN 'linked' THEN jsonb_build_object('identity_id', $2::uuid) ELSE '{}' END) AS e
+    WHERE outcome NOT IN ('before', 'raced')
+    UNION ALL
+    SELECT e.* FROM touched t JOIN owner o ON (o.email, o.email_verified) IS DISTINCT FROM (t.email, t.email_verified),
+         event($11, 'user_updated', t.id, $3, $9,
+               detail => jsonb_build_object('fields', changed_fields(to_jsonb(o), to_jsonb(t)))) AS e
 )
 SELECT d.outcome AS "outcome!", coalesce(l.id, t.id, $2) AS "id!", coalesce(l.email, t.email) AS email,
        coalesce(l.created_at, t.created_at, now()) AS "created_at!"

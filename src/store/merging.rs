@@ -3,9 +3,9 @@
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::Error;
 use super::users::{custom, user};
-use crate::domain::{By, LinkedIdentity, Origin, Role, UserState, merged};
+use super::{Asking, Author, Error};
+use crate::domain::{LinkedIdentity, UserState, merged};
 
 /// Returns those of the users that exist, as of one moment, in the order of the ids; see `user_states.sql`.
 pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error> {
@@ -46,13 +46,6 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
     Ok(users)
 }
 
-#[derive(Debug, Clone, Copy)]
-pub enum MergedBy<'a> {
-    /// The remaining user, in this session.
-    User(Uuid, &'a Origin),
-    Staff(By<'a>),
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
     Done,
@@ -62,17 +55,13 @@ pub enum Merge {
     NotPermitted,
 }
 
-/// Merges one user into another; see `merge_users.sql`.
+/// Merges one user into another, for the remaining one or for staff; see `merge_users.sql`.
 pub async fn merge(
     pool: &PgPool,
     from: &UserState,
     into: &UserState,
-    by: MergedBy<'_>,
+    asking: Asking<'_>,
 ) -> Result<Merge, Error> {
-    let (staff, session, origin) = match by {
-        MergedBy::User(session, origin) => (None, Some(session), origin),
-        MergedBy::Staff(by) => (Some(by), None, by.origin),
-    };
     let merged = merged(from, into);
     let identities: Vec<_> = from.identities.iter().map(|identity| identity.id).collect();
     let new_ids: Vec<_> = identities.iter().map(|_| Uuid::now_v7()).collect();
@@ -89,15 +78,8 @@ pub async fn merge(
         merged.name,
         merged.picture,
         merged.disabled_at,
-        Uuid::now_v7(),
-        Uuid::now_v7(),
-        staff.map(|by| by.actor.name()),
-        staff.and_then(|by| by.reason),
-        origin.ip as _,
-        origin.user_agent,
-        origin.request_id,
-        staff.and_then(|by| by.actor.needs(Role::Admin)),
-        session,
+        asking.author() as Author<'_>,
+        asking.session(),
         merged.own_name,
         (merged.claims != into.claims).then(|| merged.claims.json()),
         (!from.claims.is_empty()).then(|| from.claims.json()),

@@ -2,6 +2,7 @@
 //!
 //! The statements themselves close races. A lost race is [`Error::Raced`]: nothing was written, and a retry is safe.
 
+pub mod author;
 pub mod batch;
 pub mod deadline;
 pub mod disk;
@@ -28,6 +29,8 @@ pub mod sessions;
 pub mod unprepared;
 pub mod users;
 
+pub use self::author::Asking;
+pub(crate) use self::author::Author;
 pub use self::deadline::in_time;
 pub use self::error::Error;
 pub(crate) use self::error::{changing, retrying};

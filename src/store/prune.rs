@@ -168,12 +168,9 @@ macro_rules! delete_by_time {
 }
 
 delete_by_time!(
-    /// Deletes the ids of messages from providers. A message of that age is refused, so none is applied twice.
+    /// Deletes the ids of messages from providers. A message of that age is refused, so none is applied twice. What became of a
+    /// request to delete data is told for as long.
     provider_events: "provider_events", "received_at", "90 days"
-);
-delete_by_time!(
-    /// Deletes requests of providers to delete data.
-    deletion_requests: "deletion_requests", "received_at", "90 days"
 );
 delete_by_time!(
     /// Deletes the hashes of identities that were deleted. Tokens from before are older than any provider's `max_token_age`,

@@ -10,9 +10,7 @@ use crate::domain::VerifiedClaims;
 pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result<Option<bool>, Error> {
     let fresh = sqlx::query_scalar!(
         r#"SELECT s.created_at > now() - $2::integer * interval '1 second' AS "fresh!"
-           FROM sessions s JOIN identities i ON i.id = s.identity_id
-           WHERE s.id = $1 AND s.ended_at IS NULL AND i.suspended_at IS NULL
-                 AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)"#,
+           FROM live_sessions s WHERE s.id = $1"#,
         session,
         i32::try_from(seconds).unwrap_or(i32::MAX),
     );

@@ -12,9 +12,9 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::Error;
 use super::identities::IdentityRow;
 use super::users::{custom, user};
+use super::{Author, Error};
 use crate::domain::{CustomClaims, EndReason, Origin, Thumbprint, User};
 
 /// Lifetimes and periods, in seconds.
@@ -182,26 +182,23 @@ pub struct SessionUser {
 }
 
 /// Finds the users of sessions, each given as its id and its user's. `None` stands for a session that has ended or is no
-/// more, or whose user is disabled or whose identity is suspended. A session may have been opened at the moment at which a
-/// report of the provider ended those of the identity: its time decides, here and in every query for a session.
+/// more, or whose user is disabled or whose identity is suspended.
 pub async fn signed_in(
     executor: impl PgExecutor<'_>,
     items: &[(Uuid, Uuid)],
 ) -> Result<Vec<Option<SessionUser>>, Error> {
     let asked: HashSet<_> = items.iter().collect();
     let rows = sqlx::query!(
-        r#"SELECT t.session_id AS "session_id!", s.identity_id, u.id AS user_id, u.email AS user_email,
+        r#"SELECT t.session_id AS "session_id!", s.identity_id AS "identity_id!", u.id AS user_id, u.email AS user_email,
                   u.email_verified AS user_email_verified, u.name AS user_name, u.picture AS user_picture,
                   u.created_at AS user_created_at, u.claims::text AS claims,
                   own.id, own.provider, own.subject, own.email, own.created_at, own.suspended_at, own.suspended_reason,
                   own.held_at IS NOT NULL AS "held!"
            FROM unnest($1::uuid[], $2::uuid[]) AS t (session_id, user_id)
-           JOIN sessions s ON s.id = t.session_id
-           JOIN identities i ON i.id = s.identity_id AND i.user_id = t.user_id
+           JOIN live_sessions s ON s.id = t.session_id AND s.user_id = t.user_id
            JOIN users u ON u.id = t.user_id
            JOIN identities own ON own.user_id = t.user_id
-           WHERE s.ended_at IS NULL AND u.disabled_at IS NULL AND i.suspended_at IS NULL
-                 AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)
+           WHERE u.disabled_at IS NULL
            ORDER BY own.id"#,
         &asked.iter().map(|(session, _)| *session).collect::<Vec<_>>(),
         &asked.iter().map(|(_, user)| *user).collect::<Vec<_>>(),
@@ -297,11 +294,8 @@ pub async fn end(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) ->
         session,
         scope != Scope::Others,
         scope != Scope::Local,
-        Uuid::now_v7(),
         <&str>::from(scope),
-        origin.ip as _,
-        origin.user_agent,
-        origin.request_id,
+        Author::from(origin) as Author<'_>,
     );
     Ok(row.fetch_one(pool).await?.count)
 }

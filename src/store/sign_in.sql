@@ -13,14 +13,13 @@ WITH input AS (
            $10::text AS client_id, $11::inet AS ip, $12::text AS user_agent, $13::text AS device_name,
            $14::text AS device_platform, $15::text AS request_id,
            now() + $16::integer * interval '1 second' AS expires_at,
-           $17::uuid AS new_user_id, $18::uuid AS new_identity_id, $19::uuid AS loss_event_id,
-           $23::uuid AS update_event_id,
+           $17::uuid AS new_user_id, $18::uuid AS new_identity_id,
            -- The outcome for an unknown identity whose e-mail address a user has, or no user: 'linked' and 'created', or
            -- the reason of a refusal.
-           $20::text AS if_taken, $21::text AS if_free, $22::boolean AS refuse_recycled,
+           $19::text AS if_taken, $20::text AS if_free, $21::boolean AS refuse_recycled,
            -- The name that the app was told, for a new user of whom the provider gives none.
-           $24::text AS told_name,
-           $25::timestamptz AS issued_at, $26::bytea AS jkt
+           $22::text AS told_name,
+           $23::timestamptz AS issued_at, $24::bytea AS jkt
 ),
 known AS MATERIALIZED (
     SELECT i.id AS identity_id, i.email AS identity_email, i.email_verified AS identity_email_verified,
@@ -60,18 +59,15 @@ holder AS MATERIALIZED (
     SELECT l.* FROM input t JOIN locked l ON l.email = t.folded
     WHERE NOT EXISTS (SELECT FROM known WHERE known.id = l.id)
 ),
--- One of them has changed since the snapshot, and so may have the identities, on which the decision depends.
-raced AS MATERIALIZED (
-    SELECT EXISTS (
-        SELECT FROM seen s LEFT JOIN locked l ON l.id = s.id WHERE l.updated_at IS DISTINCT FROM s.updated_at
-    ) AS yes
-),
 decision AS MATERIALIZED (
     SELECT CASE
                WHEN known.disabled_at IS NOT NULL THEN 'user_disabled'
                WHEN known.suspended_at IS NOT NULL THEN 'identity_suspended'
                WHEN known.tokens_from > t.issued_at THEN 'token_expired'
-               WHEN raced.yes THEN 'raced'
+               -- One of them has changed since the snapshot, and so may have the identities, on which the decision depends.
+               WHEN EXISTS (
+                   SELECT FROM seen s LEFT JOIN locked l ON l.id = s.id WHERE l.updated_at IS DISTINCT FROM s.updated_at
+               ) THEN 'raced'
                WHEN known.id IS NOT NULL THEN 'signed_in'
                -- A token from before its user's deletion does not undo that.
                WHEN EXISTS (
@@ -92,7 +88,6 @@ decision AS MATERIALIZED (
            END AS outcome,
            same.provider AS same_provider
     FROM input t
-    CROSS JOIN raced
     LEFT JOIN known ON true
     LEFT JOIN holder ON true
     LEFT JOIN LATERAL (
@@ -239,34 +234,21 @@ recorded AS (
 ),
 -- The event for the user who lost the unverified address. It does not show the other user's IP address and user agent.
 recorded_loss AS (
-    INSERT INTO events (id, kind, reason, provider, user_id, request_id, detail)
-    SELECT t.loss_event_id, 'email_lost', 'email_proven', t.provider, b.id, t.request_id,
+    INSERT INTO events (kind, reason, provider, user_id, request_id, detail)
+    SELECT 'email_lost', 'email_proven', t.provider, b.id, t.request_id,
            jsonb_build_object('to', coalesce(k.id, t.new_user_id))
     FROM input t CROSS JOIN bereft b LEFT JOIN known k ON true
 ),
 -- The event of a change to the user's own fields, by a known identity or by the one that was linked.
 recorded_update AS (
-    INSERT INTO events (id, kind, reason, provider, user_id, session_id, ip, user_agent, request_id, detail)
-    SELECT t.update_event_id, 'user_updated', CASE WHEN b.id IS NOT NULL THEN 'email_proven' END, t.provider, c.id,
+    INSERT INTO events (kind, reason, provider, user_id, session_id, ip, user_agent, request_id, detail)
+    SELECT 'user_updated', CASE WHEN b.id IS NOT NULL THEN 'email_proven' END, t.provider, c.id,
            t.session_id, t.ip, t.user_agent, t.request_id,
            jsonb_strip_nulls(jsonb_build_object('fields', c.fields, 'from', b.id))
     FROM input t LEFT JOIN bereft b ON true CROSS JOIN LATERAL (
-        SELECT u.id,
-               array_remove(ARRAY[
-                   CASE WHEN u.email IS DISTINCT FROM k.email THEN 'email' END,
-                   CASE WHEN u.email_verified <> k.email_verified THEN 'email_verified' END,
-                   CASE WHEN u.name IS DISTINCT FROM k.name THEN 'name' END,
-                   CASE WHEN u.picture IS DISTINCT FROM k.picture THEN 'picture' END
-               ], NULL) AS fields
-        FROM changed_user u JOIN known k ON k.id = u.id
+        SELECT u.id, changed_fields(to_jsonb(k), to_jsonb(u)) AS fields FROM changed_user u JOIN known k ON k.id = u.id
         UNION ALL
-        SELECT u.id,
-               array_remove(ARRAY[
-                   CASE WHEN u.email_verified <> h.email_verified THEN 'email_verified' END,
-                   CASE WHEN u.name IS DISTINCT FROM h.name THEN 'name' END,
-                   CASE WHEN u.picture IS DISTINCT FROM h.picture THEN 'picture' END
-               ], NULL)
-        FROM linked u JOIN holder h ON h.id = u.id
+        SELECT u.id, changed_fields(to_jsonb(h), to_jsonb(u)) FROM linked u JOIN holder h ON h.id = u.id
     ) AS c
     WHERE c.fields <> '{}'
 )

@@ -10,11 +10,11 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::Error;
 use super::sessions::{Hash, seconds};
+use super::{Asking, Author, Error};
 use crate::domain::linking::Decision;
 use crate::domain::user::Identity;
-use crate::domain::{By, CustomClaims, Email, Origin, Reason, Role, Thumbprint, User, VerifiedClaims};
+use crate::domain::{CustomClaims, Email, Origin, Reason, Thumbprint, User, VerifiedClaims};
 
 #[derive(Debug)]
 pub struct SignIn {
@@ -200,11 +200,9 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
         seconds(ttl),
         Uuid::now_v7(),
         Uuid::now_v7(),
-        Uuid::now_v7(),
         name(item.decision.if_taken, "linked"),
         name(item.decision.if_free, "created"),
         item.decision.refuse_recycled,
-        Uuid::now_v7(),
         item.told_name,
         item.claims.issued_at,
         item.key(),
@@ -243,10 +241,7 @@ pub async fn set_name(
         user,
         session,
         name,
-        Uuid::now_v7(),
-        origin.ip as _,
-        origin.user_agent,
-        origin.request_id,
+        Author::from(origin) as Author<'_>,
     );
     Ok(row.fetch_optional(pool).await?)
 }
@@ -255,56 +250,35 @@ pub(super) fn custom(claims: Option<&str>) -> Result<CustomClaims, Error> {
     CustomClaims::stored(claims).map_err(|error| Error::unexpected(&error.to_string()))
 }
 
-#[derive(Debug, Clone, Copy)]
-pub enum DeletedBy<'a> {
-    /// The user, in that session.
-    User(Uuid, &'a Origin),
-    /// Staff, who saw the user as of that `updated_at`.
-    Staff(By<'a>, OffsetDateTime),
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deletion {
-    /// The user was deleted. These traces remain to be erased.
-    Done(Traces),
+    /// The user was deleted. These traces remain to be erased from events; see [`super::erasure`].
+    Done(Vec<String>),
     /// There is no such user, or, for staff, they have changed since the preview.
     NotFound,
     NotPermitted,
     Hijacked,
 }
 
-/// Traces of a deleted user in events; see [`super::erasure`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Traces {
-    /// Ids of the user, and of users who were merged into them.
-    pub users: Vec<Uuid>,
-    /// E-mail addresses in others' events.
-    pub addresses: Vec<String>,
-}
-
-/// Deletes a user with all of their data; see `delete_user.sql`.
-pub async fn delete(pool: &PgPool, user: Uuid, by: DeletedBy<'_>) -> Result<Deletion, Error> {
-    // If users delete themselves, their IP address and user agent are not stored.
-    let (staff, seen, session, request_id) = match by {
-        DeletedBy::User(session, origin) => (None, None, Some(session), &origin.request_id),
-        DeletedBy::Staff(by, seen) => (Some(by), Some(seen), None, &by.origin.request_id),
-    };
+/// Deletes a user with all of their data, who must have been updated then, if a time is given; see `delete_user.sql`. If users
+/// delete themselves, their IP address and user agent are not stored.
+pub async fn delete(
+    pool: &PgPool,
+    user: Uuid,
+    seen: Option<OffsetDateTime>,
+    asking: Asking<'_>,
+) -> Result<Deletion, Error> {
+    let (author, session) = (asking.author(), asking.session());
     let row = sqlx::query_file!(
         "src/store/delete_user.sql",
         user,
-        Uuid::now_v7(),
-        request_id,
-        staff.map(|by| by.actor.name()),
-        staff.and_then(|by| by.reason),
+        if session.is_some() { author.unlocated() } else { author } as Author<'_>,
         seen,
-        staff.and_then(|by| by.origin.ip) as _,
-        staff.and_then(|by| by.origin.user_agent.as_deref()),
-        staff.and_then(|by| by.actor.needs(Role::Admin)),
         session,
     );
     let row = row.fetch_one(pool).await?;
     Ok(match (row.deleted, row.permitted) {
-        (true, _) => Deletion::Done(Traces { users: row.users, addresses: row.addresses }),
+        (true, _) => Deletion::Done(row.traces),
         _ if row.hijacked => Deletion::Hijacked,
         (false, true) if session.is_none() || !row.there => Deletion::NotFound,
         (false, _) => Deletion::NotPermitted,

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::config::Webhook;
 use crate::domain::{By, Role};
 pub use crate::queue::Summary;
-use crate::store::Error;
+use crate::store::{Author, Error};
 
 /// A message that this instance has to send.
 #[derive(Debug, Clone)]
@@ -221,20 +221,13 @@ pub(super) async fn record_replay(
     by: By<'_>,
 ) -> Result<bool, Error> {
     let recorded = sqlx::query!(
-        "INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
-         SELECT $1, 'webhook_replayed', $2,
-                jsonb_strip_nulls(jsonb_build_object('reason', $3::text, 'webhook', $4::text, 'message', $5::uuid)),
-                $6::inet, $7, $8
-         WHERE $9::text IS NULL OR EXISTS (SELECT FROM current_staff WHERE email = $2 AND role = $9)",
-        Uuid::now_v7(),
-        by.actor.name(),
-        by.reason,
+        "INSERT INTO events
+         SELECT e.* FROM event($1, 'webhook_replayed', detail => jsonb_strip_nulls(
+             jsonb_build_object('webhook', $2::text, 'message', $3::uuid))) AS e
+         WHERE may($1)",
+        Author::needing(Role::Admin, by) as Author<'_>,
         webhook,
         only,
-        by.origin.ip as _,
-        by.origin.user_agent,
-        by.origin.request_id,
-        by.actor.needs(Role::Admin),
     )
     .execute(pool)
     .await?;

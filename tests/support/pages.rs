@@ -90,8 +90,12 @@ pub async fn all(desk: &Desk, people: &People) -> Vec<Address> {
     let authorize = Browser::new(&desk.app.url).begin().await;
     let query = authorize.query().unwrap();
     let code = Uuid::from_u128(1).simple();
-    run!(&desk.app.database.pool, "INSERT INTO deletion_requests (code, provider, message_id, outcome) VALUES ($1, 'idp', '', 'unlinked')
-         ON CONFLICT DO NOTHING", code.as_uuid());
+    run!(
+        &desk.app.database.pool,
+        "INSERT INTO provider_events (code, provider, message_id, outcome) VALUES ($1, 'idp', '', 'unlinked')
+         ON CONFLICT DO NOTHING",
+        code.as_uuid()
+    );
     pages.extend([
         page("data-deletion", Viewer::Anyone, format!("/providers/idp/data-deletion/{code}")),
         page("data-deletion-unknown", Viewer::Anyone, "/providers/idp/data-deletion/x").status(404),

@@ -5,34 +5,30 @@
 --
 --   $1 id  $2 e-mail address, folded  $3 verified  $4 name  $5 picture  $6 claims
 -- Identities: $7 ids  $8 providers  $9 subjects  $10 e-mail addresses  $11 verified
--- Event:      $12 id  $13 actor  $14 ip  $15 user agent  $16 request id
+--   $12 author
 WITH arriving AS MATERIALIZED (
-    SELECT n.*,
-           (SELECT i.user_id FROM identities i WHERE i.provider = n.provider AND i.subject = n.subject) AS owner
-    FROM unnest($7::uuid[], $8::text[], $9::text[], $10::text[], $11::boolean[])
-         AS n (id, provider, subject, email, email_verified)
+    SELECT * FROM unnest($7::uuid[], $8::text[], $9::text[], $10::text[], $11::boolean[])
+        AS n (id, provider, subject, email, email_verified)
 ),
-holder AS MATERIALIZED (
-    SELECT u.id, $3 AND NOT u.email_verified AND u.seen_noted_on IS NOT NULL AS loses FROM users u WHERE u.email = $2
-    FOR NO KEY UPDATE
-),
-verdict AS MATERIALIZED (
-    SELECT CASE
-               WHEN EXISTS (SELECT FROM holder WHERE NOT loses) THEN 'email_taken'
-               WHEN EXISTS (SELECT FROM arriving WHERE owner IS NOT NULL) THEN 'identity_taken'
-               ELSE 'created'
-           END AS outcome
+-- Those whose address or identity it is. What they get meanwhile shows as a unique violation.
+taken AS MATERIALIZED (
+    SELECT 'email_taken' AS outcome FROM users
+    WHERE email = $2 AND NOT ($3 AND NOT email_verified AND seen_noted_on IS NOT NULL)
+    UNION ALL
+    SELECT 'identity_taken' FROM arriving n WHERE EXISTS (
+        SELECT FROM identities i WHERE i.provider = n.provider AND i.subject = n.subject
+    )
 ),
 -- Before the new user gets the address, which must be free by then.
 bereft AS (
-    UPDATE users u SET email = NULL, updated_at = now()
-    FROM holder h, verdict v WHERE u.id = h.id AND v.outcome = 'created'
-    RETURNING u.id
+    UPDATE users SET email = NULL, updated_at = now()
+    WHERE email = $2 AND NOT email_verified AND NOT EXISTS (SELECT FROM taken)
+    RETURNING id
 ),
 created AS (
     INSERT INTO users (id, email, email_verified, email_vouched, name, picture, claims, imported_at)
     SELECT $1, $2, $3, $3, $4, $5, $6::text::jsonb, now()
-    FROM verdict LEFT JOIN bereft ON true WHERE outcome = 'created'
+    FROM (SELECT count(*) FROM bereft) AS first WHERE NOT EXISTS (SELECT FROM taken)
     RETURNING id
 ),
 added AS (
@@ -40,13 +36,14 @@ added AS (
     SELECT a.id, c.id, a.provider, a.subject, a.email, a.email_verified, $4, $5 FROM arriving a, created c
 ),
 recorded AS (
-    INSERT INTO events (id, kind, reason, user_id, actor, ip, user_agent, request_id, detail)
-    SELECT $12, 'user_created', CASE WHEN b.id IS NOT NULL THEN 'email_proven' END, c.id, $13, $14::inet, $15, $16,
-           CASE WHEN b.id IS NOT NULL THEN jsonb_build_object('from', b.id) END
-    FROM created c LEFT JOIN bereft b ON true
+    INSERT INTO events
+    SELECT e.* FROM created c LEFT JOIN bereft b ON true,
+         event($12, 'user_created', c.id, reason => CASE WHEN b.id IS NOT NULL THEN 'email_proven' END,
+               detail => jsonb_strip_nulls(jsonb_build_object('from', b.id))) AS e
 ),
 recorded_loss AS (
     INSERT INTO events (kind, reason, user_id, actor, request_id, detail)
-    SELECT 'email_lost', 'email_proven', b.id, $13, $16, jsonb_build_object('to', $1::uuid) FROM bereft b
+    SELECT 'email_lost', 'email_proven', b.id, ($12::author).actor, ($12).request_id, jsonb_build_object('to', $1::uuid)
+    FROM bereft b
 )
-SELECT outcome AS "outcome!" FROM verdict
+SELECT coalesce((SELECT outcome FROM taken LIMIT 1), 'created') AS "outcome!"

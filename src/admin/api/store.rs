@@ -7,8 +7,8 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::domain::{Actor, By, CustomClaims, Email, Origin};
-use crate::store::{Error, changing, unprepared};
+use crate::domain::{Actor, By, CustomClaims, Email, Origin, Role};
+use crate::store::{Author, Error, changing, unprepared};
 
 pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!("SELECT id FROM users WHERE email = $1", email.folded());
@@ -80,6 +80,7 @@ pub async fn create(
     actor: Actor<'_>,
     origin: &Origin,
 ) -> Result<Created, Error> {
+    let author = Author::needing(Role::Admin, By { actor, reason: None, origin });
     let attempt = async || {
         let (id, new) = (Uuid::now_v7(), &user.identities);
         let emails: Vec<_> =
@@ -97,11 +98,7 @@ pub async fn create(
             &new.iter().map(|identity| identity.subject.as_str()).collect::<Vec<_>>() as &[&str],
             &emails as &[Option<&str>],
             &new.iter().map(|identity| identity.email_verified).collect::<Vec<_>>(),
-            Uuid::now_v7(),
-            actor.name(),
-            origin.ip as _,
-            origin.user_agent,
-            origin.request_id,
+            author as Author<'_>,
         );
         match outcome.fetch_one(pool).await?.as_str() {
             "created" => Ok(Created::Done(id)),
@@ -123,19 +120,14 @@ pub async fn set_claims(pool: &PgPool, user: Uuid, claims: &CustomClaims, by: By
                RETURNING id, claims
            ),
            recorded AS (
-               INSERT INTO events (kind, user_id, actor, detail, ip, user_agent, request_id)
-               SELECT 'claims_changed', id, $3,
-                      jsonb_build_object('claims', coalesce(claims, '{}'), 'reason', $4::text), $5::inet, $6, $7
-               FROM changed
+               INSERT INTO events
+               SELECT e.* FROM changed c, event($3, 'claims_changed', c.id,
+                                                detail => jsonb_build_object('claims', coalesce(c.claims, '{}'))) AS e
            )
            SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!""#,
         user,
         claims.json(),
-        by.actor.name(),
-        by.reason,
-        by.origin.ip as _,
-        by.origin.user_agent,
-        by.origin.request_id,
+        Author::needing(Role::Admin, by) as Author<'_>,
     );
     Ok(found.fetch_one(pool).await?)
 }

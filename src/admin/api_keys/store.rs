@@ -7,9 +7,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::KeyHash;
-use crate::admin::staff::store::{Changed, by_staff};
+use crate::admin::staff::store::Changed;
 use crate::domain::{By, KeyName, KeyRole, Role};
-use crate::store::Error;
+use crate::store::{Author, Error};
 
 #[derive(Debug, Clone, FromRow, Serialize)]
 pub struct KeyRow {
@@ -64,65 +64,50 @@ pub(super) async fn add(
     by: By<'_>,
 ) -> Result<Changed, Error> {
     let role: &str = role.into();
-    let row = by_staff!(
-        query,
+    let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (
-               SELECT FROM current_staff WHERE email = $7 AND role = $12 FOR SHARE
+               SELECT may($6) AS yes
            ),
            added AS (
                INSERT INTO api_keys (id, name, hash, role, expires_at, created_by)
-               SELECT $1, $2, $3, $4, $5, $7 WHERE $12::text IS NULL OR EXISTS (SELECT FROM permitted)
+               SELECT $1, $2, $3, $4, $5, ($6::author).actor FROM permitted WHERE yes
                ON CONFLICT ON CONSTRAINT api_keys_name_key DO NOTHING
                RETURNING id
            ),
            recorded AS (
-               INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
-               SELECT $6, 'api_key_added', $7,
-                      jsonb_strip_nulls(jsonb_build_object(
-                          'key', $2::text, 'role', $4::text,
-                          'until', 'until ' || to_char($5 AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
-                          'reason', $8::text)),
-                      $9::inet, $10, $11
-               FROM added
+               INSERT INTO events
+               SELECT e.* FROM added, event($6, 'api_key_added', detail => jsonb_strip_nulls(jsonb_build_object(
+                   'key', $2::text, 'role', $4::text,
+                   'until', 'until ' || to_char($5 AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')))) AS e
            )
-           SELECT EXISTS (SELECT FROM added) AS "done!",
-                  $12::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!""#,
-        by,
-        Role::Admin,
+           SELECT EXISTS (SELECT FROM added) AS "done!", yes AS "permitted!" FROM permitted"#,
         Uuid::now_v7(),
         name.as_str(),
         hash.as_slice(),
         role,
         expires_at,
-        Uuid::now_v7(),
+        Author::needing(Role::Admin, by) as Author<'_>,
     );
     let row = row.fetch_one(pool).await?;
     Ok(Changed::of(row.done, row.permitted))
 }
 
 pub(super) async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
-    let row = by_staff!(
-        query,
+    let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (
-               SELECT FROM current_staff WHERE email = $3 AND role = $8 FOR SHARE
+               SELECT may($2) AS yes
            ),
            revoked AS (
-               DELETE FROM api_keys WHERE name = $1 AND ($8::text IS NULL OR EXISTS (SELECT FROM permitted))
-               RETURNING role
+               DELETE FROM api_keys WHERE name = $1 AND (SELECT yes FROM permitted) RETURNING role
            ),
            recorded AS (
-               INSERT INTO events (id, kind, actor, detail, ip, user_agent, request_id)
-               SELECT $2, 'api_key_revoked', $3,
-                      jsonb_strip_nulls(jsonb_build_object('key', $1::text, 'role', role, 'reason', $4::text)),
-                      $5::inet, $6, $7
-               FROM revoked
+               INSERT INTO events
+               SELECT e.* FROM revoked r, event($2, 'api_key_revoked',
+                                                detail => jsonb_build_object('key', $1::text, 'role', r.role)) AS e
            )
-           SELECT EXISTS (SELECT FROM revoked) AS "done!",
-                  $8::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!""#,
-        by,
-        Role::Admin,
+           SELECT EXISTS (SELECT FROM revoked) AS "done!", yes AS "permitted!" FROM permitted"#,
         name.as_str(),
-        Uuid::now_v7(),
+        Author::needing(Role::Admin, by) as Author<'_>,
     );
     let row = row.fetch_one(pool).await?;
     Ok(Changed::of(row.done, row.permitted))

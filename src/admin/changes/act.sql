@@ -3,16 +3,15 @@
 -- is done and not recorded.
 --
 --   $1 user  $2 their updated_at, or NULL for any  $3 the change, as the event's kind  $4 the session to end, or NULL for all
---   $5 actor  $6 reason  $7 ip  $8 user agent  $9 request id
---   $10 the role that the actor needs
+--   $5 author
 WITH permitted AS MATERIALIZED (
-    SELECT FROM current_staff WHERE email = $5 AND (role = $10 OR $10 = 'support') FOR SHARE
+    SELECT may($5) AS yes
 ),
 target AS MATERIALIZED (
     SELECT id, disabled_at FROM users
     WHERE id = $1 AND ($2::timestamptz IS NULL OR updated_at = $2)
-          AND ($10::text IS NULL OR EXISTS (SELECT FROM permitted))
-          AND ($3::text = 'user_disabled' AND email_verified AND email = $5) IS NOT TRUE
+          AND (SELECT yes FROM permitted)
+          AND ($3::text = 'user_disabled' AND email_verified AND email = ($5::author).actor) IS NOT TRUE
           AND ($4::uuid IS NULL OR EXISTS (
               SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
               WHERE s.id = $4 AND i.user_id = $1 AND s.ended_at IS NULL
@@ -37,7 +36,6 @@ changed AS (
     RETURNING u.id
 ),
 recorded AS (
-    INSERT INTO events (kind, user_id, session_id, actor, detail, ip, user_agent, request_id)
-    SELECT $3::text, id, $4, $5, jsonb_build_object('reason', $6::text), $7::inet, $8, $9 FROM changed
+    INSERT INTO events SELECT e.* FROM changed c, event($5, $3, c.id, session_id => $4) AS e
 )
-SELECT EXISTS (SELECT FROM target) AS "done!", $10::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!"
+SELECT EXISTS (SELECT FROM target) AS "done!", yes AS "permitted!" FROM permitted

@@ -16,9 +16,10 @@ use uuid::Uuid;
 use self::decision::Refused;
 use crate::domain::{By, LinkedIdentity, Role, UserState};
 use crate::service::erasure;
-use crate::store::merging::{self, Merge, MergedBy};
-use crate::store::users::{self, DeletedBy, Deletion};
-use crate::store::{Error, changing, retrying};
+use crate::store::identities::{self, Unlinked};
+use crate::store::merging::{self, Merge};
+use crate::store::users::{self, Deletion};
+use crate::store::{Asking, Error, changing, retrying};
 
 /// A change to one or two users, who are named by their ids, or [`Loaded`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -207,8 +208,8 @@ pub async fn make(
     };
     match &preview.change {
         Change::Delete { user } => {
-            let by = DeletedBy::Staff(by, user.updated_at);
-            match changing!(users::delete(pool, user.id, by), Deletion::NotFound)? {
+            let deleted = || users::delete(pool, user.id, Some(user.updated_at), Asking::Staff(by));
+            match changing!(deleted(), Deletion::NotFound)? {
                 Deletion::Done(traces) => {
                     erasure::begin(pool, &traces).await;
                     Ok(Outcome::Done)
@@ -218,7 +219,7 @@ pub async fn make(
             }
         }
         Change::Merge { from, into } => {
-            Ok(match changing!(merging::merge(pool, from, into, MergedBy::Staff(by)), Merge::Changed)? {
+            Ok(match changing!(merging::merge(pool, from, into, Asking::Staff(by)), Merge::Changed)? {
                 Merge::Done => Outcome::Done,
                 Merge::Changed => Outcome::Changed,
                 Merge::NotPermitted => Outcome::NotPermitted,
@@ -228,7 +229,13 @@ pub async fn make(
             changing!(store::move_identity(pool, identity.id, from, to, by), Outcome::Changed)
         }
         Change::Unlink { identity, user } => {
-            changing!(store::unlink(pool, identity.id, user, by), Outcome::Changed)
+            let seen = Some(user.updated_at);
+            let unlinked = || identities::unlink(pool, user.id, identity.id, seen, Asking::Staff(by));
+            Ok(match changing!(unlinked(), Unlinked::NotFound | Unlinked::Over { .. })? {
+                Unlinked::Done => Outcome::Done,
+                Unlinked::NotPermitted => Outcome::NotPermitted,
+                _ => Outcome::Changed,
+            })
         }
         Change::Release { identity, user } => {
             changing!(store::release(pool, identity.id, user.id, by), Outcome::Changed)

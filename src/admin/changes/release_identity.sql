@@ -1,13 +1,12 @@
 -- Releases an identity that is held because a hijacker may have linked it (`apply.sql`), so that it may sign in again, unless its
 -- provider has reported it, too.
 --
---   $1 identity  $2 user  $3 actor  $4 reason  $5 ip  $6 user agent  $7 request id
---   $8 the role that the actor needs
+--   $1 identity  $2 user  $3 author
 WITH permitted AS MATERIALIZED (
-    SELECT FROM current_staff WHERE email = $3 AND role = $8 FOR SHARE
+    SELECT may($3) AS yes
 ),
 owner AS MATERIALIZED (
-    SELECT id FROM users WHERE id = $2 AND ($8::text IS NULL OR EXISTS (SELECT FROM permitted)) FOR NO KEY UPDATE
+    SELECT id FROM users WHERE id = $2 AND (SELECT yes FROM permitted) FOR NO KEY UPDATE
 ),
 released AS (
     UPDATE identities i SET held_at = NULL
@@ -18,9 +17,8 @@ touched AS (
     UPDATE users u SET updated_at = now() FROM released r WHERE u.id = r.user_id
 ),
 recorded AS (
-    INSERT INTO events (kind, provider, user_id, actor, detail, ip, user_agent, request_id)
-    SELECT 'identity_released', provider, user_id, $3,
-           jsonb_build_object('reason', $4::text, 'identity_id', $1), $5::inet, $6, $7
-    FROM released
+    INSERT INTO events
+    SELECT e.* FROM released r, event($3, 'identity_released', r.user_id, r.provider,
+                                      detail => jsonb_build_object('identity_id', $1::uuid)) AS e
 )
-SELECT EXISTS (SELECT FROM released) AS "done!", $8::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!"
+SELECT EXISTS (SELECT FROM released) AS "done!", yes AS "permitted!" FROM permitted

@@ -7,14 +7,14 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Outcome;
-use crate::admin::staff::store::by_staff;
 use crate::domain::{By, Role, UserState};
-use crate::store::Error;
+use crate::store::{Author, Error};
 
 /// Runs a statement by staff, and returns the outcome.
 macro_rules! change {
     ($file:literal, $pool:expr, $by:expr, $role:expr, $($parameter:expr),+) => {{
-        let row = by_staff!(query_file, $file, $by, $role, $($parameter),+).fetch_one($pool).await?;
+        let author = Author::needing($role, $by);
+        let row = sqlx::query_file!($file, $($parameter,)+ author as Author<'_>).fetch_one($pool).await?;
         Ok(match (row.done, row.permitted) {
             (true, _) => Outcome::Done,
             (false, true) => Outcome::Changed,
@@ -40,26 +40,6 @@ pub(super) async fn move_identity(
         from.updated_at,
         to.id,
         to.updated_at,
-        Uuid::now_v7(),
-        Uuid::now_v7(),
-        Uuid::now_v7()
-    )
-}
-
-pub(super) async fn unlink(
-    pool: &PgPool,
-    identity: Uuid,
-    user: &UserState,
-    by: By<'_>,
-) -> Result<Outcome, Error> {
-    change!(
-        "src/admin/changes/unlink_identity_by_staff.sql",
-        pool,
-        by,
-        Role::Admin,
-        identity,
-        user.id,
-        user.updated_at,
         Uuid::now_v7()
     )
 }
@@ -98,17 +78,16 @@ pub struct DeletionRow {
     pub pending: bool,
 }
 
-/// Returns the deletion that the event records. The erasure counts as unfinished while any address is pending that was
-/// written down within the minute after it, since the addresses do not say whose they were.
+/// Returns the deletion that the event records. The erasure counts as unfinished while any trace is pending that was written
+/// down within the minute after it, since an address does not say whose it was.
 pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>, Error> {
     let row = sqlx::query_as!(
         DeletionRow,
         r#"SELECT e.id, e.created_at, e.user_id AS "user_id!", e.actor, e.detail->>'reason' AS reason,
                   coalesce((e.detail->>'identity_count')::bigint, 0) AS "identities!",
                   coalesce((e.detail->>'session_count')::bigint, 0) AS "sessions!",
-                  EXISTS (SELECT FROM users_to_forget t WHERE t.user_id = e.user_id)
-                  OR EXISTS (SELECT FROM addresses_to_forget t
-                             WHERE t.requested_at >= e.created_at AND t.requested_at < e.created_at + interval '1 minute')
+                  EXISTS (SELECT FROM traces t
+                          WHERE t.requested_at >= e.created_at AND t.requested_at < e.created_at + interval '1 minute')
                       AS "pending!"
            FROM events e WHERE e.id = $1 AND e.kind = 'user_deleted' AND e.user_id IS NOT NULL"#,
         event,

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::admin::dates;
 use crate::admin::users::store::{COLUMNS, ListedUser};
-use crate::domain::By;
-use crate::store::Error;
+use crate::domain::{By, Role};
+use crate::store::{Author, Error};
 
 #[derive(Debug, Clone, FromRow, Serialize)]
 pub struct PersonRow {
@@ -111,29 +111,24 @@ pub async fn add_note(
 ) -> Result<bool, Error> {
     let added = sqlx::query_scalar!(
         r#"WITH target AS (
-               SELECT id FROM users
-               WHERE id = $1 AND EXISTS (SELECT FROM current_staff WHERE email = $2)
-               FOR KEY SHARE
+               SELECT id FROM users WHERE id = $1 AND may($7) FOR KEY SHARE
            ), added AS (
                INSERT INTO notes (id, user_id, author, text, ticket)
-               SELECT CASE WHEN EXISTS (SELECT FROM notes WHERE id = $9 AND (author, text) <> ($2, $3))
-                           THEN event_id() ELSE $9 END, id, $2, $3, $4
+               SELECT CASE WHEN EXISTS (SELECT FROM notes WHERE id = $6 AND (author, text) <> ($2, $3))
+                           THEN event_id() ELSE $6 END, id, $2, $3, $4
                FROM target
                ON CONFLICT ON CONSTRAINT notes_pkey DO NOTHING RETURNING user_id
            ), recorded AS (
-               INSERT INTO events (kind, reason, user_id, actor, ip, user_agent, request_id)
-               SELECT 'note_added', $5, user_id, $2, $6::inet, $7, $8 FROM added
+               INSERT INTO events SELECT e.* FROM added a, event($7, 'note_added', a.user_id, reason => $5) AS e
            )
-           SELECT EXISTS (SELECT FROM added) OR EXISTS (SELECT FROM notes WHERE id = $9 AND author = $2 AND text = $3) AS "added!""#,
+           SELECT EXISTS (SELECT FROM added) OR EXISTS (SELECT FROM notes WHERE id = $6 AND author = $2 AND text = $3) AS "added!""#,
         user,
         by.actor.name(),
         text,
         ticket,
         reason,
-        by.origin.ip as _,
-        by.origin.user_agent,
-        by.origin.request_id,
         id,
+        Author::needing(Role::Support, by) as Author<'_>,
     );
     Ok(added.fetch_one(pool).await?)
 }

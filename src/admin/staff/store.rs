@@ -1,31 +1,12 @@
 //! Changes of staff access. Each change records its event, and none removes the last admin.
 //!
-//! Each statement by which staff change anything, here or of users, checks the actor's role itself: they may lose it
-//! between the guard's check and the last byte of a form. The actor's row stays locked until the statement ends, so
-//! no one acts without a role.
+//! Each statement by which staff change anything, here or of users, checks the actor's role itself (`may`).
 
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::domain::{Access, By, Role};
-use crate::store::{Error, changing, retrying};
-
-/// Makes a statement whose last parameters are the author, the reason, the origin and the role that the author needs.
-macro_rules! by_staff {
-    ($query:ident, $sql:literal, $by:expr, $role:expr, $($parameter:expr),+ $(,)?) => {
-        sqlx::$query!(
-            $sql,
-            $($parameter,)+
-            $by.actor.name(),
-            $by.reason,
-            $by.origin.ip as _,
-            $by.origin.user_agent,
-            $by.origin.request_id,
-            $by.actor.needs($role),
-        )
-    };
-}
-pub(in crate::admin) use by_staff;
+use crate::store::{Author, Error, changing, retrying};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
@@ -63,13 +44,12 @@ async fn try_to_add(pool: &PgPool, email: &str, access: Access, by: By<'_>) -> R
     let Access { role, may_export, ends_at } = access;
     let role: &str = role.into();
     // It locks the other admins, including the actor, so that two of them cannot demote each other.
-    let row = by_staff!(
-        query,
+    let row = sqlx::query!(
         r#"WITH others AS MATERIALIZED (
                SELECT id, email, ends_at FROM current_staff WHERE role = 'admin' AND email <> $2 ORDER BY id FOR UPDATE
            ),
            permitted AS MATERIALIZED (
-               SELECT WHERE $11::text IS NULL OR EXISTS (SELECT FROM others WHERE email = $6)
+               SELECT WHERE ($6::author).needs IS NULL OR EXISTS (SELECT FROM others WHERE email = ($6).actor)
            ),
            before AS MATERIALIZED (
                SELECT (role, may_export, ends_at) IS NOT DISTINCT FROM ($3::text, $4::boolean, $5::timestamptz) AS same
@@ -87,25 +67,22 @@ async fn try_to_add(pool: &PgPool, email: &str, access: Access, by: By<'_>) -> R
                RETURNING id
            ),
            recorded AS (
-               INSERT INTO events (kind, actor, detail, ip, user_agent, request_id)
-               SELECT CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END, $6,
-                      jsonb_strip_nulls(jsonb_build_object(
-                          'staff', $2::text, 'role', $3::text, 'export', CASE WHEN $4 THEN 'may export' END,
-                          'until', 'until ' || to_char(($5 - interval '1 second') AT TIME ZONE 'UTC',
-                                                          'YYYY-MM-DD HH24:MI "UTC"'),
-                          'reason', $7::text)),
-                      $8::inet, $9, $10
-               FROM added
+               INSERT INTO events
+               SELECT e.* FROM added, event(
+                   $6, CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END,
+                   detail => jsonb_strip_nulls(jsonb_build_object(
+                       'staff', $2::text, 'role', $3::text, 'export', CASE WHEN $4 THEN 'may export' END,
+                       'until', 'until ' || to_char(($5 - interval '1 second') AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')))
+               ) AS e
            )
            SELECT EXISTS (SELECT FROM added) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",
                   EXISTS (SELECT FROM before WHERE same) AS "same!""#,
-        by,
-        Role::Admin,
         Uuid::now_v7(),
         email,
         role,
         may_export,
         ends_at,
+        Author::needing(Role::Admin, by) as Author<'_>,
     );
     let row = row.fetch_one(pool).await?;
     Ok(match (row.done, row.permitted, row.same) {
@@ -122,13 +99,12 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
 }
 
 async fn try_to_remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
-    let row = by_staff!(
-        query,
+    let row = sqlx::query!(
         r#"WITH others AS MATERIALIZED (
                SELECT id, email, ends_at FROM current_staff WHERE role = 'admin' AND email <> $1 ORDER BY id FOR UPDATE
            ),
            permitted AS MATERIALIZED (
-               SELECT WHERE $7::text IS NULL OR EXISTS (SELECT FROM others WHERE email = $2)
+               SELECT WHERE ($2::author).needs IS NULL OR EXISTS (SELECT FROM others WHERE email = ($2).actor)
            ),
            before AS MATERIALIZED (SELECT role FROM staff WHERE email = $1),
            removed AS (
@@ -138,17 +114,14 @@ async fn try_to_remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed
                RETURNING role
            ),
            recorded AS (
-               INSERT INTO events (kind, actor, detail, ip, user_agent, request_id)
-               SELECT 'staff_removed', $2,
-                      jsonb_strip_nulls(jsonb_build_object('staff', $1::text, 'role', role, 'reason', $3::text)),
-                      $4::inet, $5, $6
-               FROM removed
+               INSERT INTO events
+               SELECT e.* FROM removed r, event($2, 'staff_removed',
+                                                detail => jsonb_build_object('staff', $1::text, 'role', r.role)) AS e
            )
            SELECT EXISTS (SELECT FROM removed) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",
                   EXISTS (SELECT FROM before) AS "before!""#,
-        by,
-        Role::Admin,
         email,
+        Author::needing(Role::Admin, by) as Author<'_>,
     );
     let row = row.fetch_one(pool).await?;
     Ok(match row.before {
@@ -166,10 +139,9 @@ pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Er
 }
 
 async fn try_to_reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
-    let row = by_staff!(
-        query,
+    let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (
-               SELECT FROM current_staff WHERE email = $2 AND role = $7 AND email <> $1 FOR SHARE
+               SELECT may($2) AND ($2::author).actor <> $1 AS yes
            ),
            reset AS (
                UPDATE staff
@@ -177,23 +149,18 @@ async fn try_to_reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed,
                    barred_provider = CASE WHEN suspended_at IS NULL THEN barred_provider ELSE provider END,
                    barred_subject = CASE WHEN suspended_at IS NULL THEN barred_subject ELSE subject END,
                    barred_at = coalesce(suspended_at, barred_at)
-               WHERE email = $1 AND ($7::text IS NULL OR EXISTS (SELECT FROM permitted)) RETURNING id
+               WHERE email = $1 AND (SELECT yes FROM permitted) RETURNING id
            ),
            ended AS (
                DELETE FROM staff_sessions s USING reset r WHERE s.staff_id = r.id
            ),
            recorded AS (
-               INSERT INTO events (kind, actor, detail, ip, user_agent, request_id)
-               SELECT 'staff_identity_reset', $2,
-                      jsonb_strip_nulls(jsonb_build_object('staff', $1::text, 'reason', $3::text)),
-                      $4::inet, $5, $6
-               FROM reset
+               INSERT INTO events
+               SELECT e.* FROM reset, event($2, 'staff_identity_reset', detail => jsonb_build_object('staff', $1::text)) AS e
            )
-           SELECT EXISTS (SELECT FROM reset) AS "done!",
-                  $7::text IS NULL OR EXISTS (SELECT FROM permitted) AS "permitted!""#,
-        by,
-        Role::Admin,
+           SELECT EXISTS (SELECT FROM reset) AS "done!", yes AS "permitted!" FROM permitted"#,
         email,
+        Author::needing(Role::Admin, by) as Author<'_>,
     );
     let row = row.fetch_one(pool).await?;
     Ok(Changed::of(row.done, row.permitted))

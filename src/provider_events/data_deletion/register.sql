@@ -4,8 +4,8 @@
 --
 --   $1 code for a new request  $2 provider  $3 id of the request  $4 subject  $5 time of the request
 WITH registered AS (
-    INSERT INTO deletion_requests AS r (code, provider, message_id) VALUES ($1, $2, $3)
-    ON CONFLICT ON CONSTRAINT deletion_requests_provider_message_id_key DO UPDATE SET provider = r.provider
+    INSERT INTO provider_events AS r (code, provider, message_id) VALUES ($1, $2, 'deletion ' || $3)
+    ON CONFLICT ON CONSTRAINT provider_events_pkey DO UPDATE SET provider = r.provider
     RETURNING code, outcome
 )
 SELECT r.code AS "code!", r.outcome, i.id AS "identity?", i.user_id AS "user?", u.updated_at AS "updated_at?",

@@ -5,7 +5,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Outcome;
-use crate::store::Error;
+use crate::domain::{By, Role};
+use crate::store::{Author, Error};
 
 /// A registered request, and whom it is about.
 #[derive(Debug)]
@@ -55,32 +56,21 @@ pub(super) async fn register(
 
 /// Unlinks an identity and settles the request; see `unlink.sql`. Returns false, and changes nothing, if the user has
 /// changed since the request was registered.
-pub(super) async fn unlink(
-    pool: &PgPool,
-    code: Uuid,
-    account: &Account,
-    actor: &str,
-    reason: &str,
-    request_id: &str,
-) -> Result<bool, Error> {
+pub(super) async fn unlink(pool: &PgPool, code: Uuid, account: &Account, by: By<'_>) -> Result<bool, Error> {
     let done = sqlx::query_file_scalar!(
         "src/provider_events/data_deletion/unlink.sql",
         code,
         account.identity,
         account.user,
         account.updated_at,
-        Uuid::now_v7(),
-        actor,
-        reason,
-        request_id,
-        Uuid::now_v7(),
+        Author::needing(Role::Admin, by) as Author<'_>,
     );
     Ok(done.fetch_one(pool).await?)
 }
 
 pub(super) async fn settle_deleted(pool: &PgPool, code: Uuid) -> Result<(), Error> {
     let settled = sqlx::query!(
-        "UPDATE deletion_requests SET outcome = 'deleted' WHERE code = $1 AND outcome IS NULL",
+        "UPDATE provider_events SET outcome = 'deleted' WHERE code = $1 AND outcome IS NULL",
         code,
     );
     settled.execute(pool).await?;
@@ -97,7 +87,7 @@ pub(super) async fn settle_kept(
 ) -> Result<(), Error> {
     let settled = sqlx::query!(
         "WITH settled AS (
-             UPDATE deletion_requests SET outcome = 'kept' WHERE code = $1 AND outcome IS NULL RETURNING code
+             UPDATE provider_events SET outcome = 'kept' WHERE code = $1 AND outcome IS NULL RETURNING code
          )
          INSERT INTO events (id, kind, provider, user_id, request_id, detail)
          SELECT $2, 'data_deletion_kept', $3, $4, $5, jsonb_build_object('identity_id', $6::uuid)
@@ -122,7 +112,7 @@ pub struct Status {
 
 pub async fn status(pool: &PgPool, provider: &str, code: Uuid) -> Result<Option<Status>, Error> {
     let row = sqlx::query!(
-        "SELECT received_at, outcome FROM deletion_requests WHERE code = $1 AND provider = $2",
+        "SELECT received_at, outcome FROM provider_events WHERE code = $1 AND provider = $2",
         code,
         provider,
     );

@@ -3,7 +3,7 @@
 -- product brought the user in, and name and picture, in whose place come those of another identity.
 --
 --   $1 code of the request  $2 identity  $3 user  $4 their updated_at
---   $5 event id  $6 actor  $7 reason  $8 request id  $9 another event id
+--   $5 author
 WITH unchanged AS MATERIALIZED (
     SELECT id, email, email_verified, name, own_name, picture, imported_at FROM users WHERE id = $3 AND updated_at = $4 FOR UPDATE
 ),
@@ -40,27 +40,17 @@ profile AS (
     RETURNING u.id, u.email, u.email_verified, u.name, u.picture
 ),
 recorded AS (
-    INSERT INTO events (id, kind, provider, user_id, actor, detail, request_id)
-    SELECT $5, 'identity_unlinked', provider, user_id, $6,
-           jsonb_build_object('reason', $7::text, 'identity_id', $2), $8
-    FROM unlinked
-),
-recorded_update AS (
-    INSERT INTO events (id, kind, provider, user_id, actor, detail, request_id)
-    SELECT $9, 'user_updated', i.provider, c.id, $6, jsonb_build_object('fields', c.fields), $8
-    FROM unlinked i CROSS JOIN LATERAL (
-        SELECT p.id,
-               array_remove(ARRAY[
-                   CASE WHEN p.email IS DISTINCT FROM u.email THEN 'email' END,
-                   CASE WHEN p.email_verified <> u.email_verified THEN 'email_verified' END,
-                   CASE WHEN p.name IS DISTINCT FROM u.name THEN 'name' END,
-                   CASE WHEN p.picture IS DISTINCT FROM u.picture THEN 'picture' END
-               ], NULL) AS fields
-        FROM profile p JOIN unchanged u ON u.id = p.id
-    ) AS c
+    INSERT INTO events
+    SELECT e.* FROM unlinked i, event($5, 'identity_unlinked', i.user_id, i.provider,
+                                      detail => jsonb_build_object('identity_id', $2::uuid)) AS e
+    UNION ALL
+    SELECT e.* FROM unlinked i JOIN profile p ON p.id = i.user_id JOIN unchanged u ON u.id = p.id,
+         changed_fields(to_jsonb(u), to_jsonb(p)) AS c (fields),
+         event(ROW(($5).actor, NULL, NULL, NULL, ($5).request_id, NULL)::author, 'user_updated', p.id, i.provider,
+               detail => jsonb_build_object('fields', c.fields)) AS e
     WHERE c.fields <> '{}'
 ),
 settled AS (
-    UPDATE deletion_requests SET outcome = 'unlinked' WHERE code = $1 AND EXISTS (SELECT FROM unlinked)
+    UPDATE provider_events SET outcome = 'unlinked' WHERE code = $1 AND EXISTS (SELECT FROM unlinked)
 )
 SELECT EXISTS (SELECT FROM unlinked) AS "done!"

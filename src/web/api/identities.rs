@@ -134,6 +134,6 @@ async fn unlink_identity(
             ErrorCode::LastIdentity,
             "the last identity with which the user can sign in cannot be unlinked",
         )),
-        Unlinked::Over { .. } => Err(bearer::over(db, signed_in.token).await),
+        Unlinked::Over { .. } | Unlinked::NotPermitted => Err(bearer::over(db, signed_in.token).await),
     }
 }

@@ -209,7 +209,6 @@ async fn nothing_is_acknowledged_while_apples_keys_or_the_database_are_not_to_be
     let request = signed(APP_SECRET, &wish("1", 0));
     let answer = send(&app, "/api/v1/providers/facebook/events", &request).await;
     assert!(answer.status.is_server_error(), "{}", answer.text);
-    app.database.run("ALTER TABLE deletion_requests RENAME TO gone_too").await;
     assert!(send(&app, DELETION, &request).await.status.is_server_error());
 }
 
@@ -274,7 +273,7 @@ async fn facebooks_requests_wait_while_the_app_secret_is_not_set() {
         let answer = send(&app, path, &signed("", &wish("1", 0))).await;
         assert_problem(&answer, 503, "provider_unavailable");
     }
-    assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 0);
+    assert_eq!(app.database.count("SELECT count(code) FROM provider_events").await, 0);
 }
 
 /// Asks for the deletion of what came from Facebook, as its user did so many seconds ago.
@@ -316,7 +315,7 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
     assert_problem(&forged, 400, "invalid_request");
     assert_eq!(send(&app, DELETION, &"a".repeat(64 * 1024 + 1)).await.status, 413);
     assert_eq!(state(&app, "218471").await.0, 1);
-    assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 0);
+    assert_eq!(app.database.count("SELECT count(code) FROM provider_events").await, 0);
 
     // Both callbacks may get the very same request.
     let request = signed(APP_SECRET, &wish("218471", 0));
@@ -473,7 +472,7 @@ async fn a_request_about_nobody_is_done_and_one_that_was_cut_off_goes_on() {
     let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;
     assert!(page.contains("holds nothing"), "{page}");
     // As if the program had ended after the deletion.
-    app.database.run("UPDATE deletion_requests SET outcome = NULL").await;
+    app.database.run("UPDATE provider_events SET outcome = NULL").await;
     let pending = app.send(Method::GET, &format!("/providers/facebook/data-deletion/{code}"), None, "").await;
     assert!(pending.text.contains("has arrived"), "{}", pending.text);
     assert_eq!(receipt(&app, &send(&app, DELETION, &request).await).await, (code.clone(), page));
@@ -509,7 +508,7 @@ async fn requests_that_come_at_once_delete_once_and_get_one_code() {
     let deleted =
         events(&app, &opened.user_id()).await.into_iter().filter(|(kind, ..)| kind == "user_deleted");
     assert_eq!(deleted.count(), 1);
-    assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 1);
+    assert_eq!(app.database.count("SELECT count(code) FROM provider_events").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -518,10 +517,10 @@ async fn a_code_is_known_for_ninety_days() {
     for subject in ["young", "old"] {
         delete(&app, subject, 0).await;
     }
-    let aged = "UPDATE deletion_requests SET received_at = now() - interval '1 hour' - interval '1 day' * CASE WHEN n = 1 THEN 89 ELSE 90 END
-                FROM (SELECT code AS c, row_number() OVER (ORDER BY code) AS n FROM deletion_requests) AS numbered WHERE code = c";
+    let aged = "UPDATE provider_events SET received_at = now() - interval '1 hour' - interval '1 day' * CASE WHEN n = 1 THEN 89 ELSE 90 END
+                FROM (SELECT code AS c, row_number() OVER (ORDER BY code) AS n FROM provider_events WHERE code IS NOT NULL) AS numbered WHERE code = c";
     app.database.run(aged).await;
     let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
     assert_eq!(pruned, Pruned { provider_events: 1, ..Pruned::default() });
-    assert_eq!(app.database.count("SELECT count(*) FROM deletion_requests").await, 1);
+    assert_eq!(app.database.count("SELECT count(code) FROM provider_events").await, 1);
 }

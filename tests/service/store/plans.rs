@@ -17,7 +17,8 @@ use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sor
 use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::email::Email;
 use vestibule::provider_tokens::store::{self as provider_tokens, Summary};
-use vestibule::store::{erasure, event_counts, identities, merging, migrations, prune, seed, sessions};
+use vestibule::store::erasure::erase;
+use vestibule::store::{event_counts, identities, merging, migrations, prune, seed, sessions};
 use vestibule::webhooks::store as webhooks;
 
 use crate::support::cluster::Database;
@@ -171,13 +172,12 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     }
     event_counts::since(&pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
     watched.check("overview".into()).await;
-    run!(&pool, "INSERT INTO addresses_to_forget (address, requested_at) VALUES ($1, now())", &email);
-    while erasure::addresses(&pool, None).await.unwrap().is_some() {
-        watched.check("an address that is forgotten".into()).await;
-    }
-    run!(&pool, "INSERT INTO users_to_forget (user_id, requested_at) VALUES ($1, now())", user);
-    while erasure::users(&pool, None).await.unwrap().is_some() {
-        watched.check("a user who is forgotten".into()).await;
+    for (field, value) in [("email", email.clone()), ("actor", email.clone()), ("user_id", user.to_string())]
+    {
+        run!(&pool, "INSERT INTO traces (field, value, requested_at) VALUES ($1, $2, now())", field, value);
+        while erase(&pool, None).await.unwrap().is_some() {
+            watched.check(format!("a trace that is erased, {field}")).await;
+        }
     }
     let id = user.to_string();
     let texts = [
@@ -337,10 +337,8 @@ const GONE: [&str; 2] = [
      SELECT gen_random_uuid(), 'apple', n, 'app', 'due', '', now(), now() - interval '1 hour' FROM generate_series(1, 20000) n;
      INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next, created_at)
      SELECT sha256(n::text::bytea), '', '', '', '', now() - interval '1 hour' FROM generate_series(1, 20000) n;
-     INSERT INTO users_to_forget (user_id, requested_at) SELECT gen_random_uuid(), now() FROM generate_series(1, 20000);
-     INSERT INTO addresses_to_forget (address, requested_at) SELECT n, now() FROM generate_series(1, 20000) n",
-    "DELETE FROM webhook_messages; DELETE FROM provider_tokens; DELETE FROM staff_sign_ins; DELETE FROM users_to_forget;
-     DELETE FROM addresses_to_forget",
+     INSERT INTO traces (field, value, requested_at) SELECT 'email', n, now() FROM generate_series(1, 20000) n",
+    "DELETE FROM webhook_messages; DELETE FROM provider_tokens; DELETE FROM staff_sign_ins; DELETE FROM traces",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -360,7 +358,7 @@ async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
     assert!(everything > 20_000, "{everything}: a walk is noticed");
     let tokens = tokens.unwrap();
     let pending = Pending { nonce: String::new(), code_verifier: String::new(), next: String::new() };
-    let (user, address) = (Uuid::nil(), ["ada@example.com".to_owned()]);
+    let (user, traces) = (Uuid::nil(), [Uuid::nil().to_string(), "ada@example.com".to_owned()]);
     let first = sqlx::query("SELECT first_webhook_message('shop', $1)").bind(user);
     let mut costs = vec![
         ("a user's first message", watched.cost(first.execute(pool)).await.0),
@@ -369,8 +367,7 @@ async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
         ("the queues of tokens", watched.cost(provider_tokens::summaries(pool, &tokens)).await.0),
         ("due tokens", watched.cost(provider_tokens::claim(pool, "apple", tokens[0].since, 8, 60)).await.0),
         ("a sign-in of staff", watched.cost(begin(pool, &[0; 32], &[0; 32], &pending)).await.0),
-        ("a deleted user", watched.cost(erasure::users(pool, Some(&[user]))).await.0),
-        ("a deleted address", watched.cost(erasure::addresses(pool, Some(&address))).await.0),
+        ("the traces of a deleted user", watched.cost(erase(pool, Some(&traces))).await.0),
     ];
     costs.retain(|(_, cost)| *cost > 100);
     assert!(costs.is_empty(), "entries and blocks that were read: {costs:?}");
@@ -383,8 +380,6 @@ async fn a_batch_of_what_is_pruned_does_not_read_those_before_it() {
     dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM users").await.unwrap();
     let old = "INSERT INTO provider_events (provider, message_id, received_at)
                SELECT 'idp', n, now() - interval '1 year' + n * interval '1 second' FROM generate_series(1, 5000) n;
-               INSERT INTO deletion_requests (code, provider, message_id, received_at)
-               SELECT gen_random_uuid(), provider, message_id, received_at FROM provider_events;
                INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next, created_at)
                SELECT sha256(message_id::bytea), '', '', '', '', received_at FROM provider_events;
                INSERT INTO events (id, kind, created_at)
@@ -394,12 +389,11 @@ async fn a_batch_of_what_is_pruned_does_not_read_those_before_it() {
     let pool = &watched.pool;
     // As in a table that is large enough.
     pool.execute("SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off").await.unwrap();
-    let (mut froms, mut after, mut costs) = ([OffsetDateTime::UNIX_EPOCH; 3], Uuid::nil(), Vec::new());
+    let (mut froms, mut after, mut costs) = ([OffsetDateTime::UNIX_EPOCH; 2], Uuid::nil(), Vec::new());
     for _ in 0..5 {
         let batches = [
             watched.cost(prune::provider_events(pool, froms[0], 1000)).await,
-            watched.cost(prune::deletion_requests(pool, froms[1], 1000)).await,
-            watched.cost(prune::staff_sign_ins(pool, froms[2], 1000)).await,
+            watched.cost(prune::staff_sign_ins(pool, froms[1], 1000)).await,
         ];
         let (cost, events) = watched.cost(prune::events(pool, after, 400, 1000)).await;
         let (deleted, last) = events.unwrap();

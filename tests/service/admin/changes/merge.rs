@@ -10,6 +10,7 @@ use vestibule::admin::staff::store as access;
 use vestibule::domain::actor::Actor;
 use vestibule::domain::custom_claims::CustomClaims;
 use vestibule::domain::staff::Role;
+use vestibule::store::Asking;
 use vestibule::store::events::{Look, record_look};
 use vestibule::store::merging as store;
 
@@ -66,7 +67,7 @@ async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
     assert!(app.database.count(traces).await > 1);
     assert_eq!(app.delete(&into.access_token(), "/api/v1/me").await.status, 204);
     assert_eq!(app.database.count(traces).await, 0);
-    assert_eq!(app.database.count("SELECT count(*) FROM addresses_to_forget").await, 0);
+    assert_eq!(app.database.count("SELECT count(*) FROM traces").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,7 +191,7 @@ async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     let [mut from, into] = <[_; 2]>::try_from(pair).expect("two users");
     from.identities.pop().expect("one of two");
     let before = app.database.everything(&[]).await;
-    let _ = store::merge(pool, &from, &into, store::MergedBy::Staff(by())).await.unwrap();
+    let _ = store::merge(pool, &from, &into, Asking::Staff(by())).await.unwrap();
     assert_eq!(app.database.everything(&[]).await, before);
 }
 

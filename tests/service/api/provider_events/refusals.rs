@@ -9,8 +9,9 @@ use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::claims::VerifiedClaims;
 use vestibule::domain::staff::Role;
 use vestibule::service::prune::{Pruned, prune};
+use vestibule::store::Asking;
 use vestibule::store::identities::{self, Linked};
-use vestibule::store::merging::{self, Merge, MergedBy};
+use vestibule::store::merging::{self, Merge};
 use vestibule::store::reauthentication::opened_within;
 use vestibule::store::users;
 
@@ -82,7 +83,7 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
     assert!(matches!(linked, Linked::NoUser), "{linked:?}");
     let both = merging::users(pool, &[ada, grace]).await.unwrap();
     let state = |id| both.iter().find(|user| user.id == id).unwrap();
-    let by = MergedBy::User(session, &origin);
+    let by = Asking::User(session, &origin);
     assert_eq!(merging::merge(pool, state(grace), state(ada), by).await.unwrap(), Merge::NotPermitted);
     assert_eq!(house.app.database.rows().await, before);
 }
