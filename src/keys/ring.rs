@@ -3,12 +3,12 @@
 
 mod keys;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
+use tokio::sync::Mutex;
+use tokio::time::{sleep, timeout};
 
 use self::keys::Keys;
 use super::rotation::Rotation;
@@ -32,12 +32,9 @@ struct Shared {
     /// `None` before the first load.
     keys: RwLock<Option<Arc<Keys>>>,
     /// Number of reloads, failed ones included.
-    reloads: watch::Sender<u64>,
-    /// Wakes the task early.
-    wanted: Arc<Notify>,
-    /// True while a requested reload has not ended.
-    pending: AtomicBool,
-    last_asked: Mutex<Option<Instant>>,
+    reloads: AtomicU64,
+    /// The time at which an unknown key id last requested a reload. Other requests wait for its lock until that reload has ended.
+    asked_at: Mutex<Option<Instant>>,
     failures: AtomicU64,
 }
 
@@ -46,10 +43,8 @@ impl KeyRing {
         let shared = Shared {
             rotation: Rotation::new(pool, secret_key, periods)?,
             keys: RwLock::new(None),
-            reloads: watch::Sender::new(0),
-            wanted: Arc::new(Notify::new()),
-            pending: AtomicBool::new(false),
-            last_asked: Mutex::new(None),
+            reloads: AtomicU64::new(0),
+            asked_at: Mutex::new(None),
             failures: AtomicU64::new(0),
         };
         Ok(Self(Arc::new(shared)))
@@ -60,7 +55,7 @@ impl KeyRing {
     pub async fn open(&self) -> Result<(), Error> {
         in_time(self.0.rotation.seal_again()).await?;
         self.load().await?;
-        tokio::spawn(keep_current(Arc::downgrade(&self.0), self.0.wanted.clone()));
+        tokio::spawn(keep_current(Arc::downgrade(&self.0)));
         Ok(())
     }
 
@@ -80,11 +75,17 @@ impl KeyRing {
         if found.is_some() || !is_thumbprint(kid) {
             return found;
         }
-        let mut reloads = self.0.reloads.subscribe();
-        if self.ask() {
-            // After a timeout the id stays unknown.
-            let _ = timeout(TIMEOUT, reloads.changed()).await;
-        }
+        let reloaded = async {
+            let mut asked_at = self.0.asked_at.lock().await;
+            if asked_at.is_none_or(|at| at.elapsed() >= ASKED_EVERY) {
+                *asked_at = Some(Instant::now());
+                let ring = self.clone();
+                // It is a task of its own, so that the timeout does not cut the reload off.
+                let _ = tokio::spawn(async move { ring.reload_or_warn().await }).await;
+            }
+        };
+        // After a timeout the id stays unknown.
+        let _ = timeout(TIMEOUT, reloaded).await;
         self.find(kid, now)
     }
 
@@ -99,7 +100,7 @@ impl KeyRing {
 
     /// Returns the number of reloads since the start.
     pub fn reloads(&self) -> u64 {
-        *self.0.reloads.borrow()
+        self.0.reloads.load(Ordering::Relaxed)
     }
 
     /// Returns the number of failed reloads since the last good one.
@@ -116,16 +117,10 @@ impl KeyRing {
         self.0.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Requests a reload unless one was requested shortly before. Returns `true` while a requested one has not ended.
-    fn ask(&self) -> bool {
-        let mut last_asked = self.0.last_asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if last_asked.is_none_or(|at| at.elapsed() >= ASKED_EVERY) {
-            *last_asked = Some(Instant::now());
-            self.0.pending.store(true, Ordering::SeqCst);
-            self.0.wanted.notify_one();
+    async fn reload_or_warn(&self) {
+        if let Err(error) = self.reload().await {
+            tracing::warn!(error = %error, "reloading the signing keys failed; the loaded ones stay in use");
         }
-        drop(last_asked);
-        self.0.pending.load(Ordering::SeqCst)
     }
 
     /// Makes the changes that are due in the database, and loads the keys.
@@ -136,8 +131,7 @@ impl KeyRing {
             Ok(()) => self.0.failures.store(0, Ordering::Relaxed),
             Err(_) => drop(self.0.failures.fetch_add(1, Ordering::Relaxed)),
         }
-        self.0.pending.store(false, Ordering::SeqCst);
-        self.0.reloads.send_modify(|reloads| *reloads += 1);
+        self.0.reloads.fetch_add(1, Ordering::Relaxed);
         result
     }
 
@@ -154,20 +148,11 @@ impl KeyRing {
     }
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.wanted.notify_one();
-    }
-}
-
-async fn keep_current(ring: Weak<Shared>, wanted: Arc<Notify>) {
-    let period = Duration::from_secs(config::Keys::RELOAD_EVERY.into());
+async fn keep_current(ring: Weak<Shared>) {
     loop {
-        let _ = timeout(period, wanted.notified()).await;
+        sleep(Duration::from_secs(config::Keys::RELOAD_EVERY.into())).await;
         let Some(shared) = ring.upgrade() else { return };
-        if let Err(error) = KeyRing(shared).reload().await {
-            tracing::warn!(error = %error, "reloading the signing keys failed; the loaded ones stay in use");
-        }
+        KeyRing(shared).reload_or_warn().await;
     }
 }
 
