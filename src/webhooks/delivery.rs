@@ -36,29 +36,18 @@ impl Delivery {
         &self.sender.webhook.name
     }
 
-    /// Wakes messages that wait for pruned ones, after that one. Returns the message after which to go on, if there is one.
-    async fn wake(&self, after: i64) -> Option<i64> {
-        let webhook = self.webhook();
-        let woken = in_time(async { retrying!(store::wake(&self.pool, webhook, after, STEP)) }).await;
-        woken.unwrap_or_else(|error| {
-            tracing::warn!(webhook, %error, "waking the messages of a webhook failed and will be retried");
+    /// Takes a step through the messages of the webhook, from the one after `after` on. Returns the message after which to go
+    /// on, if there is one. Logs an error as `problem`, and then stays where it is.
+    async fn step(
+        &self,
+        after: i64,
+        step: impl Future<Output = Result<Option<i64>, Error>>,
+        problem: &str,
+    ) -> Option<i64> {
+        in_time(step).await.unwrap_or_else(|error| {
+            tracing::warn!(webhook = self.webhook(), %error, "{problem}");
             Some(after)
         })
-    }
-
-    /// Makes messages due that wait for a retry, after that one. Returns the message after which to go on, if there is one.
-    async fn catch_up(&self, after: i64) -> Option<i64> {
-        let webhook = self.webhook();
-        let made_due = async { retrying!(store::replay(&self.pool, webhook, None, false, after, STEP)) };
-        match in_time(made_due).await {
-            Ok((_, last)) => last,
-            Err(error) => {
-                let problem =
-                    "the messages that wait for a retry could not be made due, which will be tried again";
-                tracing::warn!(webhook, %error, "{problem}");
-                Some(after)
-            }
-        }
     }
 
     async fn settle_alone(self, ended: Ended) {
@@ -88,10 +77,17 @@ impl Worker for Delivery {
 
     async fn claim(&mut self, room: usize) -> Vec<Claimed> {
         if let Some(after) = self.waking {
-            self.waking = self.wake(after).await;
+            let wake = async { retrying!(store::wake(&self.pool, self.webhook(), after, STEP)) };
+            let problem = "waking the messages of a webhook failed and will be retried";
+            self.waking = self.step(after, wake, problem).await;
         }
         if let Some(after) = self.catching_up {
-            self.catching_up = self.catch_up(after).await;
+            let replay = async {
+                Ok(retrying!(store::replay(&self.pool, self.webhook(), None, false, after, STEP))?.1)
+            };
+            let problem =
+                "the messages that wait for a retry could not be made due, which will be tried again";
+            self.catching_up = self.step(after, replay, problem).await;
         }
         let webhook = self.webhook();
         let since = self.readings.since(webhook);
