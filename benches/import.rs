@@ -179,7 +179,7 @@ impl Bench {
     }
 
     fn measure(&self, mut command: Command) -> Took {
-        let postmaster = self.postgres.pid().unwrap().to_string();
+        let postmaster = self.postgres.pid().to_string();
         let (own, postgres) = (children_of("self"), children_of(&postmaster));
         let began = Instant::now();
         let output = command.output().unwrap();

@@ -103,7 +103,7 @@ async fn twenty_kills_under_load_lose_nothing_that_was_acknowledged() {
         // Every other time the database dies first, in the middle of it all.
         let both = kill % 2 == 1;
         if both {
-            let postmaster = Pid::from_raw(postgres.pid().unwrap().try_into().unwrap()).unwrap();
+            let postmaster = Pid::from_raw(postgres.pid().try_into().unwrap()).unwrap();
             kill_process(postmaster, Signal::KILL).unwrap();
         }
         drop(service);

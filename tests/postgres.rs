@@ -1,13 +1,13 @@
 //! The embedded PostgreSQL, as root and not, killed in every way.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use vestibule::dev::postgres::{Error, Options, Postgres};
 
 use crate::support::folder::{Folder, folder};
 
-/// A directory of its own for one test, whose server ends with it.
+/// A directory of its own for one test.
 struct Scratch(Folder);
 
 impl Scratch {
@@ -32,34 +32,12 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Some(left) = server_of(&self.root()) {
-            // It may be on its way.
-            let _ = kill_process(pid(left), Signal::QUIT);
-        }
-    }
-}
-
-type Lines = Arc<Mutex<Vec<String>>>;
-
-fn options(root: &Path, durable: bool) -> (Options, Lines) {
-    let lines = Lines::default();
-    let mut options = Options::new(root);
-    options.durable = durable;
-    options.progress = Arc::new({
-        let lines = Arc::clone(&lines);
-        move |line| lines.lock().unwrap().push(line.to_owned())
-    });
-    (options, lines)
+fn options(root: &Path) -> Options {
+    Options { durable: false, ..Options::new(root) }
 }
 
 fn start(root: &Path) -> Postgres {
-    Postgres::start(&options(root, false).0).unwrap()
-}
-
-fn mentions(lines: &Lines, words: &str) -> bool {
-    lines.lock().unwrap().iter().any(|line| line.contains(words))
+    Postgres::start(&options(root)).unwrap()
 }
 
 /// What a statement answers, or `None` when the server did not acknowledge it.
@@ -97,8 +75,7 @@ fn park(root: &Path) -> Command {
     command
         .args(["--exact", "postgres::park_here", "--ignored", "--nocapture"])
         .env("PARK_ROOT", root)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stdout(Stdio::piped());
     command
 }
 
@@ -106,8 +83,7 @@ fn park(root: &Path) -> Command {
 #[test]
 #[ignore = "it is run by other tests, as a program of its own"]
 fn park_here() {
-    let mut options = Options::new(std::env::var_os("PARK_ROOT").expect("run by another test"));
-    options.progress = Arc::new(|line| eprintln!("{line}"));
+    let options = Options::new(std::env::var_os("PARK_ROOT").expect("run by another test"));
     let started = Postgres::start(&options).and_then(|postgres| {
         postgres.ensure_database("app")?;
         Ok(postgres)
@@ -124,25 +100,33 @@ fn park_here() {
     }
 }
 
-/// The line in which a program tells its server's URL; empty when it ended without one.
-fn url_of(program: &mut Child) -> String {
-    let lines = BufReader::new(program.stdout.as_mut().unwrap()).lines();
-    lines.map(Result::unwrap).find(|line| line.starts_with("postgres")).unwrap_or_default()
+/// A program that owns a server, killed when it is dropped.
+struct Program {
+    child: Child,
+    /// Where its server is, once that is ready.
+    url: String,
 }
 
-/// A program that owns a server, and the URL it printed once that was ready.
-fn owner(root: &Path) -> (Child, String) {
-    let mut program = park(root).spawn().unwrap();
-    let url = url_of(&mut program);
-    if url.is_empty() {
-        let mut why = String::new();
-        program.stderr.take().unwrap().read_to_string(&mut why).unwrap();
-        panic!("no server: {why}");
+impl Program {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let url = lines.map(Result::unwrap).find(|line| line.starts_with("postgres"));
+        Self { url: url.expect("a server runs").trim().to_owned(), child }
     }
-    (program, url.trim().to_owned())
+
+    fn in_root(root: &Path) -> Self {
+        Self::start(park(root))
+    }
 }
 
-fn end(mut program: Child) {
+impl Drop for Program {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+fn end(program: &mut Child) {
     program.kill().unwrap();
     program.wait().unwrap();
 }
@@ -159,9 +143,7 @@ fn data_dir(root: &Path) -> Option<PathBuf> {
 #[test]
 fn a_fresh_root_gets_a_server_that_answers_until_it_is_dropped() {
     let scratch = Scratch::new();
-    let (options, lines) = options(&scratch.root(), true);
-    let postgres = Postgres::start(&options).unwrap();
-    assert!(mentions(&lines, "first start only"));
+    let postgres = Postgres::start(&Options::new(scratch.root())).unwrap();
 
     for _ in 0..2 {
         postgres.ensure_database("an \"odd' name/?").unwrap();
@@ -183,7 +165,7 @@ fn a_fresh_root_gets_a_server_that_answers_until_it_is_dropped() {
     assert_eq!(found.mode() & 0o7777, 0o700);
     assert_eq!(found.uid(), fs::metadata(postgres.data_dir()).unwrap().uid());
 
-    let server = pid(postgres.pid().unwrap());
+    let server = pid(postgres.pid());
     assert_eq!(getpgid(Some(server)).unwrap(), server);
     postgres.stop();
     assert!(!socket_dir.exists());
@@ -199,55 +181,36 @@ fn a_server_killed_in_the_middle_of_an_endless_query_can_be_started_again() {
     let postgres = start(&scratch.root());
     let url = postgres.url("postgres");
     let endless = "DO $$ BEGIN LOOP END LOOP; END $$";
-    let query =
+    let mut query =
         Command::new("psql").args(["-X", "-d", &url, "-c", endless]).stderr(Stdio::null()).spawn().unwrap();
     eventually("the query runs", || {
         ask(&url, "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'DO %'")
             .filter(|answer| answer == "1")
     });
-    kill(postgres.pid().unwrap());
-    end(query);
+    kill(postgres.pid());
+    end(&mut query);
     drop(postgres);
     start(&scratch.root());
 }
 
 #[test]
-fn a_server_replaces_the_one_that_a_killed_program_has_left() {
+fn a_server_ends_with_its_program_however_that_ends() {
     let scratch = Scratch::new();
-    let (program, url) = owner(&scratch.root());
-    end(program);
-    let left = server_of(&scratch.root()).unwrap();
-    assert_eq!(ask(&url, "SHOW fsync").unwrap(), "on");
-
-    let (options, lines) = options(&scratch.root(), false);
-    let postgres = Postgres::start(&options).unwrap();
-    assert_ne!(postgres.pid().unwrap(), left);
-    assert_eq!(ask(&url, "SHOW fsync").unwrap(), "off");
-    assert!(mentions(&lines, "stopping the PostgreSQL of an earlier run"));
-}
-
-#[test]
-fn a_server_whose_directory_was_removed_gives_way_to_one_with_a_new_directory() {
-    let scratch = Scratch::new();
-    let (program, url) = owner(&scratch.root());
-    let left = server_of(&scratch.root()).unwrap();
-    end(program);
-    fs::remove_dir_all(scratch.root()).unwrap();
-
-    let postgres = start(&scratch.root());
-    assert_eq!(postgres.url("app"), url);
-    assert_eq!(ask(&url, "SELECT 1"), None, "a new one has no such database");
-    eventually("the other has gone", || test_kill_process(pid(left)).err());
+    let program = Program::in_root(&scratch.root());
+    let server = pid(server_of(&scratch.root()).unwrap());
+    drop(program);
+    eventually("the server has gone", || test_kill_process(server).err());
 }
 
 #[test]
 fn a_program_killed_while_it_writes_can_be_started_again_at_once_and_loses_nothing() {
-    // Every other time the server dies with the program; otherwise the next program replaces it.
+    // Every other time the server is killed as well.
     let scratch = Scratch::new();
     let mut expected: Vec<u32> = Vec::new();
     let mut next = 0;
     for round in 0..6 {
-        let (program, url) = owner(&scratch.root());
+        let program = Program::in_root(&scratch.root());
+        let url = program.url.clone();
         ask(&url, "CREATE TABLE IF NOT EXISTS t (i int)").unwrap();
         let rows = ask(&url, "SELECT coalesce(string_agg(i::text, ','), '') FROM t").unwrap();
         for value in &expected {
@@ -275,15 +238,15 @@ fn a_program_killed_while_it_writes_can_be_started_again_at_once_and_loses_nothi
         });
         expected.extend(told.iter().take(3));
         let server = server_of(&scratch.root()).unwrap();
-        end(program);
+        drop(program);
         if round % 2 == 1 {
-            kill(server);
+            // It may have ended.
+            let _ = kill_process(pid(server), Signal::KILL);
         }
-        let (program, _) = owner(&scratch.root());
+        let _next = Program::in_root(&scratch.root());
         assert_ne!(server_of(&scratch.root()), Some(server));
         done.store(true, Ordering::Relaxed);
         expected.extend(told.iter());
-        end(program);
         next = writer.join().unwrap();
     }
     assert!(expected.len() >= 18);
@@ -292,14 +255,17 @@ fn a_program_killed_while_it_writes_can_be_started_again_at_once_and_loses_nothi
 #[test]
 fn a_second_program_is_refused_and_told_who_holds_the_root() {
     let scratch = Scratch::new();
-    let (program, _) = owner(&scratch.root());
-    let error = Postgres::start(&options(&scratch.root(), false).0).unwrap_err();
+    let program = Program::in_root(&scratch.root());
+    let options = options(&scratch.root());
+    assert_eq!(Postgres::beside(&options, "app").unwrap().as_ref(), Some(&program.url));
+    let error = Postgres::start(&options).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, Error::InUse { .. }));
-    assert!(text.contains(&format!("process {}", program.id())), "{text}");
+    assert!(text.contains(&format!("process {});", server_of(&scratch.root()).unwrap())), "{text}");
     assert_eq!(text.lines().count(), 1);
-    end(program);
+    drop(program);
     start(&scratch.root());
+    assert_eq!(Postgres::beside(&options, "app").unwrap(), None);
 }
 
 #[test]
@@ -313,9 +279,9 @@ fn a_program_killed_in_initdb_leaves_nothing_that_hinders_the_next() {
             .map(|entry| entry.path())
             .find(|path| path.to_string_lossy().contains(".unfinished-"))
     };
-    let program = park(&root).spawn().unwrap();
+    let mut program = park(&root).spawn().unwrap();
     eventually("initdb is at work", || unfinished().filter(|path| path.join("PG_VERSION").exists()));
-    end(program);
+    end(&mut program);
     // As if initdb had been killed as well.
     fs::create_dir_all(root.join("postgres-15.unfinished-1/base")).unwrap();
 
@@ -339,14 +305,14 @@ fn a_stale_pid_file_that_names_a_stranger_is_no_obstacle() {
     if geteuid().is_root() {
         stranger.uid(fs::metadata(&data_dir).unwrap().uid());
     }
-    let stranger = stranger.spawn().unwrap();
+    let mut stranger = stranger.spawn().unwrap();
     let file = data_dir.join("postmaster.pid");
     fs::write(&file, format!("{}\n{}\n", stranger.id(), data_dir.display())).unwrap();
 
     let postgres = start(&root);
     assert_eq!(ask(&postgres.url("postgres"), "SELECT 1").unwrap(), "1");
     assert!(test_kill_process(pid(stranger.id())).is_ok());
-    end(stranger);
+    end(&mut stranger);
 }
 
 #[test]
@@ -359,9 +325,7 @@ fn a_root_that_the_server_user_cannot_enter_is_replaced_by_another_place() {
     fs::set_permissions(&*scratch.0, fs::Permissions::from_mode(0o700)).unwrap();
     let mut places = Vec::new();
     for _ in 0..2 {
-        let (options, lines) = options(&scratch.root(), false);
-        let postgres = Postgres::start(&options).unwrap();
-        assert!(mentions(&lines, "the database is kept in"));
+        let postgres = start(&scratch.root());
         assert_eq!(ask(&postgres.url("postgres"), "SELECT 1").unwrap(), "1");
         places.push(postgres.data_dir().parent().unwrap().to_owned());
     }
@@ -373,7 +337,11 @@ fn a_root_that_the_server_user_cannot_enter_is_replaced_by_another_place() {
 #[test]
 fn a_wrong_bin_directory_is_one_line_that_names_the_variable() {
     let scratch = Scratch::new();
-    let output = park(&scratch.root()).env("VESTIBULE_PG_BIN", "/nonexistent").output().unwrap();
+    let output = park(&scratch.root())
+        .env("VESTIBULE_PG_BIN", "/nonexistent")
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -383,7 +351,7 @@ fn a_wrong_bin_directory_is_one_line_that_names_the_variable() {
 #[test]
 fn a_server_that_cannot_start_says_why_on_one_line() {
     let scratch = Scratch::new();
-    let (mut options, _) = options(&scratch.root(), false);
+    let mut options = options(&scratch.root());
     options.settings = vec![("shared_buffers".to_owned(), "nonsense".to_owned())];
     let error = Postgres::start(&options).unwrap_err();
     let text = error.to_string();
@@ -396,14 +364,9 @@ fn a_server_that_cannot_start_says_why_on_one_line() {
 #[test]
 fn variables_meant_for_other_servers_change_nothing() {
     let scratch = Scratch::new();
-    let mut program = park(&scratch.root())
-        .env("PGPORT", "1")
-        .env("PGDATA", "/nonexistent")
-        .env("PGHOST", "/nonexistent")
-        .env("PGOPTIONS", "--nonsense")
-        .spawn()
-        .unwrap();
-    let url = url_of(&mut program);
-    assert_eq!(ask(&url, "SHOW port").unwrap(), "5432");
-    end(program);
+    let mut command = park(&scratch.root());
+    command.env("PGPORT", "1").env("PGDATA", "/nonexistent").env("PGHOST", "/nonexistent");
+    command.env("PGOPTIONS", "--nonsense");
+    let program = Program::start(command);
+    assert_eq!(ask(&program.url, "SHOW port").unwrap(), "5432");
 }

@@ -89,7 +89,7 @@ impl Setting {
 
     /// The first process of PostgreSQL.
     pub fn postmaster(&self) -> u32 {
-        self.postgres.pid().expect("PostgreSQL runs")
+        self.postgres.pid()
     }
 
     /// `pgbench`, beside the `psql` of this server or on the PATH.

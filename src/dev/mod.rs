@@ -11,7 +11,6 @@ pub mod postgres;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::{env, fs};
 
 use figment::Figment;
@@ -104,20 +103,17 @@ fn fill_in(mut figment: Figment, beside_a_server: bool) -> Result<(Figment, Deve
         development.provider_name = figment.extract_inner("idp.name").unwrap_or_else(|_| "idp".into());
     }
     if !figment.contains("databases.vestibule.url") {
-        let progress = Arc::new(|line: &str| eprintln!("{line}"));
-        let options = Options { progress, ..Options::new(directory) };
-        let (url, postgres) = match Postgres::start(&options) {
-            Err(postgres::Error::InUse(..)) if beside_a_server => {
-                (Postgres::url_beside(&options, DATABASE)?, None)
-            }
-            started => started.map(|postgres| (postgres.url(DATABASE), Some(postgres)))?,
-        };
-        if let Some(postgres) = &postgres {
+        let options = Options::new(directory);
+        let beside = if beside_a_server { Postgres::beside(&options, DATABASE)? } else { None };
+        let url = if let Some(url) = beside {
+            url
+        } else {
+            let postgres = Postgres::start(&options)?;
             postgres.ensure_database(DATABASE)?;
             postgres.ensure_extension(DATABASE, TRIGRAMS)?;
-        }
+            development.postgres.insert(postgres).url(DATABASE)
+        };
         figment = figment.merge(("databases.vestibule.url", url));
-        development.postgres = postgres;
     }
     development.base = base;
     Ok((figment, development))

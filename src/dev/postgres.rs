@@ -1,5 +1,4 @@
-//! A private `PostgreSQL` server: it is found on the machine, gets a cluster of its own, and is started and stopped by
-//! this program. A killed program leaves it running, and the next one replaces it.
+//! A private `PostgreSQL` server: it is found on the machine, gets a cluster of its own, and runs as long as this program.
 //!
 //! It is for development without a `DATABASE_URL` and for the test suite. It is no client (it returns a URL) and no
 //! way to run a database in production.
@@ -8,19 +7,18 @@ mod account;
 mod cluster;
 mod error;
 mod locate;
-mod lock;
 mod place;
 mod server;
 
-use std::fs::File;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Arc;
+use std::process::{Child, Command};
+use std::thread;
 
 use url::form_urlencoded::byte_serialize;
 
 use account::Account;
-use server::{PORT, Server};
+use server::{PAUSE, PORT, Server};
 
 pub use error::Error;
 
@@ -28,12 +26,9 @@ pub use error::Error;
 /// so it has no password.
 pub const ROLE: &str = "vestibule";
 
-pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
-
 /// The kind of server and its directory.
 pub struct Options {
-    /// The directory of the cluster, the server's log and the lock, e.g. `<project>/.vestibule`. It is created if
-    /// missing.
+    /// The directory of the cluster and the server's log, e.g. `<project>/.vestibule`. It is created if missing.
     pub data_dir_root: PathBuf,
     /// True if data must survive a crash of the *machine*. Tests set `false`, which disables every `fsync`; even
     /// then, committed data survives a `kill -9` of the server or of this program.
@@ -41,29 +36,26 @@ pub struct Options {
     pub max_connections: u16,
     /// Further server settings, `(name, value)`; they override the built-in ones.
     pub settings: Vec<(String, String)>,
-    /// Receives lines such as "creating the `PostgreSQL` cluster ...".
-    pub progress: Progress,
 }
 
 impl Options {
-    /// Creates options for a durable server for 100 connections that reports no progress.
+    /// Creates options for a durable server for 100 connections.
     pub fn new(data_dir_root: impl Into<PathBuf>) -> Self {
         Self {
             data_dir_root: data_dir_root.into(),
             durable: true,
             max_connections: 100,
             settings: Vec::new(),
-            progress: Arc::new(|_| ()),
         }
     }
 
     /// Returns the directory that is used and the server in it, running or not.
     fn server(&self) -> Result<(PathBuf, Server), Error> {
         let account = Account::choose()?;
-        let root = place::root(&self.data_dir_root, &account, &*self.progress)?;
-        let locate::Installation { bin_dir, major } = locate::installation(&root)?;
+        let root = place::root(&self.data_dir_root, &account)?;
+        let locate::Installation { bin_dir, major } = locate::installation()?;
         let data_dir = cluster::data_dir(&root, major);
-        let socket_dir = place::socket_dir(&data_dir, &account)?;
+        let socket_dir = place::socket_dir(&data_dir, &account);
         let log = data_dir.with_extension("log");
         Ok((root, Server { bin_dir, data_dir, socket_dir, account, log }))
     }
@@ -73,8 +65,7 @@ impl Options {
 #[derive(Debug)]
 pub struct Postgres {
     server: Server,
-    /// Released only after the server has stopped.
-    _lock: File,
+    process: Child,
 }
 
 impl Postgres {
@@ -82,21 +73,35 @@ impl Postgres {
     /// takes some seconds the first time, a fraction of one later, and longer after a crash.
     pub fn start(options: &Options) -> Result<Self, Error> {
         let (root, server) = options.server()?;
-        let postgres = Self { _lock: lock::acquire(&root)?, server };
-        cluster::ensure(&root, &postgres.server, options)?;
-        postgres.server.run(options)?;
+        let log = server.lock()?;
+        cluster::ensure(&root, &server, options.durable)?;
+        let process = server.spawn(log, options)?;
+        let mut postgres = Self { server, process };
+        postgres.wait()?;
         Ok(postgres)
+    }
+
+    /// Waits until the server accepts connections.
+    fn wait(&mut self) -> Result<(), Error> {
+        while self.run("postgres", "SELECT 1").is_err() {
+            if self.process.try_wait().map_err(Error::io("wait for", &self.server.bin_dir))?.is_some() {
+                return Err(self.server.not_started());
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Returns the URL of `database` on the server that another program runs with these options, if there is one.
+    pub fn beside(options: &Options, database: &str) -> Result<Option<String>, Error> {
+        let (_, server) = options.server()?;
+        Ok(server.is_running()?.then(|| url(&server.socket_dir, database)))
     }
 
     /// Returns the URL of `database` on this server, for `sqlx` and libpq. It contains port and `sslmode`, so that
     /// no `PG*` variable of the environment can override them.
     pub fn url(&self, database: &str) -> String {
         url(&self.server.socket_dir, database)
-    }
-
-    /// Returns the URL of `database` on the server that another program runs with these options.
-    pub fn url_beside(options: &Options, database: &str) -> Result<String, Error> {
-        Ok(url(&options.server()?.1.socket_dir, database))
     }
 
     /// Returns the directory of the server's Unix socket, which only its owner can enter.
@@ -110,9 +115,9 @@ impl Postgres {
         &self.server.data_dir
     }
 
-    /// Returns the postmaster's process id; `None` if it died.
-    pub fn pid(&self) -> Option<u32> {
-        u32::try_from(self.server.pid()?.as_raw_nonzero().get()).ok()
+    /// Returns the postmaster's process id.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
     }
 
     pub fn ensure_database(&self, database: &str) -> Result<(), Error> {
@@ -157,7 +162,11 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        self.server.stop();
+        drop(self.process.stdin.take());
+        // The process is ours, so this does not fail.
+        let _ = self.process.wait();
+        // The next start creates it again, so an error does not matter.
+        let _ = fs::remove_dir(&self.server.socket_dir);
     }
 }
 

@@ -123,7 +123,7 @@ async fn ten_thousand_changes_are_delivered_in_order_whoever_is_killed() {
                 service = serve();
             }
             1 => {
-                let postmaster = Pid::from_raw(postgres.pid().unwrap().try_into().unwrap()).unwrap();
+                let postmaster = Pid::from_raw(postgres.pid().try_into().unwrap()).unwrap();
                 kill_process(postmaster, Signal::KILL).unwrap();
                 drop(postgres);
                 postgres = Postgres::start(&options).unwrap();

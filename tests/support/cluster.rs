@@ -34,7 +34,7 @@ async fn start() -> Postgres {
     let root = Root::choose();
     let options = Options { durable: false, max_connections: 400, ..Options::new(&root.folder) };
     let postgres = Postgres::start(&options).expect("PostgreSQL starts");
-    root.stop_with_this_program(&postgres);
+    root.remove_with_this_program(&postgres);
     let mut admin = connect(&postgres, "postgres").await;
     let leftovers: Vec<String> =
         sqlx::query_scalar("SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%' OR datname = $1")
@@ -72,15 +72,13 @@ impl Root {
         }
     }
 
-    /// Nothing drops a static value, so a shell that reads until this program has ended, in any way, stops its server.
-    fn stop_with_this_program(&self, postgres: &Postgres) {
-        let clean_up = if self.in_memory {
-            r#"; while [ -e postmaster.pid ]; do sleep 0.1; done; rm -rf "$0""#
-        } else {
-            ""
-        };
+    /// A shell that reads until this program has ended, in any way, removes what is in memory after the server.
+    fn remove_with_this_program(&self, postgres: &Postgres) {
+        if !self.in_memory {
+            return;
+        }
         let shell = Command::new("/bin/sh")
-            .args(["-c", &format!("read -r _; kill -INT $(head -n 1 postmaster.pid){clean_up}")])
+            .args(["-c", r#"read -r _; while [ -e postmaster.pid ]; do sleep 0.1; done; rm -rf "$0""#])
             .arg(&self.folder)
             .current_dir(postgres.data_dir())
             .stdin(Stdio::piped())

@@ -22,17 +22,14 @@ pub enum Error {
     #[error("{OVERRIDE} is set to {}, but {}; correct it or unset it", .0.display(), .1)]
     Override(PathBuf, String),
     /// The second text is a process id or "unknown".
-    #[error("{} is in use by another program (process {}); stop it, or set another directory (`ROCKET_DEV_DIR` / `dev_dir`) and another `ROCKET_PORT`", .0.display(), .1)]
+    #[error("{} is in use by another program (its PostgreSQL is process {}); stop it, or set another directory (`ROCKET_DEV_DIR` / `dev_dir`) and another `ROCKET_PORT`", .0.display(), .1)]
     InUse(PathBuf, String),
     #[error(
         "PostgreSQL refuses to run as root and there is no user `postgres` or `nobody` to run it as; create one (`useradd --system postgres`) or start this program as an ordinary user"
     )]
     NoAccount,
-    #[error("{} cannot be trusted: {}; remove it and start again", .0.display(), .1)]
-    Untrusted(PathBuf, String),
-    /// The cluster belongs to the first user, but the server would run as the second.
-    #[error("{} belongs to user id {}, but the server runs as user id {}; start this program as the owner, or remove the directory to start with an empty database", .0.display(), .1, .2)]
-    WrongOwner(PathBuf, u32, u32),
+    #[error("{} cannot be trusted: it is no directory of this user; remove it and start again", .0.display())]
+    Untrusted(PathBuf),
     #[error("creating the PostgreSQL cluster in {} failed: {}; fix the cause and start again", .0.display(), .1)]
     Initdb(PathBuf, String),
     /// The second text is the end of the server's log.

@@ -6,7 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::account;
-use super::cluster;
 use super::error::{Error, OLDEST_MAJOR, OVERRIDE};
 
 /// The directories of packages: the parent of one for each version, and the beginning of their names.
@@ -25,11 +24,9 @@ pub(super) struct Installation {
     pub(super) major: u32,
 }
 
-/// Returns the installation for the clusters in `root`: the one the environment names, otherwise the best found.
-pub(super) fn installation(root: &Path) -> Result<Installation, Error> {
-    let Some(dir) = env::var_os(OVERRIDE).map(PathBuf::from) else {
-        return best(found(), &cluster::majors(root));
-    };
+/// Returns the installation that the environment names, otherwise the first usable one.
+pub(super) fn installation() -> Result<Installation, Error> {
+    let Some(dir) = env::var_os(OVERRIDE).map(PathBuf::from) else { return first_usable(found()) };
     match examine(&dir) {
         Ok(found) if found.major >= OLDEST_MAJOR => Ok(found),
         Ok(Installation { major, .. }) => Err(Error::Override(
@@ -57,19 +54,10 @@ fn found() -> Vec<Installation> {
     on_path.chain(packaged).collect()
 }
 
-/// Returns the first usable installation. One whose major version already has a data directory comes first (the newest
-/// of those): an additional `PostgreSQL` must not hide existing data.
-fn best(mut found: Vec<Installation>, with_data: &[u32]) -> Result<Installation, Error> {
-    let usable = |found: &Installation| found.major >= OLDEST_MAJOR;
-    let with_data = with_data
-        .iter()
-        .rev()
-        .find_map(|major| found.iter().position(|found| usable(found) && found.major == *major));
-    let Some(index) = with_data.or_else(|| found.iter().position(usable)) else {
-        let old = found.first().map(|old| format!(" (only {} in {})", old.major, old.bin_dir.display()));
-        return Err(Error::NotInstalled(old.unwrap_or_default()));
-    };
-    Ok(found.swap_remove(index))
+fn first_usable(found: Vec<Installation>) -> Result<Installation, Error> {
+    let old = found.first().map(|old| format!(" (only {} in {})", old.major, old.bin_dir.display()));
+    let usable = found.into_iter().find(|found| found.major >= OLDEST_MAJOR);
+    usable.ok_or_else(|| Error::NotInstalled(old.unwrap_or_default()))
 }
 
 /// Returns the installation in `dir`, or the reason why it cannot be used.
@@ -98,20 +86,18 @@ mod tests {
     use super::*;
 
     /// Returns the choice among installations of these versions.
-    fn chosen(majors: &[u32], with_data: &[u32]) -> Result<u32, String> {
+    fn chosen(majors: &[u32]) -> Result<u32, String> {
         let found = majors.iter().map(|major| Installation { bin_dir: "/pg/bin".into(), major: *major });
-        best(found.collect(), with_data).map(|best| best.major).map_err(|error| error.to_string())
+        first_usable(found.collect()).map(|found| found.major).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn the_first_usable_installation_wins_unless_another_has_the_data() {
-        for (with_data, expected) in [(&[][..], 17), (&[15], 15), (&[15, 17], 17), (&[16], 17), (&[9], 17)] {
-            assert_eq!(chosen(&[9, 17, 15], with_data), Ok(expected));
-        }
+    fn the_first_usable_installation_wins() {
+        assert_eq!(chosen(&[9, 17, 15]), Ok(17));
         let packages =
             ["apt-get install postgresql", "dnf install postgresql-server", "brew install postgresql@17"];
         for (majors, found) in [(&[][..], "newer found;"), (&[9], "found (only 9 in /pg/bin);")] {
-            let text = chosen(majors, &[9]).unwrap_err();
+            let text = chosen(majors).unwrap_err();
             assert!(packages.iter().all(|package| text.contains(package)) && text.contains(found), "{text}");
             assert_eq!(text.lines().count(), 1);
         }

@@ -1,13 +1,12 @@
 //! Chooses a directory that the server's user can enter, and creates private directories below shared ones.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
-use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 
 use super::account::Account;
@@ -18,7 +17,7 @@ const ELSEWHERE: &str = "/var/tmp";
 
 /// Returns `wanted` if the server's user can enter it, otherwise another directory that is the same at every start.
 /// Creates it, and returns it without symbolic links.
-pub(super) fn root(wanted: &Path, account: &Account, progress: &dyn Fn(&str)) -> Result<PathBuf, Error> {
+pub(super) fn root(wanted: &Path, account: &Account) -> Result<PathBuf, Error> {
     if !wanted.is_dir() {
         fs::create_dir_all(wanted).map_err(Error::io("create", wanted))?;
         // Another user, if there is one, only needs to enter.
@@ -36,19 +35,18 @@ pub(super) fn root(wanted: &Path, account: &Account, progress: &dyn Fn(&str)) ->
     }
     let name = format!("vestibule-{}-{}", geteuid().as_raw(), name_of(&wanted));
     let other = private(&Path::new(ELSEWHERE).join(name), geteuid().as_raw(), 0o711)?;
-    progress(&format!(
+    eprintln!(
         "user {user}, which runs PostgreSQL, cannot access {}; the database is kept in {}",
         wanted.display(),
         other.display()
-    ));
+    );
     fs::canonicalize(&other).map_err(Error::io("resolve", &other))
 }
 
-/// Returns the directory of the server's socket, and creates it if missing. It is below `/tmp`, because the path of a
-/// socket has 103 bytes at most on macOS, and because every start has to find a server that is still running.
-pub(super) fn socket_dir(data_dir: &Path, account: &Account) -> Result<PathBuf, Error> {
-    let path = format!("/tmp/vestibule-{}-{}", account.uid, name_of(data_dir));
-    private(Path::new(&path), account.uid, 0o700)
+/// Returns the directory of the server's socket. It is below `/tmp`, because the path of a socket has 103 bytes at most on
+/// macOS, and because every program has to find a server that runs.
+pub(super) fn socket_dir(data_dir: &Path, account: &Account) -> PathBuf {
+    format!("/tmp/vestibule-{}-{}", account.uid, name_of(data_dir)).into()
 }
 
 /// Returns a directory with exactly this owner and mode, created if missing. It is safe even if all users may write
@@ -61,22 +59,15 @@ pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Err
         }
         _ => (),
     }
-    let untrusted = |why| Error::Untrusted(path.to_owned(), why);
-    // From here on, everything uses the open directory, because the name may soon refer to another one.
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let dir = rustix::fs::open(path, flags, Mode::empty())
-        .map(File::from)
-        .map_err(|error| untrusted(format!("it is not a directory ({error})")))?;
-    let found = dir.metadata().map_err(Error::io("examine", path))?.uid();
-    if found != owner {
-        // We created it, just now or in a run that was killed at this point.
-        if found != geteuid().as_raw() {
-            return Err(untrusted(format!("it belongs to user id {found}")));
-        }
-        std::os::unix::fs::fchown(&dir, Some(owner), None).map_err(Error::io("change the owner of", path))?;
+    // The parent is our own, or has the sticky bit: only its owner and root can replace the directory.
+    let (found, us) = (fs::symlink_metadata(path).map_err(Error::io("examine", path))?, geteuid().as_raw());
+    if found.is_dir() && found.uid() == us {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+            .map_err(Error::io("set the permissions of", path))?;
+        std::os::unix::fs::lchown(path, Some(owner), None).map_err(Error::io("change the owner of", path))?;
+    } else if !found.is_dir() || found.uid() != owner {
+        return Err(Error::Untrusted(path.to_owned()));
     }
-    dir.set_permissions(fs::Permissions::from_mode(mode))
-        .map_err(Error::io("set the permissions of", path))?;
     Ok(path.to_owned())
 }
 

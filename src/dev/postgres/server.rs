@@ -1,13 +1,11 @@
-//! The server process, which `pg_ctl` starts and stops.
+//! The server process. It ends with this program, however that ends.
 
-use std::fs::{self, File, OpenOptions};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::Options;
 use super::account::Account;
@@ -16,13 +14,14 @@ use super::place;
 
 /// The port is only a part of the socket's name, but clients need it.
 pub(super) const PORT: u16 = 5432;
-/// The seconds for a start, which takes long after a crash in the middle of much work.
-const START: &str = "300";
-/// The modes of a stop, each with its seconds.
-const STOP: [(&str, &str); 2] = [("fast", "10"), ("immediate", "5")];
-/// The time for which a start is repeated that finds the directory still in use, and the pause in between.
-const STILL_IN_USE: Duration = Duration::from_secs(15);
-const RETRY: Duration = Duration::from_millis(100);
+/// Becomes the server, beside a process that waits for the end of its input, and so of this program, and then asks the
+/// server for a fast shutdown. That process is no child of the server, which would take it for one of its own.
+const WATCHED: &str = r#"exec 3<&0 </dev/null
+( { read -r _ <&3; kill -INT $$; } >/dev/null 2>&1 & )
+exec "$@" 3<&-"#;
+/// The time for the end of a server whose program has ended, and the pause between two looks.
+const ENDING: Duration = Duration::from_secs(10);
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
 /// Everything that identifies the server and starts it.
 #[derive(Debug)]
@@ -31,98 +30,71 @@ pub(super) struct Server {
     pub(super) data_dir: PathBuf,
     pub(super) socket_dir: PathBuf,
     pub(super) account: Account,
+    /// A running server and its processes have it open, and so hold its lock (`flock`), which the kernel releases
+    /// however they end. `PostgreSQL`'s own locks name a process id, which another program may have by now.
     pub(super) log: PathBuf,
 }
 
 impl Server {
-    /// Starts the server, in place of one that a killed program has left. Returns once it accepts connections. The
-    /// caller holds the lock.
-    pub(super) fn run(&self, options: &Options) -> Result<(), Error> {
-        let (arguments, began) = (self.arguments(options), Instant::now());
-        // The log of the run before may explain a crash. The first run has none.
-        let _ = fs::rename(&self.log, self.log.with_extension("log.old"));
-        loop {
-            if let Some(pid) = self.pid() {
-                (options.progress)(&format!("stopping the PostgreSQL of an earlier run (process {pid}) ..."));
-                self.stop();
+    /// Returns true if a server runs, or a program is about to start one.
+    pub(super) fn is_running(&self) -> Result<bool, Error> {
+        Ok(self.try_lock()?.is_none())
+    }
+
+    /// Takes the lock, once the server of a program that has just ended is gone, or reports the one that holds it.
+    pub(super) fn lock(&self) -> Result<File, Error> {
+        let began = Instant::now();
+        while began.elapsed() < ENDING {
+            if let Some(log) = self.try_lock()? {
+                return Ok(log);
             }
-            if self.start(&arguments)? {
-                return Ok(());
-            }
-            let log = fs::read(&self.log).map_err(Error::io("read", &self.log))?;
-            let log = String::from_utf8_lossy(&log);
-            // A predecessor, or its processes, may not be gone yet.
-            let passes = log.contains("already exists") || log.contains("still in use");
-            if !passes || began.elapsed() > STILL_IN_USE {
-                return Err(Error::NotStarted(self.log.clone(), last_lines(&log)));
-            }
-            thread::sleep(RETRY);
+            thread::sleep(PAUSE);
+        }
+        let file = fs::read_to_string(self.data_dir.join("postmaster.pid")).unwrap_or_default();
+        let holder = file.lines().next().unwrap_or("unknown").to_owned();
+        Err(Error::InUse(self.data_dir.clone(), holder))
+    }
+
+    fn try_lock(&self) -> Result<Option<File>, Error> {
+        let opened = OpenOptions::new().append(true).create(true).open(&self.log);
+        let log = opened.map_err(Error::io("open", &self.log))?;
+        match log.try_lock() {
+            Ok(()) => Ok(Some(log)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(source)) => Err(Error::io("lock", &self.log)(source)),
         }
     }
 
-    pub(super) fn pid(&self) -> Option<Pid> {
-        self.named_by(&self.data_dir.join("postmaster.pid"))
-    }
-
-    /// Stops the server if it runs, and waits for its end.
-    pub(super) fn stop(&self) {
-        for (mode, seconds) in STOP {
-            // Without a server of ours, `pg_ctl` could signal another process.
-            if self.pid().is_none() || matches!(self.pg_ctl(&["stop", "-m", mode, "-t", seconds]), Ok(true)) {
-                break;
-            }
-        }
-        // The next start creates it again, so an error does not matter.
-        let _ = fs::remove_dir(&self.socket_dir);
-    }
-
-    /// Starts a server with an empty log. Returns true if it accepts connections.
-    fn start(&self, arguments: &str) -> Result<bool, Error> {
-        // Cleaners of /tmp remove directories that look unused.
+    /// Starts the server with an empty log. The server ends when the returned process's input is closed.
+    pub(super) fn spawn(&self, log: File, options: &Options) -> Result<Child, Error> {
         place::private(&self.socket_dir, self.account.uid, 0o700)?;
-        if let Some(other) = self.named_by(&self.socket_dir.join(format!(".s.PGSQL.{PORT}.lock"))) {
-            // Its data directory was removed. It would notice that within a minute.
-            let _ = kill_process(other, Signal::QUIT);
+        // Nobody has the lock, so these are of a server that has ended.
+        for left in
+            [self.data_dir.join("postmaster.pid"), self.socket_dir.join(format!(".s.PGSQL.{PORT}.lock"))]
+        {
+            let _ = fs::remove_file(left);
         }
-        File::create(&self.log).map_err(Error::io("create", &self.log))?;
-        self.pg_ctl(&["start", "-t", START, "-o", arguments])
+        let errors = log.set_len(0).and_then(|()| log.try_clone()).map_err(Error::io("write", &self.log))?;
+        let program = self.bin_dir.join("postgres");
+        let mut command = self.account.command("/bin/sh", &self.data_dir);
+        command.args(["-c", WATCHED, "sh"]).arg(&program).arg("-D").arg(&self.data_dir);
+        for setting in self.settings(options) {
+            command.args(["-c", &setting]);
+        }
+        // Ctrl-C in a terminal ends the programs of a process group.
+        command.process_group(0).stdin(Stdio::piped()).stdout(log).stderr(errors);
+        command.spawn().map_err(Error::io("run", &program))
     }
 
-    /// Returns the process in the first line of a lock file, if it is a server on this data directory.
-    ///
-    /// A file that names a dead process is kept: `PostgreSQL` handles it and first checks the shared memory it names.
-    /// The file is removed if the process id now belongs to another program, which `PostgreSQL` would take for a
-    /// running server.
-    fn named_by(&self, file: &Path) -> Option<Pid> {
-        let text = fs::read_to_string(file).ok()?;
-        // It is negative for a server without a postmaster.
-        let pid = Pid::from_raw(text.lines().next()?.trim().parse::<i32>().ok()?.checked_abs()?)?;
-        if test_kill_process(pid) == Err(Errno::SRCH) {
-            return None;
-        }
-        if arguments_of(pid).contains(&*self.data_dir.to_string_lossy()) {
-            return Some(pid);
-        }
-        let _ = fs::remove_file(file);
-        None
+    /// Returns the error of a server that has ended at its start.
+    pub(super) fn not_started(&self) -> Error {
+        let log = fs::read(&self.log).unwrap_or_default();
+        Error::NotStarted(self.log.clone(), last_lines(&String::from_utf8_lossy(&log)))
     }
 
-    /// Runs `pg_ctl`, whose messages are written to the server's log. Returns true if it succeeded.
-    fn pg_ctl(&self, arguments: &[&str]) -> Result<bool, Error> {
-        let program = self.bin_dir.join("pg_ctl");
-        let log = || {
-            let opened = OpenOptions::new().append(true).create(true).open(&self.log);
-            opened.map_err(Error::io("open", &self.log))
-        };
-        let mut command = self.account.command(&program, &self.data_dir);
-        command.args(arguments).args(["--silent", "--wait"]).env("PGDATA", &self.data_dir);
-        let status = command.stdout(log()?).stderr(log()?).status().map_err(Error::io("run", &program))?;
-        Ok(status.success())
-    }
-
-    /// Returns the server's arguments: its directory and all settings, which override the distribution's
-    /// `postgresql.conf`. If a name occurs twice, the later one counts.
-    fn arguments(&self, options: &Options) -> String {
+    /// Returns all settings, which override the distribution's `postgresql.conf`. If a name occurs twice, the later one
+    /// counts.
+    fn settings(&self, options: &Options) -> Vec<String> {
         let mut settings = vec![
             format!("unix_socket_directories={}", self.socket_dir.display()),
             format!("port={PORT}"),
@@ -144,18 +116,6 @@ impl Server {
             set(&["wal_level=minimal", "max_wal_senders=0"]);
         }
         settings.extend(options.settings.iter().map(|(name, value)| format!("{name}={value}")));
-        // `pg_ctl` hands them to a shell.
-        let quoted = |text: &str| format!("'{}' ", text.replace('\'', r"'\''"));
-        let settings = settings.iter().map(|setting| format!("-c {}", quoted(setting)));
-        format!("-D {}", quoted(&self.data_dir.to_string_lossy())) + &settings.collect::<String>()
+        settings
     }
-}
-
-/// Returns the arguments of a process: from `/proc`, or from `ps` on systems that have none.
-fn arguments_of(pid: Pid) -> String {
-    let asked = fs::read(format!("/proc/{pid}/cmdline")).or_else(|_| {
-        let ps = Command::new("ps").args(["-ww", "-o", "args=", "-p", &pid.to_string()]).output();
-        ps.map(|output| output.stdout)
-    });
-    String::from_utf8_lossy(&asked.unwrap_or_default()).into_owned()
 }
