@@ -46,7 +46,7 @@ const NAMED_IN: [(&str, &str); 6] = [
         "admin app import/write.rs keys/store.rs provider_events provider_tokens/store.rs queue service store \
          telemetry web webhooks/store.rs",
     ),
-    ("reqwest", "cli dev provider webhooks"),
+    ("reqwest", "cli provider webhooks"),
 ];
 
 /// Every source file's lines of code, by the room it belongs to.

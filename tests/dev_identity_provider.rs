@@ -3,8 +3,6 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use aws_lc_rs::rsa::PublicKeyComponents;
-use aws_lc_rs::signature::RSA_PKCS1_2048_8192_SHA256;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::redirect::Policy;
@@ -14,7 +12,7 @@ use serde_json::{Value, json};
 use url::Url;
 use uuid::Uuid;
 use vestibule::dev::Error;
-use vestibule::dev::identity_provider::{IdentityProvider, remote};
+use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::secret::Secret;
 
 use crate::support::desk::serve;
@@ -153,62 +151,6 @@ fn altered(token: &str, index: usize, member: &str, value: &str) -> String {
 }
 
 #[async_test]
-async fn a_client_gets_from_discovery_to_a_verified_token_with_pkce() {
-    let server = Server::start().await;
-    let (_, metadata) = json(server.get("/.well-known/openid-configuration", &[]).await).await;
-    let endpoint = |name: &str| metadata[name].as_str().unwrap().to_owned();
-    assert_eq!(endpoint("issuer"), server.issuer);
-
-    let page = server.client.get(endpoint("authorization_endpoint")).query(&REQUEST).send().await.unwrap();
-    assert_eq!(page.status(), StatusCode::OK);
-    // Without an `action`, a browser posts a form to the page's own URL.
-    let url = page.url().clone();
-    assert!(!page.text().await.unwrap().contains("action="));
-    let first_button = [("verified", "true"), ("email", "ada@example.com")];
-    let back = location(&server.client.post(url).form(&first_button).send().await.unwrap());
-    assert!(back.as_str().starts_with(BACK));
-    assert_eq!(parameter(&back, "state").unwrap(), "a state & more");
-    assert_eq!(parameter(&back, "iss").unwrap(), server.issuer);
-
-    let code = parameter(&back, "code").unwrap();
-    assert_eq!(endpoint("token_endpoint"), format!("{}/token", server.issuer));
-    let (status, tokens) = server.exchange(&token_request(&code), SECRET).await;
-    assert_eq!((status, &tokens["token_type"]), (StatusCode::OK, &json!("Bearer")));
-    let token = tokens["id_token"].as_str().unwrap();
-
-    // Anyone can verify it with the published key alone.
-    let (_, jwks) = json(server.client.get(endpoint("jwks_uri")).send().await.unwrap()).await;
-    let [n, e] =
-        ["n", "e"].map(|name| URL_SAFE_NO_PAD.decode(jwks["keys"][0][name].as_str().unwrap()).unwrap());
-    let (message, signature) = token.rsplit_once('.').unwrap();
-    let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
-    let key = PublicKeyComponents { n, e };
-    key.verify(&RSA_PKCS1_2048_8192_SHA256, message.as_bytes(), &signature).unwrap();
-    assert_eq!(part(token, 0), json!({"alg": "RS256", "kid": jwks["keys"][0]["kid"], "typ": "JWT"}));
-    assert_eq!(part(token, 1)["email_verified"], json!(true));
-
-    let url = endpoint("tokeninfo_endpoint");
-    let (status, claims) =
-        json(server.client.get(url).query(&[("id_token", token)]).send().await.unwrap()).await;
-    assert_eq!(status, StatusCode::OK);
-    assert!(claims.as_object().unwrap().values().all(Value::is_string), "{claims}");
-    for (name, value) in [
-        ("iss", server.issuer.as_str()),
-        ("aud", CLIENT),
-        ("azp", CLIENT),
-        ("email", "ada@example.com"),
-        ("email_verified", "true"),
-        ("name", "Ada"),
-        ("nonce", "a nonce"),
-        ("alg", "RS256"),
-    ] {
-        assert_eq!(claims[name], value, "{name}");
-    }
-    let number = |name: &str| claims[name].as_str().unwrap().parse::<i64>().unwrap();
-    assert_eq!(number("exp") - number("iat"), 3600);
-}
-
-#[async_test]
 async fn a_code_is_good_once_with_its_redirect_uri_and_its_verifier_for_a_client_with_the_secret() {
     let server = Server::start().await;
     let wrong = "x".repeat(43);
@@ -244,6 +186,7 @@ async fn a_minted_token_is_what_was_asked_for() {
         ("nonce", "n"),
     ];
     let (_, claims) = server.tokeninfo(&server.minted(&request).await).await;
+    assert!(claims.as_object().unwrap().values().all(Value::is_string), "as Google's: {claims}");
     let names = ["sub", "name", "email_verified", "aud", "azp", "nonce"];
     assert_eq!(names.map(|name| &claims[name]), ["s", "N", "false", "other", "other", "n"]);
 
@@ -387,31 +330,4 @@ async fn a_mistake_in_the_form_shows_it_again_and_a_cancellation_leads_back() {
         answered.each_ref().map(Option::as_deref),
         [Some("access_denied"), Some("a state & more"), Some(server.issuer.as_str()), None]
     );
-}
-
-#[async_test]
-async fn nothing_that_is_sent_becomes_markup() {
-    let server = Server::start().await;
-    let hostile = "\"'><script>alert(1)</script>";
-    let back = format!("http://127.0.0.1:3000/{hostile}");
-    let request = request_with("redirect_uri", &back);
-    let form = ["email", "name", "sub"].map(|name| (name, hostile));
-    let chosen = server.choose(&request, &form).await;
-    for response in [server.get("/authorize", &request).await, chosen] {
-        let page = response.text().await.unwrap();
-        assert!(page.contains("Who do you want to be?"));
-        assert!(!page.contains("<script") && !page.contains("\"'>"), "{page}");
-        assert!(page.contains("&lt;script&gt;"), "{page}");
-    }
-}
-
-#[async_test]
-async fn the_command_line_gets_a_token_a_reason_or_advice() {
-    let server = Server::start().await;
-    let token = remote::mint(server.port, &[("email", "ada@example.com")]).await.unwrap();
-    assert_eq!(server.tokeninfo(&token).await.0, StatusCode::OK);
-    let refused = remote::mint(server.port, &[("email", "ada")]).await.unwrap_err();
-    assert!(matches!(&refused, remote::Error::Refused(why) if why.contains("`email`")), "{refused}");
-    let advice = remote::mint(free_port(), &[("email", "ada@example.com")]).await.unwrap_err().to_string();
-    assert!(advice.contains("cargo run") && advice.lines().count() == 1, "{advice}");
 }

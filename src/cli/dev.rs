@@ -1,21 +1,24 @@
 //! `vestibule dev …`: further commands of a development build.
 
-use clap::builder::PossibleValuesParser;
-use clap::{ArgAction, Args, Subcommand};
-use serde::Serialize;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use figment::Figment;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, StatusCode};
 
 use super::Result;
-use crate::config::{self, Maintenance};
+use crate::config;
 use crate::dev;
-use crate::dev::identity_provider::event::KINDS;
-use crate::dev::identity_provider::remote;
+use crate::dev::identity_provider::event::Report;
+use crate::dev::identity_provider::mint::MintRequest;
 use crate::telemetry::progress::Progress;
+
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Print an `id_token` of the development identity provider
-    ///
-    /// The server must be running, because it issues the token.
     #[command(after_help = after_help!("Example:\n  vestibule dev token --email ada@example.com"))]
     Token(Token),
     /// Let the development identity provider report something about an account
@@ -38,113 +41,100 @@ pub(super) struct Seed {
     users: i32,
 }
 
-#[derive(Args, Serialize)]
+#[derive(Args)]
 pub(super) struct Event {
-    /// Kind of event
-    #[arg(value_parser = PossibleValuesParser::new(KINDS.map(|(kind, _)| kind)))]
-    kind: String,
-    /// E-mail address of the account
-    #[arg(long)]
-    email: Option<String>,
-    /// Subject; derived from the e-mail address by default
-    #[arg(long)]
-    sub: Option<String>,
-    /// The provider's reason, such as `hijacking` or `bulk-account`
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    report: Report,
     /// Name of the development provider, if the setting `idp.name` is not to be read
     #[arg(long)]
-    #[serde(skip)]
     provider: Option<String>,
 }
 
-#[derive(Args, Serialize)]
+#[derive(Args)]
 pub(super) struct Token {
-    /// E-mail address of the user
-    #[arg(long, required_unless_present = "sub")]
-    email: Option<String>,
-    /// Subject; derived from the e-mail address by default
-    #[arg(long)]
-    sub: Option<String>,
-    /// Name; derived from the e-mail address by default
-    #[arg(long)]
-    name: Option<String>,
+    #[command(flatten)]
+    request: MintRequest,
     /// Mark the e-mail address as not verified
-    #[arg(long = "unverified", action = ArgAction::SetFalse)]
-    verified: bool,
-    /// Audience; the development client by default
     #[arg(long)]
-    aud: Option<String>,
+    unverified: bool,
     /// Issue a token that expired an hour ago
     #[arg(long)]
     expired: bool,
-    /// Nonce for the token
-    #[arg(long)]
-    nonce: Option<String>,
 }
 
 pub(super) fn run(command: Command) -> Result {
     match command {
-        Command::Token(token) => print(&token),
-        Command::Event(event) => send(&event),
+        Command::Token(token) => print(token),
+        Command::Event(event) => send(event),
         Command::Seed(seed) => fill(seed.users),
     }
 }
 
+fn print(token: Token) -> Result {
+    let Token { mut request, unverified, expired } = token;
+    request.verified = unverified.then(|| "false".into());
+    request.expired = expired.then(|| "true".into());
+    say!("{}", dev::provider(&config::figment())?.mint(&request)?);
+    Ok(())
+}
+
 fn fill(users: i32) -> Result {
-    let (figment, _development) = dev::prepare_beside(config::figment())?;
-    let settings = Maintenance::read(figment)?;
-    super::block_on(1, async move {
-        let mut progress = Progress::new("users", u64::try_from(users).ok());
-        let added = dev::seed(&settings.figment, users, |users| {
-            progress.add(users.unsigned_abs(), users.unsigned_abs());
-        })
-        .await?;
-        let took = progress.finish();
-        let rows = added.users + added.identities + added.sessions + added.events;
-        let milliseconds = i64::try_from(took.as_millis()).unwrap_or(i64::MAX).max(1);
-        say!(
-            "{} users, {} identities, {} sessions, {} events in {:.1} s: {} rows/s",
-            added.users,
-            added.identities,
-            added.sessions,
-            added.events,
-            took.as_secs_f64(),
-            rows * 1000 / milliseconds
-        );
-        Ok(())
-    })
+    dev::refuse_release(&config::figment())?;
+    super::with_settings(|settings| super::block_on(1, seed(settings.figment, users)))
 }
 
-fn print(token: &Token) -> Result {
-    let port: u16 = config::figment().extract_inner("port")?;
-    super::block_on(1, async move {
-        say!("{}", remote::mint(port, token).await?);
-        Ok(())
-    })
+async fn seed(figment: Figment, users: i32) -> Result {
+    let mut progress = Progress::new("users", u64::try_from(users).ok());
+    let added = dev::seed(&figment, users, |users| {
+        progress.add(users.unsigned_abs(), users.unsigned_abs());
+    });
+    let added = added.await?;
+    let took = progress.finish();
+    let rows = added.users + added.identities + added.sessions + added.events;
+    let milliseconds = i64::try_from(took.as_millis()).unwrap_or(i64::MAX).max(1);
+    say!(
+        "{} users, {} identities, {} sessions, {} events in {:.1} s: {} rows/s",
+        added.users,
+        added.identities,
+        added.sessions,
+        added.events,
+        took.as_secs_f64(),
+        rows * 1000 / milliseconds
+    );
+    Ok(())
 }
 
-fn send(event: &Event) -> Result {
+fn send(event: Event) -> Result {
     let figment = config::figment();
-    let port: u16 = figment.extract_inner("port")?;
-    let provider = event.provider.clone().or_else(|| figment.extract_inner("idp.name").ok());
-    let provider = provider.unwrap_or_else(|| "idp".into());
+    let server = dev::base(&figment);
+    let provider = event.provider.unwrap_or_else(|| dev::provider_name(&figment));
+    let token = dev::provider(&figment)?.report(&event.report)?;
     super::block_on(1, async {
-        remote::send_event(port, &provider, event).await?;
-        say!("202: the event {} of {provider} is stored and applied", event.kind);
-        say!("{}", look(port, event.email.as_deref()));
+        // A proxy would look for the server on its own machine.
+        let client = Client::builder().no_proxy().timeout(TIMEOUT).build()?;
+        let request = client.post(format!("{server}/api/v1/providers/{provider}/events"));
+        let request = request.header(CONTENT_TYPE, "application/secevent+jwt").body(token);
+        let answer = request.send().await;
+        let answer =
+            answer.map_err(|_| format!("no server answers at {server}; start it with `cargo run` first"))?;
+        let status = answer.status();
+        if status != StatusCode::ACCEPTED {
+            return Err(format!("the service answers {}: {}", status.as_u16(), answer.text().await?).into());
+        }
+        let Report { kind, email, .. } = &event.report;
+        say!("202: the event {kind} of {provider} is stored and applied");
+        say!("{}", look(&server, email.as_deref()));
         Ok(())
     })
 }
 
 /// Says where the effects of an event are seen.
-fn look(port: u16, email: Option<&str>) -> String {
-    let admin = format!("http://127.0.0.1:{port}/admin");
+fn look(server: &str, email: Option<&str>) -> String {
     match email {
         Some(email) => {
             let email: String = url::form_urlencoded::byte_serialize(email.as_bytes()).collect();
-            format!("Look at the user's page: {admin}/users?q={email}")
+            format!("Look at the user's page: {server}/admin/users?q={email}")
         }
-        None => format!("Look at the audit: {admin}/audit"),
+        None => format!("Look at the audit: {server}/admin/audit"),
     }
 }

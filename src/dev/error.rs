@@ -19,6 +19,10 @@ pub enum Error {
     )]
     Exposed,
     #[error(
+        "configuration: a provider is configured, so there is no development identity provider; ask the provider"
+    )]
+    Real,
+    #[error(
         "configuration: `ROCKET_PROFILE` is `release`, which has no development setup; set it to `debug`"
     )]
     Release,

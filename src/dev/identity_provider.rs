@@ -7,21 +7,21 @@
 
 mod account;
 mod authorize;
-mod codes;
 mod discovery;
 pub mod event;
 mod id_token;
 mod key;
-mod mint;
-pub mod remote;
+pub mod mint;
 mod token;
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rocket::form::Errors;
 use rocket::{Build, Rocket, routes};
 
-use self::codes::Codes;
+use self::authorize::Grant;
 use self::key::Key;
 use super::error::Error;
 use crate::secret::Secret;
@@ -35,10 +35,11 @@ const TOKEN_TTL: i64 = 3600;
 #[derive(Debug)]
 pub struct IdentityProvider {
     key: Key,
-    issuer: String,
+    pub(super) issuer: String,
     client_id: String,
-    client_secret: Secret<String>,
-    codes: Codes,
+    pub(super) client_secret: Secret<String>,
+    /// The unused codes.
+    codes: Mutex<HashMap<String, Grant>>,
 }
 
 impl IdentityProvider {
@@ -50,7 +51,11 @@ impl IdentityProvider {
         client_id: String,
         client_secret: Secret<String>,
     ) -> Result<Self, Error> {
-        Ok(Self { key: Key::load(directory)?, issuer, client_id, client_secret, codes: Codes::default() })
+        Ok(Self { key: Key::load(directory)?, issuer, client_id, client_secret, codes: Mutex::default() })
+    }
+
+    fn codes(&self) -> MutexGuard<'_, HashMap<String, Grant>> {
+        self.codes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds the provider and its routes to a server. The page needs the templates' fairing.
@@ -61,7 +66,6 @@ impl IdentityProvider {
                 discovery::configuration,
                 discovery::jwks,
                 discovery::transmitter,
-                event::event,
                 id_token::tokeninfo,
                 mint::mint,
                 authorize::show,

@@ -10,7 +10,7 @@ pub mod identity_provider;
 pub mod postgres;
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use figment::Figment;
@@ -55,17 +55,14 @@ pub fn prepare_if_development(figment: Figment) -> Result<(Figment, Development)
     fill_in(figment, true)
 }
 
-/// Fills in missing settings as [`prepare_if_development`] does. The `release` profile is an error.
-pub fn prepare_beside(figment: Figment) -> Result<(Figment, Development), Error> {
-    if figment.profile() == rocket::Config::RELEASE_PROFILE {
-        return Err(Error::Release);
-    }
-    fill_in(figment, true)
+/// Returns an error in the `release` profile, whose database is not for made-up users.
+pub fn refuse_release(figment: &Figment) -> Result<(), Error> {
+    if figment.profile() == rocket::Config::RELEASE_PROFILE { Err(Error::Release) } else { Ok(()) }
 }
 
 fn fill_in(mut figment: Figment, beside_a_server: bool) -> Result<(Figment, Development), Error> {
     let mut development = Development::default();
-    if figment.profile() == rocket::Config::RELEASE_PROFILE {
+    if refuse_release(&figment).is_err() {
         return Ok((figment, development));
     }
     let directory = directory(&figment);
@@ -75,32 +72,30 @@ fn fill_in(mut figment: Figment, beside_a_server: bool) -> Result<(Figment, Deve
         let key = files::secret(&directory.join("secret_key"))?;
         figment = figment.merge(("secret_key", key.expose()));
     }
-    let base = format!("http://127.0.0.1:{}", port(&figment));
+    let base = base(&figment);
     figment = figment.join(("public_url", &base));
     let templates = project().join("templates");
     if templates.is_dir() {
         // In this directory, templates are reloaded when they change.
         figment = figment.join(("template_dir", templates));
     }
-    if PROVIDER.iter().all(|key| !figment.contains(key)) {
+    if is_without_provider(&figment) {
         if !figment.extract_inner::<IpAddr>("address").is_ok_and(|address| address.is_loopback()) {
             return Err(Error::Exposed);
         }
-        let client_secret = files::secret(&directory.join("client_secret"))?;
-        let issuer = format!("{base}{}", identity_provider::PATH);
+        let provider = open_provider(&directory, &base)?;
+        let issuer = &provider.issuer;
         figment = figment
             .merge(("idp.client_id", CLIENT_ID))
-            .merge(("idp.client_secret", client_secret.expose()))
+            .merge(("idp.client_secret", provider.client_secret.expose()))
             .merge(("idp.tokeninfo_url", format!("{issuer}/tokeninfo")))
             .merge(("idp.authorization_url", format!("{issuer}/authorize")))
             .merge(("idp.token_url", format!("{issuer}/token")))
             .merge(("idp.ssf_url", format!("{issuer}/ssf-configuration")))
-            .merge(("idp.issuers", [&issuer]))
+            .merge(("idp.issuers", [issuer]))
             .merge(("idp.token_format", "jwt"));
-        let client_id = CLIENT_ID.to_owned();
-        development.identity_provider =
-            Some(IdentityProvider::open(&directory, issuer, client_id, client_secret)?);
-        development.provider_name = figment.extract_inner("idp.name").unwrap_or_else(|_| "idp".into());
+        development.identity_provider = Some(provider);
+        development.provider_name = provider_name(&figment);
     }
     if !figment.contains("databases.vestibule.url") {
         let options = Options::new(directory);
@@ -117,6 +112,31 @@ fn fill_in(mut figment: Figment, beside_a_server: bool) -> Result<(Figment, Deve
     }
     development.base = base;
     Ok((figment, development))
+}
+
+/// Returns the identity provider of a server with these settings, to issue tokens without it.
+pub fn provider(figment: &Figment) -> Result<IdentityProvider, Error> {
+    refuse_release(figment)?;
+    if is_without_provider(figment) {
+        open_provider(&directory(figment), &base(figment))
+    } else {
+        Err(Error::Real)
+    }
+}
+
+fn is_without_provider(figment: &Figment) -> bool {
+    PROVIDER.iter().all(|key| !figment.contains(key))
+}
+
+fn open_provider(directory: &Path, base: &str) -> Result<IdentityProvider, Error> {
+    let client_secret = files::secret(&directory.join("client_secret"))?;
+    let issuer = format!("{base}{}", identity_provider::PATH);
+    IdentityProvider::open(directory, issuer, CLIENT_ID.to_owned(), client_secret)
+}
+
+/// Returns the name of the development provider.
+pub fn provider_name(figment: &Figment) -> String {
+    figment.extract_inner("idp.name").unwrap_or_else(|_| "idp".into())
 }
 
 pub async fn seed(figment: &Figment, users: i32, progress: impl FnMut(i64)) -> Result<Added, app::Error> {
@@ -177,7 +197,7 @@ fn directory(figment: &Figment) -> PathBuf {
     set.unwrap_or_else(|_| project().join(".vestibule"))
 }
 
-/// Returns the service's port. A wrong setting is reported when the settings are read.
-fn port(figment: &Figment) -> u16 {
-    figment.extract_inner("port").unwrap_or(8000)
+/// Returns the service's own URL. A wrong port is reported when the settings are read.
+pub fn base(figment: &Figment) -> String {
+    format!("http://127.0.0.1:{}", figment.extract_inner("port").unwrap_or(8000_u16))
 }

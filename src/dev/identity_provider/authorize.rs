@@ -9,10 +9,9 @@ use serde_json::json;
 use url::Url;
 
 use super::account::DevAccount;
-use super::codes::Grant;
 use super::{IdentityProvider, describe};
-use crate::clock;
 use crate::domain::secure_url::is_on_this_machine;
+use crate::service::OpaqueToken;
 use crate::web::http::templates::{self, Html};
 
 const TEMPLATE: &str = "dev/authorize";
@@ -41,6 +40,15 @@ pub(super) struct Choice<'r> {
     /// A checkbox, which sends nothing when it is not ticked.
     verified: bool,
     cancel: bool,
+}
+
+/// The account and the request that an authorization code (RFC 6749 §4.1.2) was issued for.
+#[derive(Debug)]
+pub(super) struct Grant {
+    pub redirect_uri: String,
+    pub code_challenge: String,
+    pub nonce: String,
+    pub account: DevAccount,
 }
 
 /// The choice before the developer has made one.
@@ -78,7 +86,9 @@ pub(super) fn choose(
             nonce: request.nonce.to_owned(),
             account,
         };
-        ("code", provider.codes.issue(grant, clock::now()))
+        let code = OpaqueToken::generate().text.expose().clone();
+        provider.codes().insert(code.clone(), grant);
+        ("code", code)
     };
     // The client compares the issuer with the one that it sent the browser to (RFC 9207 §2).
     let answer = [(name, value.as_str()), ("state", request.state), ("iss", &provider.issuer)];

@@ -9,37 +9,21 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rocket::form::Form;
 use rocket::http::Status;
 use rocket::request::{FromRequest, Outcome, Request};
-use rocket::response::{self, Responder};
 use rocket::serde::json::Json;
 use rocket::{FromForm, State, post};
 use serde_json::{Value, json};
 use url::form_urlencoded::byte_serialize;
 
-use super::codes::Grant;
+use super::authorize::Grant;
 use super::{IdentityProvider, TOKEN_TTL};
 use crate::clock;
 use crate::service::OpaqueToken;
-use crate::web::Problem;
 
-/// An error (RFC 6749 §5.2). The request log shows its description.
-pub(super) struct OAuthError {
-    pub status: Status,
-    pub error: &'static str,
-    pub description: &'static str,
-}
+/// An error (RFC 6749 §5.2).
+pub(super) type OAuthError = (Status, Json<Value>);
 
-impl OAuthError {
-    pub const fn new(error: &'static str, description: &'static str) -> Self {
-        Self { status: Status::BadRequest, error, description }
-    }
-}
-
-impl<'r> Responder<'r, 'static> for OAuthError {
-    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
-        Problem::malformed(self.description).keep(request);
-        let body = json!({ "error": self.error, "error_description": self.description });
-        (self.status, Json(body)).respond_to(request)
-    }
+pub(super) fn error(status: Status, error: &str, description: &str) -> OAuthError {
+    (status, Json(json!({ "error": error, "error_description": description })))
 }
 
 /// The `Authorization` header.
@@ -72,21 +56,22 @@ pub(super) fn exchange(
     form: Form<TokenRequest<'_>>,
 ) -> Result<Json<Value>, OAuthError> {
     if authorization.0 != Some(&credentials(provider)) {
-        let error = OAuthError::new("invalid_client", "the client id or secret is wrong");
-        return Err(OAuthError { status: Status::Unauthorized, ..error });
+        return Err(error(Status::Unauthorized, "invalid_client", "the client id or secret is wrong"));
     }
     if form.grant_type != "authorization_code" {
-        return Err(OAuthError::new("unsupported_grant_type", "grant_type must be authorization_code"));
+        let why = "grant_type must be authorization_code";
+        return Err(error(Status::BadRequest, "unsupported_grant_type", why));
     }
-    let now = clock::now();
-    let grant = provider.codes.redeem(form.code, now).ok_or("the code is unknown, used or expired");
+    // The code is used up in any case.
+    let grant = provider.codes().remove(form.code).ok_or("the code is unknown or used");
     let grant = grant.and_then(|grant| check(grant, &form));
-    let Grant { account, nonce, .. } = grant.map_err(|why| OAuthError::new("invalid_grant", why))?;
+    let Grant { account, nonce, .. } =
+        grant.map_err(|why| error(Status::BadRequest, "invalid_grant", why))?;
     Ok(Json(json!({
         "access_token": OpaqueToken::generate().text.expose(),
         "token_type": "Bearer",
         "expires_in": TOKEN_TTL,
-        "id_token": provider.issue(&account, &provider.client_id, Some(&nonce), now),
+        "id_token": provider.issue(&account, &provider.client_id, Some(&nonce), clock::now()),
     })))
 }
 
