@@ -73,8 +73,6 @@ pub struct Provider {
     /// Oldest accepted `iat`, in seconds before now.
     pub max_token_age: u32,
     pub max_calls: usize,
-    /// Seconds for which an answer of the endpoint is cached; 0 by default, which caches nothing.
-    pub verify_cache: u32,
     pub policy: Policy,
 }
 

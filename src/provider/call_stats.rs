@@ -19,7 +19,7 @@ pub(super) struct CallCounters {
 
 #[derive(Debug, Clone, Default)]
 pub struct CallStats {
-    /// Calls by result: `answered`, `refused`, `kept` (from the cache) or the class of the failure.
+    /// Calls by result: `answered`, `refused` or the class of the failure.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// Calls in each bucket of [`BOUNDS`] and in the one above; not cumulative.
     pub latency: [u64; BOUNDS.len() + 1],

@@ -1,15 +1,12 @@
-//! The token-information endpoint of one provider, with its bulkhead, its single flight per token and its
-//! answer cache.
+//! The token-information endpoint of one provider, with its bulkhead and its single flight per token.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest::{SHA256, digest};
-use serde_json::Value;
 use tokio::time::timeout;
 
 use super::answer::{DEADLINE, Unavailable, late};
-use super::answer_cache::AnswerCache;
 use super::bulkhead::{Bulkhead, CallResult};
 use super::call_stats::{CallCounters, CallStats};
 use super::error::Error;
@@ -24,7 +21,6 @@ const PROBE: Duration = Duration::from_secs(2);
 pub(super) struct Endpoint {
     bulkhead: Bulkhead,
     single_flight: SingleFlight<Result<Arc<Object>, Error>>,
-    answer_cache: AnswerCache<Arc<Object>>,
     counters: CallCounters,
 }
 
@@ -33,7 +29,6 @@ impl Endpoint {
         Self {
             bulkhead: Bulkhead::new(&provider.name, provider.max_calls),
             single_flight: SingleFlight::new(),
-            answer_cache: AnswerCache::new(provider.verify_cache),
             counters: CallCounters::default(),
         }
     }
@@ -49,20 +44,10 @@ impl Endpoint {
     pub async fn ask(
         &self,
         token: &IdToken,
-        now: i64,
         call: impl AsyncFnOnce() -> Result<Object, Error>,
         probe: impl AsyncFnOnce() -> Result<Object, Error>,
     ) -> Result<Arc<Object>, Error> {
-        let key = key(token);
-        if let Some(answer) = self.answer_cache.get(&key, now) {
-            self.counters.count("kept");
-            return Ok(answer);
-        }
-        let answer = self.single_flight.ask(key, || self.call(call, probe)).await?;
-        if let Some(expires_at) = expiry(&answer) {
-            self.answer_cache.insert(key, answer.clone(), expires_at, now);
-        }
-        Ok(answer)
+        self.single_flight.ask(key(token), || self.call(call, probe)).await
     }
 
     /// Makes the call, if the bulkhead has room.
@@ -101,17 +86,9 @@ fn call_result(answer: &Result<Object, Error>) -> CallResult {
     }
 }
 
-/// Returns the cache key of a token. The token itself is not stored.
+/// Returns the key of a token, which itself is not stored.
 fn key(token: &IdToken) -> Key {
     let mut key = Key::default();
     key.copy_from_slice(digest(&SHA256, token.expose().as_bytes()).as_ref());
     key
-}
-
-/// Returns the token's `exp`, which some providers write as text.
-fn expiry(answer: &Object) -> Option<i64> {
-    match answer.get("exp")? {
-        Value::String(text) => text.parse().ok(),
-        number => number.as_i64(),
-    }
 }

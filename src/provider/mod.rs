@@ -4,7 +4,6 @@
 //! connection and knows nothing of users.
 
 mod answer;
-mod answer_cache;
 mod attempt;
 mod authorization_code;
 mod bulkhead;

@@ -112,7 +112,7 @@ impl Provider {
             let token = probe::worthless_token(settings, now).ok_or(Unavailable::new(Class::NoProbe))?;
             tokeninfo::ask(&upstream.client, settings, &url, &token).await
         };
-        upstream.endpoint.ask(token, now, call, probe).await
+        upstream.endpoint.ask(token, call, probe).await
     }
 
     async fn signature<'t>(&self, token: &'t IdToken, expected: &Expected<'_>) -> Result<&'t Object, Error> {

@@ -112,7 +112,6 @@ fn default(key: &str, config: &Config, database: &Settings) -> Option<String> {
         "idp.nonce_form" => text("raw"),
         "idp.max_token_age" => idp.max_token_age.to_string(),
         "idp.max_calls" => idp.max_calls.to_string(),
-        "idp.verify_cache" => format!("\"{}s\"", idp.verify_cache),
         "idp.enabled" => idp.enabled.to_string(),
         "session.access_token_ttl" => config.session.access_token_ttl.to_string(),
         "session.refresh_token_ttl" => config.session.refresh_token_ttl.to_string(),

@@ -75,8 +75,6 @@ pub(in crate::config) struct Keys {
     pub max_token_age: Option<u32>,
     #[serde(deserialize_with = "text::count")]
     pub max_calls: Option<u32>,
-    #[serde(deserialize_with = "verify_cache")]
-    pub verify_cache: u32,
     pub link: Link,
     pub unverified_email: Doubt,
     pub missing_email: Doubt,
@@ -170,9 +168,4 @@ fn tenant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tenant>, 
     let problem = "are neither ids nor one of `common`, `organizations` and `consumers`";
     let remedy = "set it to the ids of the organisations that may sign in";
     Tenant::read(&list).map(Some).ok_or_else(|| D::Error::custom(format_args!("{problem}; {remedy}")))
-}
-
-fn verify_cache<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    let remedy = "set it to at most 3600s, the time for which a revoked token stays accepted";
-    text::time(deserializer, 0..=3600, remedy)
 }

@@ -119,7 +119,6 @@ impl Reader<'_> {
             trust_email: raw.trust_email,
             max_token_age: raw.max_token_age.unwrap_or(DAY),
             max_calls: raw.max_calls.unwrap_or(MAX_CALLS) as usize,
-            verify_cache: raw.verify_cache,
             policy: Policy {
                 link: raw.link,
                 unverified_email: raw.unverified_email,
@@ -181,7 +180,6 @@ impl Reader<'_> {
         let problem = "cannot be used here: this provider has no token-information endpoint";
         let remedy = "set it to \"jwks\" or remove it";
         self.refuse(asked && !self.defaults.can_be_asked, "verify", problem, remedy)?;
-        self.refuse(!asked && raw.verify_cache > 0, "verify_cache", ASKED, "remove it")?;
         if asked {
             let url = provider.tokeninfo_url.as_ref().or(provider.discovery.as_ref());
             self.require("tokeninfo_url", url, "set it to the provider's endpoint")?;

@@ -1,5 +1,4 @@
-//! What stands around an endpoint: one call for one token at a time, a bounded number of calls, a
-//! breaker, and answers that are kept where that is allowed.
+//! What stands around an endpoint: one call for one token at a time, a bounded number of calls, and a breaker.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -217,31 +216,4 @@ async fn strange_answers_do_not_open_the_breaker_for_whoever_sends_strange_token
     }
     welcome(&house);
     assert_eq!(word(&house.verify(&opaque_of(0)).await), "accepted");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_is_kept_only_where_it_is_allowed_never_past_the_token_and_never_a_no() {
-    let house = house(json!({ "verify_cache": "60s" })).await;
-    let expires_at = house.claims()["exp"].as_str().map_or(NOW + 3600, |exp| exp.parse().unwrap());
-    for (now, calls) in [(NOW, 1), (NOW + 59, 1), (NOW + 60, 2), (NOW + 61, 2)] {
-        house.verify_at(&opaque_of(1), now).await.unwrap();
-        assert_eq!(house.endpoint.calls(), calls, "{}", now - NOW);
-    }
-    house.verify_at(&opaque_of(2), NOW).await.unwrap();
-    assert_eq!(house.endpoint.calls(), 3, "another token");
-    // Kept, but judged by each who asks: by now it has expired.
-    house.verify_at(&opaque_of(3), expires_at - 10).await.unwrap();
-    assert_eq!(word(&house.verify_at(&opaque_of(3), expires_at + 600).await), "token_expired");
-
-    house.endpoint.behave(Behaviour::status(400));
-    let calls = house.endpoint.calls();
-    for asked in 1..=2 {
-        assert_eq!(word(&house.verify_at(&opaque_of(4), NOW).await), "invalid_token");
-        assert_eq!(house.endpoint.calls(), calls + asked);
-    }
-    let off = super::pressure::house(json!({})).await;
-    for asked in 1..=2 {
-        off.verify(&opaque_of(1)).await.unwrap();
-        assert_eq!(off.endpoint.calls(), asked);
-    }
 }
