@@ -34,7 +34,7 @@ pub use self::log::{LogFormat, LogLevel};
 pub use self::maintenance::Maintenance;
 pub use self::observers::Observers;
 pub use self::preset::Preset;
-pub use self::protocol::{CERTIFICATE, ClientAuthentication, Method, Protocol, Verify};
+pub use self::protocol::{CERTIFICATE, ClientAuthentication, Protocol, Verify};
 pub use self::provider::Provider;
 pub use self::proxy::{ForwardedHeader, Proxies};
 pub use self::rate_limit::RateLimit;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::protocol::{ClientAuthentication, Method, Protocol, Verify};
+use super::protocol::{ClientAuthentication, Protocol, Verify};
 use crate::domain::claims::{Dialect, EmailProof};
 use crate::domain::id_token::Format;
 use crate::domain::issuer::{MICROSOFT_ACCOUNTS, Tenants, is_tenant_id};
@@ -37,7 +37,6 @@ pub(super) struct Defaults {
     /// True if that endpoint is known to answer about an `id_token`.
     pub introspects_id_tokens: bool,
     pub tokeninfo_url: Option<&'static str>,
-    pub method: Method,
     pub protocol: Protocol,
     pub jwks_url: Option<&'static str>,
     /// The document of its security events.
@@ -71,7 +70,6 @@ impl Defaults {
         can_be_asked: true,
         introspects_id_tokens: true,
         tokeninfo_url: None,
-        method: Method::Get,
         protocol: Protocol::Tokeninfo,
         jwks_url: None,
         ssf_url: None,
@@ -93,8 +91,7 @@ impl Defaults {
 
     /// A provider with token introspection (RFC 7662).
     const INTROSPECTED: Self = Self {
-        method: Method::Post,
-        protocol: Protocol::Introspection(ClientAuthentication::ClientSecretBasic),
+        protocol: Protocol::Introspection,
         dialect: Dialect { client_id: true, ..Self::PLAIN.dialect },
         ..Self::PLAIN
     };
@@ -139,7 +136,6 @@ const GOOGLE: Defaults = Defaults {
 /// web logins with the channel secret (HS256): only the endpoint verifies both.
 const LINE: Defaults = Defaults {
     tokeninfo_url: Some("https://api.line.me/oauth2/v2.1/verify"),
-    method: Method::Post,
     protocol: Protocol::TokeninfoForClient,
     jwks_url: Some("https://api.line.me/oauth2/v2.1/certs"),
     authorization_url: Some("https://access.line.me/oauth2/v2.1/authorize"),

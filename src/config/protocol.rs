@@ -5,16 +5,6 @@ use serde::Deserialize;
 /// Says what to do about a provider's certificate that is missing or not trusted.
 pub const CERTIFICATE: &str = "use https; for a private certificate authority, set SSL_CERT_FILE";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Method {
-    /// `GET ?id_token=…`
-    #[default]
-    Get,
-    /// `POST`, as a form field.
-    Post,
-}
-
 /// The means by which tokens are verified. There is no fallback from one to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -27,21 +17,19 @@ pub enum Verify {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// The `id_token` alone.
+    /// `GET ?id_token=…`
     Tokeninfo,
-    /// The `id_token` and the `client_id` that it was issued for.
+    /// `POST` of the `id_token` and the `client_id` that it was issued for.
     TokeninfoForClient,
     /// Token introspection (RFC 7662).
-    Introspection(ClientAuthentication),
+    Introspection,
 }
 
 /// Our authentication at a token or introspection endpoint (RFC 6749 §2.3, RFC 7662 §2.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuthentication {
-    #[default]
     ClientSecretBasic,
     /// Client id and secret as form fields.
     ClientSecretPost,
-    None,
 }

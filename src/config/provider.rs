@@ -12,7 +12,7 @@ pub(super) use self::keys::Keys as Raw;
 pub(super) use self::reader::read;
 use super::error;
 use super::preset::Preset;
-use super::protocol::{ClientAuthentication, Method, Protocol, Verify};
+use super::protocol::{ClientAuthentication, Protocol, Verify};
 use crate::domain::claims::{Dialect, Nonces};
 use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;
@@ -38,8 +38,6 @@ pub struct Provider {
     pub verify: Verify,
     /// The token-information endpoint; `None` if it is not used or has to be discovered.
     pub tokeninfo_url: Option<Url>,
-    /// The HTTP method of that endpoint; for introspection, always POST.
-    pub tokeninfo_method: Method,
     pub protocol: Protocol,
     /// True if the endpoint is known to answer about an `id_token`.
     pub introspects_id_tokens: bool,
@@ -54,8 +52,8 @@ pub struct Provider {
     pub discovery: Option<Url>,
     pub authorization_url: Option<Url>,
     pub token_url: Option<Url>,
-    /// Our authentication at the token endpoint. `None` follows the discovery document, and otherwise uses
-    /// HTTP Basic.
+    /// Our authentication at the token, revocation and introspection endpoints. `None` uses HTTP Basic, and at the
+    /// first two follows the discovery document.
     pub token_auth: Option<ClientAuthentication>,
     /// The endpoint that revokes tokens (RFC 7009).
     pub revocation_url: Option<Url>,

@@ -19,7 +19,6 @@ pub(super) fn post(
     let secret = secret.as_ref().map_or("", |secret| secret.expose());
     let request = client.post(url.clone());
     match authentication {
-        ClientAuthentication::None => request.form(fields),
         ClientAuthentication::ClientSecretPost => {
             request.form(&[fields, &[("client_id", id), ("client_secret", secret)]].concat())
         }

@@ -28,7 +28,7 @@ impl Error {
             Reason::AudienceMismatch => {
                 let setting = provider.setting("additional_client_ids");
                 match (provider.protocol, provider.token_format) {
-                    (Protocol::Introspection(_), Format::Any) => String::new(),
+                    (Protocol::Introspection, Format::Any) => String::new(),
                     _ => format!("; if the client id is yours, add it to {setting}"),
                 }
             }

@@ -185,7 +185,7 @@ impl Probe<'_> {
     async fn endpoint(&mut self, url: &Url) {
         let settings = self.settings;
         let setting = settings.setting(tokeninfo::endpoint_setting(settings));
-        let introspected = matches!(settings.protocol, Protocol::Introspection(_));
+        let introspected = settings.protocol == Protocol::Introspection;
         let Some(token) = worthless_token(settings, self.time()) else { return };
         let read = async |response: Response| {
             let status = response.status();

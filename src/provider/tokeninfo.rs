@@ -12,7 +12,7 @@ use super::answer::{self, Class, Unavailable};
 use super::attempt::{self, Failure};
 use super::credentials;
 use super::error::Error;
-use crate::config::{Method, Protocol, Provider, Verify};
+use crate::config::{ClientAuthentication, Protocol, Provider, Verify};
 use crate::domain::{IdToken, Object, Reason, Refusal, introspection};
 
 /// The likely reason for which an introspection endpoint forbids the request.
@@ -25,12 +25,11 @@ const MAX_TARGET: usize = 8_000;
 /// Refuses a token that is too long for a query string, before the provider is called.
 pub(super) fn check_length(provider: &Provider, token: &IdToken) -> Result<(), Refusal> {
     let Some(url) = &provider.tokeninfo_url else { return Ok(()) };
-    if provider.verify == Verify::Jwks || provider.tokeninfo_method == Method::Post {
+    if provider.verify == Verify::Jwks || provider.protocol != Protocol::Tokeninfo {
         return Ok(());
     }
     let encoded: usize = byte_serialize(token.expose().as_bytes()).map(str::len).sum();
-    let names = "?id_token=&client_id=".len() + intended_client(provider, token).len();
-    let fits = url[Position::BeforePath..].len() + names + encoded <= MAX_TARGET;
+    let fits = url[Position::BeforePath..].len() + "?id_token=".len() + encoded <= MAX_TARGET;
     fits.then_some(()).ok_or(Refusal::new(Reason::InvalidToken, "the token is too long for this provider"))
 }
 
@@ -51,13 +50,13 @@ pub(super) async fn ask(
 /// Classifies a response: claims, the token's fault, or the provider's.
 pub(super) async fn classify(provider: &Provider, response: Response) -> Result<Object, Failure<Error>> {
     match (response.status(), provider.protocol) {
-        (StatusCode::OK, Protocol::Introspection(_)) => introspected(provider, response).await,
-        (StatusCode::FORBIDDEN, Protocol::Introspection(_)) => {
+        (StatusCode::OK, Protocol::Introspection) => introspected(provider, response).await,
+        (StatusCode::FORBIDDEN, Protocol::Introspection) => {
             let why = Some(CONFIDENTIAL.to_owned());
             Err(Unavailable { why, ..attempt::unavailable(&response, endpoint_setting(provider)) }.into())
         }
         (StatusCode::OK, _) => claims(response).await,
-        (status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED), Protocol::Introspection(_)) => {
+        (status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED), Protocol::Introspection) => {
             Err(client_or_token(status, response).await.unwrap_or_else(refused))
         }
         (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED, _) => {
@@ -85,25 +84,19 @@ pub(super) const fn endpoint_setting(provider: &Provider) -> &'static str {
 pub(super) fn request(client: &Client, provider: &Provider, url: &Url, token: &IdToken) -> RequestBuilder {
     let id_token = ("id_token", token.expose());
     match provider.protocol {
-        Protocol::Tokeninfo => form(client, provider.tokeninfo_method, url, &[id_token]),
-        Protocol::TokeninfoForClient => {
-            let client_id = ("client_id", intended_client(provider, token));
-            form(client, provider.tokeninfo_method, url, &[id_token, client_id])
-        }
-        Protocol::Introspection(authentication) => {
-            credentials::post(client, provider, authentication, url, &[("token", token.expose())])
-        }
-    }
-}
-
-fn form(client: &Client, method: Method, url: &Url, fields: &[(&str, &str)]) -> RequestBuilder {
-    let mut url = url.clone();
-    match method {
-        Method::Get => {
-            url.query_pairs_mut().extend_pairs(fields);
+        Protocol::Tokeninfo => {
+            let mut url = url.clone();
+            url.query_pairs_mut().extend_pairs([id_token]);
             client.get(url)
         }
-        Method::Post => client.post(url).form(fields),
+        Protocol::TokeninfoForClient => {
+            let client_id = ("client_id", intended_client(provider, token));
+            client.post(url.clone()).form(&[id_token, client_id])
+        }
+        Protocol::Introspection => {
+            let authentication = provider.token_auth.unwrap_or(ClientAuthentication::ClientSecretBasic);
+            credentials::post(client, provider, authentication, url, &[("token", token.expose())])
+        }
     }
 }
 

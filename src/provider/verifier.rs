@@ -99,8 +99,8 @@ impl Provider {
         }
     }
 
-    const fn introspects(&self) -> bool {
-        matches!(self.settings.protocol, Protocol::Introspection(_))
+    fn introspects(&self) -> bool {
+        self.settings.protocol == Protocol::Introspection
     }
 
     async fn endpoint(&self, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {

@@ -102,7 +102,6 @@ fn default(key: &str, config: &Config, database: &Settings) -> Option<String> {
         "idp.authorization_url" => return url(&idp.authorization_url),
         "idp.token_url" => return url(&idp.token_url),
         "idp.tokeninfo_url" => return url(&idp.tokeninfo_url),
-        "idp.tokeninfo_method" => text("get"),
         "idp.name" => text(&idp.name),
         "idp.token_format" => text("jwt"),
         "idp.link" => text("verified"),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use crate::config::preset::{Preset, Tenant};
-use crate::config::protocol::{CERTIFICATE, ClientAuthentication, Method, Verify};
+use crate::config::protocol::{CERTIFICATE, ClientAuthentication, Verify};
 use crate::config::text::{self, DAY};
 use crate::domain::id_token::Format;
 use crate::domain::linking::Doubt;
@@ -34,8 +34,6 @@ pub(in crate::config) struct Keys {
     pub issuer: Option<Discovered>,
     #[serde(deserialize_with = "endpoint")]
     pub tokeninfo_url: Option<Url>,
-    pub tokeninfo_method: Option<Method>,
-    pub tokeninfo_auth: Option<ClientAuthentication>,
     #[serde(deserialize_with = "endpoint")]
     pub jwks_url: Option<Url>,
     #[serde(deserialize_with = "endpoint")]

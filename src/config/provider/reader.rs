@@ -11,7 +11,7 @@ use super::keys::{APPLES_ID, CLIENT_ID, Client, ISSUER, Keys};
 use crate::config::error::Error;
 use crate::config::file;
 use crate::config::preset::{Defaults, GOOGLE_TOKENINFO, Origin, Preset};
-use crate::config::protocol::{ClientAuthentication, Method, Protocol, Verify};
+use crate::config::protocol::{Protocol, Verify};
 use crate::config::text::{DAY, is_name};
 use crate::domain::claims::Nonces;
 use crate::domain::client_key::ClientKey;
@@ -91,8 +91,7 @@ impl Reader<'_> {
             client_secret: client_secret.map(Into::into),
             verify,
             tokeninfo_url: url(&raw.tokeninfo_url, defaults.tokeninfo_url),
-            tokeninfo_method: raw.tokeninfo_method.unwrap_or(defaults.method),
-            protocol: self.protocol()?,
+            protocol: defaults.protocol,
             introspects_id_tokens: defaults.introspects_id_tokens,
             jwks_url: url(&raw.jwks_url, defaults.jwks_url),
             ssf_url: url(&raw.ssf_url, defaults.ssf_url),
@@ -163,11 +162,7 @@ impl Reader<'_> {
         let without = |used: bool| used && !defaults.hosted_domains;
         self.refuse(without(!raw.allowed_domains.is_empty()), "allowed_domains", problem, "remove it")?;
         let remedy = "set it to \"verified\" or \"never\"";
-        self.refuse(without(raw.link == Link::Authoritative), "link", problem, remedy)?;
-        let silent = raw.token_auth == Some(ClientAuthentication::None);
-        let problem = "must be a method that sends the client secret";
-        let remedy = "set it to \"client_secret_basic\" or \"client_secret_post\"";
-        self.refuse(silent, "token_auth", problem, remedy)
+        self.refuse(without(raw.link == Link::Authoritative), "link", problem, remedy)
     }
 
     /// Checks that the chosen verification has all its settings, and that none is set that it would ignore.
@@ -193,33 +188,15 @@ impl Reader<'_> {
         self.refuse(signed && provider.token_format == Format::Any, "token_format", problem, remedy)?;
         for (field, set, used, problem) in [
             ("tokeninfo_url", raw.tokeninfo_url.is_some(), asked, ASKED),
-            ("tokeninfo_method", raw.tokeninfo_method.is_some(), asked, ASKED),
-            ("tokeninfo_auth", raw.tokeninfo_auth.is_some(), asked, ASKED),
             ("jwks_url", raw.jwks_url.is_some(), signed, SIGNED),
         ] {
             self.refuse(set && !used, field, problem, "remove it, or correct `verify`")?;
         }
-        let authenticates =
-            matches!(provider.protocol, Protocol::Introspection(auth) if auth != ClientAuthentication::None);
-        if asked && authenticates {
-            let remedy =
-                "set it to the client secret that the provider issued, or `tokeninfo_auth` to \"none\"";
+        if asked && provider.protocol == Protocol::Introspection {
+            let remedy = "set it to the client secret that the provider issued";
             self.require("client_secret", provider.client_secret.as_ref(), remedy)?;
         }
         Ok(())
-    }
-
-    fn protocol(&self) -> Result<Protocol, Error> {
-        let auth = self.raw.tokeninfo_auth;
-        if let Protocol::Introspection(usual) = self.defaults.protocol {
-            let get = self.raw.tokeninfo_method == Some(Method::Get);
-            let problem = "must be \"post\" for token introspection";
-            self.refuse(get, "tokeninfo_method", problem, "remove it")?;
-            return Ok(Protocol::Introspection(auth.unwrap_or(usual)));
-        }
-        let remedy = "remove it, or set `preset` to \"rfc7662\"";
-        self.refuse(auth.is_some(), "tokeninfo_auth", "is for token introspection only", remedy)?;
-        Ok(self.defaults.protocol)
     }
 
     fn issuers(&self) -> Result<Issuers, Error> {

@@ -2,7 +2,7 @@
 
 use figment::providers::{Format, Toml};
 use serde_json::{Value, json};
-use vestibule::config::{self, ClientAuthentication, Config, Protocol, Verify};
+use vestibule::config::{self, Config, Verify};
 
 use super::house::{basics, read};
 use super::presets::CLIENT_ID;
@@ -56,7 +56,7 @@ fn a_preset_and_a_client_id_are_enough() {
 #[test]
 fn what_is_set_goes_before_what_is_known() {
     let line = json!({
-        "tokeninfo_url": "https://proxy.example/verify", "tokeninfo_method": "get", "issuers": "https://other.example",
+        "tokeninfo_url": "https://proxy.example/verify", "issuers": "https://other.example",
         "nonce": "both_or_neither", "token_format": "any",
     });
     let provider = sound("line", &line);
@@ -67,11 +67,6 @@ fn what_is_set_goes_before_what_is_known() {
     );
     let google = sound("google", &json!({ "verify": "both", "jwks_url": "https://proxy.example/keys" }));
     assert_eq!(google.jwks_url.unwrap().as_str(), "https://proxy.example/keys");
-    let issuer = json!({ "issuer": "https://id.example.com/realms/people", "verify": "tokeninfo", "client_secret": "hush", "tokeninfo_auth": "client_secret_post" });
-    assert_eq!(
-        sound("keycloak", &issuer).protocol,
-        Protocol::Introspection(ClientAuthentication::ClientSecretPost)
-    );
 }
 
 #[test]
@@ -82,13 +77,11 @@ fn settings_that_do_not_fit_together_are_refused_with_their_key_and_a_remedy() {
         ("Google", json!({}), "preset"),
         ("google", json!({ "verify": "signature" }), "verify"),
         ("google", json!({ "verify": "jwks", "tokeninfo_url": "https://x.example/" }), "tokeninfo_url"),
-        ("google", json!({ "verify": "jwks", "tokeninfo_method": "post" }), "tokeninfo_method"),
         ("google", json!({ "jwks_url": "https://x.example/" }), "jwks_url"),
         ("google", json!({ "verify": "jwks", "jwks_url": "http://x.example/" }), "jwks_url"),
         ("google", json!({ "verify": "jwks", "token_format": "any" }), "token_format"),
         ("google", json!({ "issuer": issuer }), "issuer"),
         ("google", json!({ "tenants": "common" }), "tenants"),
-        ("google", json!({ "tokeninfo_auth": "none" }), "tokeninfo_auth"),
         ("google", json!({ "token_auth": "none" }), "token_auth"),
         ("line", json!({ "allowed_domains": "corp.example" }), "allowed_domains"),
         ("line", json!({ "link": "authoritative" }), "link"),
@@ -102,11 +95,6 @@ fn settings_that_do_not_fit_together_are_refused_with_their_key_and_a_remedy() {
         ("rfc7662", json!({}), "issuers"),
         ("rfc7662", json!({ "issuers": issuer }), "tokeninfo_url"),
         ("rfc7662", json!({ "issuers": issuer, "tokeninfo_url": "https://x.example/" }), "client_secret"),
-        (
-            "rfc7662",
-            json!({ "issuers": issuer, "tokeninfo_url": "https://x.example/", "client_secret": "hush", "tokeninfo_method": "get" }),
-            "tokeninfo_method",
-        ),
         (
             "rfc7662",
             json!({ "issuers": issuer, "tokeninfo_url": "https://x.example/?token=x", "client_secret": "hush" }),

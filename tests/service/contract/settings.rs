@@ -124,7 +124,7 @@ fn each_wrong_setting_is_named_by_its_variable() {
         ("IDP_PRESET", &["gogle"]),
         ("IDP_VERIFY", &["signature"]),
         ("IDP_TENANTS", &["common"]),
-        ("IDP_TOKENINFO_AUTH", &["none"]),
+        ("IDP_TOKEN_AUTH", &["none"]),
         ("IDP_NONCE_FORM", &["either"]),
         ("IDP_NAME", &["Google", ""]),
         ("IDP_LINK", &["always"]),
