@@ -91,7 +91,7 @@ pub async fn check(config: &Config, mut say: impl FnMut(&str, State)) -> Result<
         if !settings.enabled {
             continue;
         }
-        if settings.kind == Preset::Apple && settings.client_key.is_none() {
+        if settings.kind() == Preset::Apple && settings.client_key.is_none() {
             let problem = "tokens cannot be revoked when an account is deleted, which Apple demands";
             let [team, key, file] =
                 ["team_id", "key_id", "private_key_file"].map(|field| settings.setting(field));
@@ -114,7 +114,7 @@ pub async fn check(config: &Config, mut say: impl FnMut(&str, State)) -> Result<
 fn events(provider: &Provider, public_url: &str) -> Option<State> {
     let name = &provider.name;
     let url = format!("{public_url}/api/v1/providers/{name}");
-    Some(match provider.kind {
+    Some(match provider.kind() {
         Preset::Apple => State::Ok(format!(
             "are received at {url}/events; register it as the server-to-server notification endpoint of the primary App ID"
         )),

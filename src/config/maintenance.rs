@@ -7,6 +7,7 @@ use figment::Figment;
 use super::error::Error;
 use super::events::Events;
 use super::keys::Keys;
+use super::provider::{self, read_each};
 use super::root;
 use super::session::{self, Session};
 use super::webhook::{self, Raw as RawWebhook, Webhook};
@@ -28,7 +29,10 @@ impl Maintenance {
     pub fn read(figment: Figment) -> Result<Self, Error> {
         let root = root::Root::read(&figment)?;
         root::database(&figment)?;
-        let main = root.idp.name.unwrap_or_else(|| "idp".into());
+        let main = read_each(&figment, provider::DEFAULT, None)?.name;
+        for name in root.providers.keys() {
+            read_each(&figment, &format!("providers.{name}"), Some(name))?;
+        }
         Ok(Self {
             session: session::check(&figment, root.session)?,
             events: root.events,

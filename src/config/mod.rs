@@ -16,6 +16,7 @@ mod proxy;
 mod rate_limit;
 mod root;
 mod secret_key;
+mod section;
 mod session;
 mod sources;
 mod text;
@@ -82,12 +83,12 @@ impl Config {
         // From here on, the key is Rocket's. We log one line per request; its own would cost as much as the request.
         let figment = figment.merge(("log_level", "off"));
         let rocket: rocket::Config = figment.extract().map_err(|e| Error::from_figment(&e))?;
-        let main = provider::read(&figment, provider::DEFAULT, None, &root.idp)?;
+        let main = provider::read(&figment, provider::DEFAULT, None)?;
         let admin_provider = root.admin.provider.unwrap_or_else(|| main.name.clone());
         let mut providers = BTreeMap::from([(main.name.clone(), main)]);
-        for (name, raw) in root.providers {
+        for name in root.providers.into_keys() {
             let key = format!("providers.{name}");
-            let provider = provider::read(&figment, &key, Some(&name), &raw)?;
+            let provider = provider::read(&figment, &key, Some(&name))?;
             if providers.insert(name, provider).is_some() {
                 let problem = "has the name of the default provider";
                 return Err(Error::at(&figment, &key, problem, "rename one of them"));

@@ -1,12 +1,12 @@
-//! Presets: the defaults for well-known providers.
+//! Presets: the settings of well-known providers.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::protocol::{ClientAuthentication, Protocol, Verify};
+use super::protocol::Protocol;
+use super::provider::Provider;
+use super::text;
 use crate::domain::claims::{Dialect, EmailProof};
-use crate::domain::id_token::Format;
 use crate::domain::issuer::{MICROSOFT_ACCOUNTS, Tenants, is_tenant_id};
-use crate::domain::{NonceForm, NoncePolicy, NonceRule};
 
 /// `preset`: the provider whose defaults are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::VariantNames)]
@@ -28,86 +28,54 @@ pub enum Preset {
     Oidc,
 }
 
-#[derive(Debug)]
-pub(super) struct Defaults {
-    /// The means by which tokens are verified.
-    pub verify: Verify,
-    /// True if the provider has an endpoint that answers about tokens.
-    pub can_be_asked: bool,
-    /// True if that endpoint is known to answer about an `id_token`.
-    pub introspects_id_tokens: bool,
-    pub tokeninfo_url: Option<&'static str>,
-    pub protocol: Protocol,
-    pub jwks_url: Option<&'static str>,
-    /// The document of its security events.
-    pub ssf_url: Option<&'static str>,
-    pub authorization_url: Option<&'static str>,
-    pub token_url: Option<&'static str>,
-    pub token_auth: Option<ClientAuthentication>,
-    pub revocation_url: Option<&'static str>,
-    pub issuers: Origin,
-    pub format: Format,
-    pub nonce: NoncePolicy,
-    pub dialect: Dialect,
-    /// True if its tokens may have the claim `hd`.
-    pub hosted_domains: bool,
+/// The settings of every provider that neither the operator nor the preset sets, where that is not what the type has.
+pub(super) const OF_EACH: &str = r#"
+name = "idp"
+enabled = true
+max_token_age = 86400
+# At 100 ms for a call, that is several hundred in a second.
+max_calls = 64
+"#;
+
+/// Returns the settings of a preset in TOML.
+pub(super) const fn defaults(preset: Option<Preset>) -> &'static str {
+    match preset {
+        None => CUSTOM,
+        Some(Preset::Google) => GOOGLE,
+        Some(Preset::Line) => LINE,
+        Some(Preset::Apple) => APPLE,
+        Some(Preset::Microsoft) => MICROSOFT,
+        Some(Preset::Facebook) => FACEBOOK,
+        Some(Preset::Rfc7662) => RFC7662,
+        Some(Preset::Keycloak) => KEYCLOAK,
+        Some(Preset::Oidc) => OIDC,
+    }
 }
 
-/// The source of the accepted issuers if they are not set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// A fixed list; empty for providers that the operator has to describe.
-    Listed(&'static [&'static str]),
-    Tenants,
-    /// The setting `issuer`; its discovery document names the endpoints that are not set.
-    Discovered,
-}
+/// What a provider's preset knows that is no setting.
+impl Provider {
+    pub fn protocol(&self) -> Protocol {
+        match self.preset {
+            Some(Preset::Line) => Protocol::TokeninfoForClient,
+            Some(Preset::Rfc7662 | Preset::Keycloak | Preset::Oidc) => Protocol::Introspection,
+            _ => Protocol::Tokeninfo,
+        }
+    }
 
-impl Defaults {
-    /// A provider that follows OpenID Connect Core and has no known endpoints.
-    const PLAIN: Self = Self {
-        verify: Verify::Tokeninfo,
-        can_be_asked: true,
-        introspects_id_tokens: true,
-        tokeninfo_url: None,
-        protocol: Protocol::Tokeninfo,
-        jwks_url: None,
-        ssf_url: None,
-        authorization_url: None,
-        token_url: None,
-        token_auth: None,
-        revocation_url: None,
-        issuers: Origin::Listed(&[]),
-        format: Format::Jwt,
-        nonce: NoncePolicy { rule: NonceRule::BothOrNeither, form: NonceForm::Raw },
-        dialect: Dialect {
-            numeric_audience: false,
-            client_id: false,
-            resource_audience: false,
-            email_proof: EmailProof::EmailVerified,
-        },
-        hosted_domains: true,
-    };
+    /// Returns true if the endpoint is known to answer about an `id_token`.
+    pub fn introspects_id_tokens(&self) -> bool {
+        self.preset != Some(Preset::Oidc)
+    }
 
-    /// A provider with token introspection (RFC 7662).
-    const INTROSPECTED: Self = Self {
-        protocol: Protocol::Introspection,
-        dialect: Dialect { client_id: true, ..Self::PLAIN.dialect },
-        ..Self::PLAIN
-    };
-
-    /// Returns the defaults of a preset. Without a preset they are those of a plain tokeninfo endpoint.
-    pub fn of(preset: Option<Preset>) -> &'static Self {
-        match preset {
-            None => &CUSTOM,
-            Some(Preset::Google) => &GOOGLE,
-            Some(Preset::Line) => &LINE,
-            Some(Preset::Apple) => &APPLE,
-            Some(Preset::Microsoft) => &MICROSOFT,
-            Some(Preset::Facebook) => &FACEBOOK,
-            Some(Preset::Rfc7662) => &RFC7662,
-            Some(Preset::Keycloak) => &KEYCLOAK,
-            Some(Preset::Oidc) => &OIDC,
+    pub fn dialect(&self) -> Dialect {
+        Dialect {
+            numeric_audience: self.preset == Some(Preset::Line),
+            client_id: self.protocol() == Protocol::Introspection,
+            resource_audience: self.preset == Some(Preset::Keycloak),
+            email_proof: match self.preset {
+                Some(Preset::Microsoft) => EmailProof::DomainOwnerVerified,
+                _ => EmailProof::EmailVerified,
+            },
         }
     }
 }
@@ -117,16 +85,15 @@ pub(super) const GOOGLE_TOKENINFO: &str = "https://oauth2.googleapis.com/tokenin
 /// Google (developers.google.com/identity, "OpenID Connect" and "Authenticate with a backend server"). Its
 /// tokeninfo endpoint returns every claim as a string. `aud` is the client id of the backend and `azp` that
 /// of the Android or iOS app; `hd` is the organisation.
-const GOOGLE: Defaults = Defaults {
-    tokeninfo_url: Some(GOOGLE_TOKENINFO),
-    jwks_url: Some("https://www.googleapis.com/oauth2/v3/certs"),
-    ssf_url: Some("https://accounts.google.com/.well-known/risc-configuration"),
-    authorization_url: Some("https://accounts.google.com/o/oauth2/v2/auth"),
-    token_url: Some("https://oauth2.googleapis.com/token"),
-    // Google uses both spellings in its tokens.
-    issuers: Origin::Listed(&["https://accounts.google.com", "accounts.google.com"]),
-    ..Defaults::PLAIN
-};
+const GOOGLE: &str = r#"
+tokeninfo_url = "https://oauth2.googleapis.com/tokeninfo"
+jwks_url = "https://www.googleapis.com/oauth2/v3/certs"
+ssf_url = "https://accounts.google.com/.well-known/risc-configuration"
+authorization_url = "https://accounts.google.com/o/oauth2/v2/auth"
+token_url = "https://oauth2.googleapis.com/token"
+# Google uses both spellings in its tokens.
+issuers = ["https://accounts.google.com", "accounts.google.com"]
+"#;
 
 /// LINE Login v2.1 (developers.line.biz, "LINE Login v2.1 API reference", "Verify ID token").
 ///
@@ -134,20 +101,16 @@ const GOOGLE: Defaults = Defaults {
 /// address from LINE never links to an existing user; often there is no `email` either. LINE documents `aud`
 /// as a string, but its SDK writes a number. Tokens of native apps and LIFF are signed with ES256, those of
 /// web logins with the channel secret (HS256): only the endpoint verifies both.
-const LINE: Defaults = Defaults {
-    tokeninfo_url: Some("https://api.line.me/oauth2/v2.1/verify"),
-    protocol: Protocol::TokeninfoForClient,
-    jwks_url: Some("https://api.line.me/oauth2/v2.1/certs"),
-    authorization_url: Some("https://access.line.me/oauth2/v2.1/authorize"),
-    token_url: Some("https://api.line.me/oauth2/v2.1/token"),
-    token_auth: Some(ClientAuthentication::ClientSecretPost),
-    issuers: Origin::Listed(&["https://access.line.me"]),
-    // The SDKs make up a nonce if the app gives none.
-    nonce: NoncePolicy { rule: NonceRule::IfSent, ..Defaults::PLAIN.nonce },
-    dialect: Dialect { numeric_audience: true, ..Defaults::PLAIN.dialect },
-    hosted_domains: false,
-    ..Defaults::PLAIN
-};
+const LINE: &str = r#"
+tokeninfo_url = "https://api.line.me/oauth2/v2.1/verify"
+jwks_url = "https://api.line.me/oauth2/v2.1/certs"
+authorization_url = "https://access.line.me/oauth2/v2.1/authorize"
+token_url = "https://api.line.me/oauth2/v2.1/token"
+token_auth = "client_secret_post"
+issuers = "https://access.line.me"
+# The SDKs make up a nonce if the app gives none.
+nonce = "if_sent"
+"#;
 
 /// Sign in with Apple (developer.apple.com, "Verifying a user", "Fetch Apple's public key to verify token
 /// signatures").
@@ -161,18 +124,15 @@ const LINE: Defaults = Defaults {
 ///
 /// Apple's tokens have to be revoked when a user deletes the account (technical note TN3194). The client secret for that
 /// is a JWT that a key of the team signs ("Token validation", "Token revocation").
-const APPLE: Defaults = Defaults {
-    verify: Verify::Jwks,
-    can_be_asked: false,
-    jwks_url: Some("https://appleid.apple.com/auth/keys"),
-    token_url: Some("https://appleid.apple.com/auth/token"),
-    token_auth: Some(ClientAuthentication::ClientSecretPost),
-    revocation_url: Some("https://appleid.apple.com/auth/revoke"),
-    issuers: Origin::Listed(&["https://appleid.apple.com", "https://account.apple.com"]),
-    nonce: NoncePolicy { form: NonceForm::Sha256, ..Defaults::PLAIN.nonce },
-    hosted_domains: false,
-    ..Defaults::PLAIN
-};
+const APPLE: &str = r#"
+verify = "jwks"
+jwks_url = "https://appleid.apple.com/auth/keys"
+token_url = "https://appleid.apple.com/auth/token"
+token_auth = "client_secret_post"
+revocation_url = "https://appleid.apple.com/auth/revoke"
+issuers = ["https://appleid.apple.com", "https://account.apple.com"]
+nonce_form = "sha256"
+"#;
 
 /// Microsoft Entra ID and personal Microsoft accounts (learn.microsoft.com, "ID token claims reference",
 /// "Optional claims reference", "Secure applications and APIs by validating claims").
@@ -180,33 +140,25 @@ const APPLE: Defaults = Defaults {
 /// Microsoft has no token-information endpoint, so only the signature is checked. Each tenant has its own
 /// issuer (`https://login.microsoftonline.com/{tid}/v2.0`). A tenant's administrator may enter any e-mail
 /// address; only the optional claim `xms_edov` shows that its domain was verified.
-const MICROSOFT: Defaults = Defaults {
-    verify: Verify::Jwks,
-    can_be_asked: false,
-    jwks_url: Some("https://login.microsoftonline.com/common/discovery/v2.0/keys"),
-    authorization_url: Some("https://login.microsoftonline.com/common/oauth2/v2.0/authorize"),
-    token_url: Some("https://login.microsoftonline.com/common/oauth2/v2.0/token"),
-    issuers: Origin::Tenants,
-    dialect: Dialect { email_proof: EmailProof::DomainOwnerVerified, ..Defaults::PLAIN.dialect },
-    hosted_domains: false,
-    ..Defaults::PLAIN
-};
+const MICROSOFT: &str = r#"
+verify = "jwks"
+jwks_url = "https://login.microsoftonline.com/common/discovery/v2.0/keys"
+authorization_url = "https://login.microsoftonline.com/common/oauth2/v2.0/authorize"
+token_url = "https://login.microsoftonline.com/common/oauth2/v2.0/token"
+"#;
 
 /// Facebook Limited Login (developers.facebook.com, "OIDC Token for Limited Login", "Validating the Limited
 /// Login OIDC Token"). Classic Facebook Login has access tokens only and is not supported.
 ///
 /// Facebook has no endpoint for these tokens, so only the signature (RS256) is checked. There is no
 /// `email_verified`, and `email` is present only if the user grants it.
-const FACEBOOK: Defaults = Defaults {
-    verify: Verify::Jwks,
-    can_be_asked: false,
-    jwks_url: Some("https://limited.facebook.com/.well-known/oauth/openid/jwks/"),
-    issuers: Origin::Listed(&["https://www.facebook.com"]),
-    // The SDK makes up a nonce if the app gives none.
-    nonce: NoncePolicy { rule: NonceRule::IfSent, ..Defaults::PLAIN.nonce },
-    hosted_domains: false,
-    ..Defaults::PLAIN
-};
+const FACEBOOK: &str = r#"
+verify = "jwks"
+jwks_url = "https://limited.facebook.com/.well-known/oauth/openid/jwks/"
+issuers = "https://www.facebook.com"
+# The SDK makes up a nonce if the app gives none.
+nonce = "if_sent"
+"#;
 
 /// Token introspection (RFC 7662): the operator sets the endpoint and the issuers. The response for an
 /// inactive token is a 200 with `active: false`. The response must have every claim that is checked, also
@@ -215,7 +167,7 @@ const FACEBOOK: Defaults = Defaults {
 /// A token that is not a JWT does not show its type, and most introspected tokens are access tokens: any
 /// service that receives one could sign in with it here. `token_format = "jwt"` prevents that. A JWT is
 /// checked by its own claims and must be an `id_token`.
-const RFC7662: Defaults = Defaults { format: Format::Any, ..Defaults::INTROSPECTED };
+const RFC7662: &str = r#"token_format = "any""#;
 
 /// Keycloak (keycloak.org, "Securing applications: OpenID Connect"): `issuer` is the URL of the realm, such
 /// as `https://id.example.com/realms/people`.
@@ -223,12 +175,7 @@ const RFC7662: Defaults = Defaults { format: Format::Any, ..Defaults::INTROSPECT
 /// The default is verification by signature. Introspection returns the audiences of the user's roles
 /// (`account`) rather than those of the token, so its `aud` does not count. Keycloak's access and refresh tokens
 /// are recognised by `typ` in the payload.
-const KEYCLOAK: Defaults = Defaults {
-    verify: Verify::Jwks,
-    issuers: Origin::Discovered,
-    dialect: Dialect { resource_audience: true, ..Defaults::INTROSPECTED.dialect },
-    ..Defaults::INTROSPECTED
-};
+const KEYCLOAK: &str = r#"verify = "jwks""#;
 
 /// Any OpenID provider with a discovery document (OpenID Connect Discovery 1.0). The document always names
 /// the keys and only sometimes an introspection endpoint. RFC 7662 §2.1 covers access and refresh tokens, so
@@ -236,15 +183,10 @@ const KEYCLOAK: Defaults = Defaults {
 ///
 /// Some providers, such as Dex, issue access tokens with the same claims as their `id_token`s. For those, set
 /// `nonce = "always"` and `nonce_form = "sha256"`: a service that receives such a token knows only the hash.
-const OIDC: Defaults = Defaults {
-    verify: Verify::Jwks,
-    introspects_id_tokens: false,
-    issuers: Origin::Discovered,
-    ..Defaults::INTROSPECTED
-};
+const OIDC: &str = r#"verify = "jwks""#;
 
 /// No preset: a provider that is defined by its settings alone. Its tokens may have any format.
-const CUSTOM: Defaults = Defaults { format: Format::Any, ..Defaults::PLAIN };
+const CUSTOM: &str = r#"token_format = "any""#;
 
 /// The setting `tenants`, with the path segment that selects them in Microsoft's URLs.
 #[derive(Debug, Clone)]
@@ -260,8 +202,8 @@ impl Default for Tenant {
 }
 
 impl Tenant {
-    /// Reads `tenants`: one of Microsoft's words for a group of tenants, or a list of ids.
-    pub fn read(texts: &[String]) -> Option<Self> {
+    /// Reads one of Microsoft's words for a group of tenants, or a list of ids.
+    fn read(texts: &[String]) -> Option<Self> {
         let texts: Vec<_> = texts.iter().map(|text| text.to_ascii_lowercase()).collect();
         let (tenants, segment) = match texts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["common"] => (Tenants::Any, "common"),
@@ -274,8 +216,22 @@ impl Tenant {
         Some(Self { tenants, segment: segment.to_owned() })
     }
 
-    /// Puts the path segment into one of the URLs above.
-    pub fn select(&self, url: &str) -> String {
-        url.replace("/common/", &format!("/{}/", self.segment))
+    /// Puts the path segment into the URLs above.
+    pub fn select(&self, defaults: &str) -> String {
+        defaults.replace("/common/", &format!("/{}/", self.segment))
+    }
+}
+
+/// An empty list is the default.
+impl<'de> Deserialize<'de> for Tenant {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let list = text::list(deserializer)?;
+        if list.is_empty() {
+            return Ok(Self::default());
+        }
+        let problem = "are neither ids nor one of `common`, `organizations` and `consumers`";
+        let remedy = "set it to the ids of the organisations that may sign in";
+        let mistake = || serde::de::Error::custom(format_args!("{problem}; {remedy}"));
+        Self::read(&list).ok_or_else(mistake)
     }
 }

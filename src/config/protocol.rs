@@ -6,9 +6,10 @@ use serde::Deserialize;
 pub const CERTIFICATE: &str = "use https; for a private certificate authority, set SSL_CERT_FILE";
 
 /// The means by which tokens are verified. There is no fallback from one to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verify {
+    #[default]
     Tokeninfo,
     Jwks,
     /// The keys and then the endpoint; both must agree.

@@ -8,6 +8,7 @@ use figment::value::magic::RelativePathBuf;
 use figment::value::{Dict, Value};
 use figment::{Figment, Provider};
 use ipnet::IpNet;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::error::{Error, names, nearest};
@@ -16,7 +17,6 @@ use super::file::unreadable;
 use super::keys::Keys;
 use super::log::{LogFormat, LogLevel};
 use super::observers::Observers;
-use super::provider::Raw as RawProvider;
 use super::proxy::{self, ForwardedHeader};
 use super::rate_limit::RateLimit;
 use super::session::Session;
@@ -94,8 +94,8 @@ pub(super) struct Root {
     pub keys: Keys,
     pub metrics: Observers,
     pub admin: RawAdmin,
-    pub idp: RawProvider,
-    pub providers: BTreeMap<String, RawProvider>,
+    /// Each is read by itself (`provider/reader.rs`).
+    pub providers: BTreeMap<String, IgnoredAny>,
     pub webhooks: BTreeMap<String, RawWebhook>,
     pub web: Web,
 }

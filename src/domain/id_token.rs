@@ -13,10 +13,11 @@ use super::refusal::{Reason, Refusal};
 use super::{claims, kind};
 use crate::secret::Secret;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
     /// Three base64url parts (RFC 7519); anything else is a malformed request.
+    #[default]
     Jwt,
     /// Any text; it is read if it happens to be a JWT.
     Any,

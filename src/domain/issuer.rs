@@ -14,6 +14,12 @@ pub enum Issuers {
     Tenants(Tenants),
 }
 
+impl Default for Issuers {
+    fn default() -> Self {
+        Self::Listed(Vec::new())
+    }
+}
+
 /// The Microsoft tenants whose accounts may sign in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tenants {

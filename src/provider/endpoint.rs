@@ -27,7 +27,7 @@ pub(super) struct Endpoint {
 impl Endpoint {
     pub fn new(provider: &Provider) -> Self {
         Self {
-            bulkhead: Bulkhead::new(&provider.name, provider.max_calls),
+            bulkhead: Bulkhead::new(&provider.name, provider.max_calls as usize),
             single_flight: SingleFlight::new(),
             counters: CallCounters::default(),
         }

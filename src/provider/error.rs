@@ -27,7 +27,7 @@ impl Error {
             // takes access tokens. It must not be added.
             Reason::AudienceMismatch => {
                 let setting = provider.setting("additional_client_ids");
-                match (provider.protocol, provider.token_format) {
+                match (provider.protocol(), provider.token_format) {
                     (Protocol::Introspection, Format::Any) => String::new(),
                     _ => format!("; if the client id is yours, add it to {setting}"),
                 }

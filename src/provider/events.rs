@@ -86,7 +86,7 @@ impl Provider {
 
     async fn judge(&self, token: &IdToken, now: i64) -> Result<Object, EventError> {
         // What costs no call comes first: anybody can send a message.
-        security_event::check_kind(token, self.settings.kind == Preset::Apple)?;
+        security_event::check_kind(token, self.settings.kind() == Preset::Apple)?;
         let jws = Jws::read_event(token)
             .map_err(|refusal| Refused { fault: Fault::InvalidKey, ..failed(refusal) })?;
         let claims =

@@ -185,7 +185,7 @@ impl Probe<'_> {
     async fn endpoint(&mut self, url: &Url) {
         let settings = self.settings;
         let setting = settings.setting(tokeninfo::endpoint_setting(settings));
-        let introspected = settings.protocol == Protocol::Introspection;
+        let introspected = settings.protocol() == Protocol::Introspection;
         let Some(token) = worthless_token(settings, self.time()) else { return };
         let read = async |response: Response| {
             let status = response.status();
@@ -232,7 +232,7 @@ impl Probe<'_> {
         };
         let request = tokeninfo::request(&self.provider.upstream.client, settings, url, &token);
         self.call("endpoint", url, &setting, request, read).await;
-        if !settings.introspects_id_tokens
+        if !settings.introspects_id_tokens()
             && let Some(finding) = self.findings.last_mut()
         {
             let problem =

@@ -88,7 +88,7 @@ impl Provider {
     /// sends one.
     fn check_subject(&self, answer: &Object, subject: &str) -> Result<(), Error> {
         let Some(token) = answer.get("id_token") else {
-            let required = self.settings.kind == Preset::Apple;
+            let required = self.settings.kind() == Preset::Apple;
             return if required { Err(refused("its answer has no id_token")) } else { Ok(()) };
         };
         let token = token.as_str().and_then(|text| IdToken::parse(text, Format::Jwt).ok());

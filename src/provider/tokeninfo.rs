@@ -25,7 +25,7 @@ const MAX_TARGET: usize = 8_000;
 /// Refuses a token that is too long for a query string, before the provider is called.
 pub(super) fn check_length(provider: &Provider, token: &IdToken) -> Result<(), Refusal> {
     let Some(url) = &provider.tokeninfo_url else { return Ok(()) };
-    if provider.verify == Verify::Jwks || provider.protocol != Protocol::Tokeninfo {
+    if provider.verify == Verify::Jwks || provider.protocol() != Protocol::Tokeninfo {
         return Ok(());
     }
     let encoded: usize = byte_serialize(token.expose().as_bytes()).map(str::len).sum();
@@ -49,7 +49,7 @@ pub(super) async fn ask(
 
 /// Classifies a response: claims, the token's fault, or the provider's.
 pub(super) async fn classify(provider: &Provider, response: Response) -> Result<Object, Failure<Error>> {
-    match (response.status(), provider.protocol) {
+    match (response.status(), provider.protocol()) {
         (StatusCode::OK, Protocol::Introspection) => introspected(provider, response).await,
         (StatusCode::FORBIDDEN, Protocol::Introspection) => {
             let why = Some(CONFIDENTIAL.to_owned());
@@ -83,7 +83,7 @@ pub(super) const fn endpoint_setting(provider: &Provider) -> &'static str {
 
 pub(super) fn request(client: &Client, provider: &Provider, url: &Url, token: &IdToken) -> RequestBuilder {
     let id_token = ("id_token", token.expose());
-    match provider.protocol {
+    match provider.protocol() {
         Protocol::Tokeninfo => {
             let mut url = url.clone();
             url.query_pairs_mut().extend_pairs([id_token]);

@@ -48,8 +48,8 @@ impl Upstream {
 impl Provider {
     /// Returns the same provider, which refuses tokens older than this, in seconds.
     pub fn with_max_age(&self, max_age: u32) -> Self {
-        let max_token_age = self.settings.max_token_age.min(max_age);
-        let settings = config::Provider { max_token_age, ..self.settings.clone() };
+        let mut settings = self.settings.clone();
+        settings.max_token_age = settings.max_token_age.min(max_age);
         Self { settings, upstream: Arc::clone(&self.upstream) }
     }
 }

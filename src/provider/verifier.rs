@@ -38,7 +38,7 @@ impl Provider {
             nonces: &provider.nonces,
             max_age: provider.max_token_age.into(),
             trust_email: provider.trust_email,
-            dialect: provider.dialect,
+            dialect: provider.dialect(),
             now,
         };
         let claims = async {
@@ -100,7 +100,7 @@ impl Provider {
     }
 
     fn introspects(&self) -> bool {
-        self.settings.protocol == Protocol::Introspection
+        self.settings.protocol() == Protocol::Introspection
     }
 
     async fn endpoint(&self, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {

@@ -68,7 +68,7 @@ async fn request_data_deletion(
     origin: ClientOrigin,
 ) -> Result<Json<DeletionReceipt>, Problem> {
     let provider = named(providers, name)?;
-    if Sender::of(provider.settings.kind) != Sender::Facebook {
+    if Sender::of(provider.settings.kind()) != Sender::Facebook {
         return Err(Problem::new(ErrorCode::NotFound, "this provider sends no requests to delete data"));
     }
     let Message { media_type, body } = message?;

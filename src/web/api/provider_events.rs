@@ -136,7 +136,7 @@ async fn receive_provider_events(
     origin: ClientOrigin,
 ) -> Result<Cached<(Status, ())>, Failure> {
     let provider = named(providers, name)?;
-    let sender = Sender::of(provider.settings.kind);
+    let sender = Sender::of(provider.settings.kind());
     if sender == Sender::SecurityEvents && !provider.signs_events() {
         return Err(
             Problem::new(ErrorCode::NotFound, "this provider publishes no keys to sign events with").into()

@@ -70,7 +70,7 @@ impl<'a> From<&'a config::Provider> for Provider<'a> {
         let clients = provider.nonces.by_client.iter();
         Self {
             name: &provider.name,
-            kind: provider.kind,
+            kind: provider.kind(),
             issuer: provider.issuer.as_deref(),
             client_id: &provider.client_ids[0],
             nonce: provider.nonces.usual.into(),

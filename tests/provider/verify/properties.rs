@@ -183,7 +183,7 @@ fn no_answer_is_accepted_that_the_oracle_refuses_and_none_refused_that_it_accept
             nonces: &provider.nonces,
             max_age: provider.max_token_age.into(),
             trust_email: provider.trust_email,
-            dialect: provider.dialect,
+            dialect: provider.dialect(),
             now: NOW,
         };
         let sound: Map<_, _> = {
