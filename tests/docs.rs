@@ -249,12 +249,10 @@ fn every_setting_is_documented() {
             code.split_once("#[serde(deny_unknown_fields").expect("the settings as they are read");
         let (fields, _) = fields.split_once("\n}").unwrap();
         // A field that is skipped is derived from others.
-        let fields = fields.split("#[serde(skip)]\n").enumerate();
-        let settings = fields.map(|(number, text)| {
-            text.split_once('\n').filter(|_| number > 0).map_or(text, |(_, rest)| rest)
-        });
-        let settings = settings.collect::<String>();
-        let lines = settings.lines().skip(2).map(|line| line.trim().trim_start_matches("pub "));
+        let mut fields = fields.split("#[serde(skip)]\n");
+        let first = fields.next().unwrap().lines().skip(2);
+        let lines = first.chain(fields.flat_map(|rest| rest.lines().skip(1)));
+        let lines = lines.map(|line| line.trim().trim_start_matches("pub "));
         let names: Vec<_> = lines
             .filter(|line| !line.starts_with(['#', '/']))
             .filter_map(|line| line.split_once(": "))

@@ -13,7 +13,7 @@ const HALF_A_DAY: u32 = DAY / 2;
 #[serde(deny_unknown_fields, default)]
 pub struct Keys {
     /// The time for which a key is published before it signs; 10 minutes by default.
-    #[serde(deserialize_with = "text::seconds::<SHORTEST, HALF_A_DAY, _, _>")]
+    #[serde(deserialize_with = "text::seconds::<SHORTEST, HALF_A_DAY, _>")]
     pub announce: u32,
     /// The time for which a key signs; 30 days by default.
     #[serde(deserialize_with = "rotation")]

@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::protocol::Protocol;
-use super::provider::Provider;
 use super::text;
-use crate::domain::claims::{Dialect, EmailProof};
 use crate::domain::issuer::{MICROSOFT_ACCOUNTS, Tenants, is_tenant_id};
 
 /// `preset`: the provider whose defaults are used.
@@ -49,34 +46,6 @@ pub(super) const fn defaults(preset: Option<Preset>) -> &'static str {
         Some(Preset::Rfc7662) => RFC7662,
         Some(Preset::Keycloak) => KEYCLOAK,
         Some(Preset::Oidc) => OIDC,
-    }
-}
-
-/// What a provider's preset knows that is no setting.
-impl Provider {
-    pub fn protocol(&self) -> Protocol {
-        match self.preset {
-            Some(Preset::Line) => Protocol::TokeninfoForClient,
-            Some(Preset::Rfc7662 | Preset::Keycloak | Preset::Oidc) => Protocol::Introspection,
-            _ => Protocol::Tokeninfo,
-        }
-    }
-
-    /// Returns true if the endpoint is known to answer about an `id_token`.
-    pub fn introspects_id_tokens(&self) -> bool {
-        self.preset != Some(Preset::Oidc)
-    }
-
-    pub fn dialect(&self) -> Dialect {
-        Dialect {
-            numeric_audience: self.preset == Some(Preset::Line),
-            client_id: self.protocol() == Protocol::Introspection,
-            resource_audience: self.preset == Some(Preset::Keycloak),
-            email_proof: match self.preset {
-                Some(Preset::Microsoft) => EmailProof::DomainOwnerVerified,
-                _ => EmailProof::EmailVerified,
-            },
-        }
     }
 }
 

@@ -14,9 +14,9 @@ pub(super) use self::reader::{read, read_each};
 use self::values::Client;
 use super::error;
 use super::preset::{Preset, Tenant};
-use super::protocol::{ClientAuthentication, Verify};
+use super::protocol::{ClientAuthentication, Protocol, Verify};
 use super::text::{self, DAY};
-use crate::domain::claims::Nonces;
+use crate::domain::claims::{Dialect, EmailProof, Nonces};
 use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;
 use crate::domain::linking::{Doubt, Policy};
@@ -101,7 +101,7 @@ pub struct Provider {
     #[serde(deserialize_with = "text::flag")]
     pub trust_email: bool,
     /// Oldest accepted `iat`, in seconds before now.
-    #[serde(deserialize_with = "text::seconds::<60, DAY, _, _>")]
+    #[serde(deserialize_with = "text::seconds::<60, DAY, _>")]
     pub max_token_age: u32,
     #[serde(deserialize_with = "text::count")]
     pub max_calls: u32,
@@ -124,6 +124,31 @@ impl Provider {
     /// Returns the preset, or `oidc` if it has none.
     pub fn kind(&self) -> Preset {
         self.preset.unwrap_or(Preset::Oidc)
+    }
+
+    pub fn protocol(&self) -> Protocol {
+        match self.preset {
+            Some(Preset::Line) => Protocol::TokeninfoForClient,
+            Some(Preset::Rfc7662 | Preset::Keycloak | Preset::Oidc) => Protocol::Introspection,
+            _ => Protocol::Tokeninfo,
+        }
+    }
+
+    /// Returns true if the endpoint is known to answer about an `id_token`.
+    pub fn introspects_id_tokens(&self) -> bool {
+        self.preset != Some(Preset::Oidc)
+    }
+
+    pub fn dialect(&self) -> Dialect {
+        Dialect {
+            numeric_audience: self.preset == Some(Preset::Line),
+            client_id: self.protocol() == Protocol::Introspection,
+            resource_audience: self.preset == Some(Preset::Keycloak),
+            email_proof: match self.preset {
+                Some(Preset::Microsoft) => EmailProof::DomainOwnerVerified,
+                _ => EmailProof::EmailVerified,
+            },
+        }
     }
 
     /// Returns the link rule for staff, which does not depend on the rule for the API. A Google account keeps

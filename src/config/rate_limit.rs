@@ -61,6 +61,6 @@ impl Default for RateLimit {
 
 fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NonZeroU32, D::Error> {
     let remedy = "set it to 1 to 1000000 requests a minute, or `rate_limit.enabled` to false";
-    let number: u32 = text::number(deserializer, 1..=MAX, remedy)?;
+    let number = text::number(deserializer, 1..=MAX, remedy)?;
     Ok(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
 }

@@ -176,7 +176,7 @@ pub(super) fn secret_key(figment: &Figment, keys: Option<SecretKeys>) -> Result<
 }
 
 fn drain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    text::time(deserializer, 0..=300, "set it to 0 to 300 seconds")
+    text::time(deserializer, 0..=300, "set it to 0 to 300 seconds").map(Some)
 }
 
 /// Checks the database's settings without connecting to it.

@@ -1,41 +1,24 @@
 //! `secret_key`: one key, or a list of the new one and the one before it.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
-use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error};
 
+use super::text::Texts;
 use crate::secret::{Secret, SecretKeys};
 
 /// The shortest accepted key, in characters.
 const MIN: usize = 32;
 /// A key of Rocket's examples, which many have copied.
 const PUBLISHED: &str = "itlYmFR2vYKrOmFhupMIn/hyB6lYCCTXz4yaQX89XVg=";
+const EXPECTED: &str = "a string, or a list of the new key and the previous one";
 pub(super) const REMEDY: &str = "generate one with `openssl rand -base64 32`";
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SecretKeys>, D::Error> {
-    struct Keys;
-    impl<'de> Visitor<'de> for Keys {
-        type Value = Vec<String>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a string, or a list of the new key and the previous one")
-        }
-
-        fn visit_str<E: Error>(self, key: &str) -> Result<Vec<String>, E> {
-            Ok(vec![key.to_owned()])
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<String>, A::Error> {
-            std::iter::from_fn(|| seq.next_element().transpose())
-                .map(|key| key.map_err(|_| A::Error::custom("must be a list of strings")))
-                .collect()
-        }
-    }
     let fail = |problem: &str, remedy: &str| Err(D::Error::custom(format_args!("{problem}; {remedy}")));
-    let keys = deserializer.deserialize_any(Keys)?;
+    let keys = deserializer.deserialize_any(Texts(EXPECTED, |key| vec![key]))?;
     if keys.iter().any(|key| key.chars().count() < MIN) {
         return fail("is too short: it must have at least 32 characters", REMEDY);
     }

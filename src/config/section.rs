@@ -25,10 +25,17 @@ impl Section<'_> {
         self.figment.contains(&self.path(field))
     }
 
-    /// Returns a field that is set.
+    /// Returns a field that is set, or the whole section if it is empty.
     pub fn get<T: DeserializeOwned>(&self, field: &str) -> Result<Option<T>, Error> {
-        let read = |path: &str| self.figment.extract_inner(path).map_err(|error| Error::from_figment(&error));
-        self.sets(field).then(|| read(&self.path(field))).transpose()
+        let path = self.path(field);
+        let read = || {
+            self.figment.extract_inner(&path).map_err(|mut error| {
+                // Figment puts this path behind the one within it.
+                error.path.rotate_right(path.split('.').count());
+                Error::from_figment(&error)
+            })
+        };
+        self.sets(field).then(read).transpose()
     }
 
     /// Returns the error for a field, or for the whole section if it is empty.

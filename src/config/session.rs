@@ -14,7 +14,7 @@ const MINUTE: u32 = 60;
 #[serde(deny_unknown_fields, default)]
 pub struct Session {
     /// The lifetime of an access token; 15 minutes by default.
-    #[serde(deserialize_with = "text::seconds::<MINUTE, DAY, _, _>")]
+    #[serde(deserialize_with = "text::seconds::<MINUTE, DAY, _>")]
     pub access_token_ttl: u32,
     /// The lifetime of an unused refresh token; 30 days by default.
     #[serde(deserialize_with = "text::whole")]
@@ -31,7 +31,7 @@ pub struct Session {
     pub max_per_identity: u32,
     /// Seconds after its start in which a session may link and unlink identities and delete its user without another
     /// `id_token`; ten minutes by default.
-    #[serde(deserialize_with = "text::seconds::<MINUTE, DAY, _, _>")]
+    #[serde(deserialize_with = "text::seconds::<MINUTE, DAY, _>")]
     pub reauthentication_window: u32,
     /// Whether new sessions are bound to a key of the device (RFC 9449); `optional` by default.
     pub binding: Binding,

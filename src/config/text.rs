@@ -1,7 +1,5 @@
 //! Values that deserialize only if they are valid. Environment variables can only give them as text. In the messages, the
 //! remedy follows the problem after a semicolon (`Error::from_figment`).
-//!
-//! The results are generic so that a setting without a default can be an `Option`.
 
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
@@ -40,46 +38,37 @@ impl<T, F: Fn(&str) -> Option<T>> Visitor<'_> for Scalar<F> {
     }
 }
 
-pub(super) fn flag<'de, D: Deserializer<'de>, T: From<bool>>(deserializer: D) -> Result<T, D::Error> {
-    let flag: bool = deserializer.deserialize_any(Scalar("true or false", |text: &str| text.parse().ok()))?;
-    Ok(flag.into())
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    deserializer.deserialize_any(Scalar("true or false", |text: &str| text.parse().ok()))
 }
 
-pub(super) fn number<'de, D: Deserializer<'de>, T: From<u32>>(
+pub(super) fn number<'de, D: Deserializer<'de>>(
     deserializer: D,
     range: RangeInclusive<u32>,
     remedy: impl Display,
-) -> Result<T, D::Error> {
+) -> Result<u32, D::Error> {
     let parse = |text: &str| text.parse().ok();
     within(deserializer.deserialize_any(Scalar("a non-negative integer", parse))?, range, remedy)
 }
 
 /// Deserializes seconds, with or without the unit: `60` or `60s`.
-pub(super) fn time<'de, D: Deserializer<'de>, T: From<u32>>(
+pub(super) fn time<'de, D: Deserializer<'de>>(
     deserializer: D,
     range: RangeInclusive<u32>,
     remedy: impl Display,
-) -> Result<T, D::Error> {
+) -> Result<u32, D::Error> {
     let parse = |text: &str| text.trim_end_matches('s').trim_end().parse().ok();
     within(deserializer.deserialize_any(Scalar("seconds, such as 60 or \"60s\"", parse))?, range, remedy)
 }
 
-fn within<T: From<u32>, E: Error>(
-    value: u32,
-    range: RangeInclusive<u32>,
-    remedy: impl Display,
-) -> Result<T, E> {
-    if range.contains(&value) {
-        Ok(value.into())
-    } else {
-        Err(E::custom(format_args!("is out of range; {remedy}")))
-    }
+fn within<E: Error>(value: u32, range: RangeInclusive<u32>, remedy: impl Display) -> Result<u32, E> {
+    if range.contains(&value) { Ok(value) } else { Err(E::custom(format_args!("is out of range; {remedy}"))) }
 }
 
 /// Deserializes a number of seconds without the unit.
-pub(super) fn seconds<'de, const MIN: u32, const MAX: u32, D: Deserializer<'de>, T: From<u32>>(
+pub(super) fn seconds<'de, const MIN: u32, const MAX: u32, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<T, D::Error> {
+) -> Result<u32, D::Error> {
     number(deserializer, MIN..=MAX, format_args!("set it to {MIN} to {MAX} seconds"))
 }
 
@@ -89,33 +78,35 @@ pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D
 }
 
 /// Deserializes a number up to ten thousand.
-pub(super) fn count<'de, D: Deserializer<'de>, T: From<u32>>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     number(deserializer, 1..=10_000, "set it to 1 to 10000")
+}
+
+/// Reads one text, of which the function makes the items, or several: what is expected, for messages, and the function.
+pub(super) struct Texts(pub &'static str, pub fn(&str) -> Vec<&str>);
+
+impl<'de> Visitor<'de> for Texts {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok((self.1)(text).into_iter().map(str::to_owned).collect())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        std::iter::from_fn(|| seq.next_element().transpose())
+            .map(|text| text.map_err(|_| A::Error::custom("must be a list of strings")))
+            .collect()
+    }
 }
 
 /// Deserializes a list, or one text with commas. No item may be blank.
 pub(super) fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    struct List;
-    impl<'de> Visitor<'de> for List {
-        type Value = Vec<String>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list of strings, or one comma-separated string")
-        }
-
-        fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-            text.split(',').map(item).collect()
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut items = Vec::new();
-            while let Some(text) = seq.next_element::<String>()? {
-                items.push(item(&text)?);
-            }
-            Ok(items)
-        }
-    }
-    deserializer.deserialize_any(List)
+    let texts = Texts("a list of strings, or one comma-separated string", |text| text.split(',').collect());
+    deserializer.deserialize_any(texts)?.iter().map(|text| item(text)).collect()
 }
 
 fn item<E: Error>(text: &str) -> Result<String, E> {
@@ -141,19 +132,15 @@ pub(super) fn list_of<'de, D: Deserializer<'de>, T>(
 }
 
 /// Reads a URL to which a secret may be sent.
-pub(super) fn secure_url<E: Error>(text: &str, insecure: &str, remedy: &str) -> Result<Url, E> {
+pub(super) fn secure_url<E: Error>(text: &str, remedy: &str) -> Result<Url, E> {
     let url = Url::parse(text).map_err(|e| E::custom(format_args!("is not a URL ({e}); {remedy}")))?;
+    let insecure = "must be https (http only on this machine), without a password or a fragment";
     if secure(&url) { Ok(url) } else { Err(E::custom(format_args!("{insecure}; {remedy}"))) }
 }
 
 /// Reads an origin: `https`, or `http` on this machine, with nothing after the host and port.
 pub(super) fn origin<E: Error>(text: &str, remedy: &str) -> Result<String, E> {
-    let url = secure_url::<E>(
-        text,
-        "must be https (http only on this machine), without a password or a fragment",
-        remedy,
-    )?;
-    let origin = url.origin().ascii_serialization();
+    let origin = secure_url::<E>(text, remedy)?.origin().ascii_serialization();
     if text.trim_end_matches('/') != origin || origin.contains('*') {
         let problem = "must be one origin, without `*`, a path, a query or a fragment";
         return Err(E::custom(format_args!("{problem}; {remedy}")));

@@ -12,7 +12,8 @@ use strum::{VariantArray, VariantNames};
 use url::{Host, Url};
 
 use super::error::Error;
-use super::file::{self, Mistake};
+use super::file::Mistake;
+use super::section::Section;
 use super::text;
 use crate::domain::MessageType;
 use crate::domain::network::Reach;
@@ -64,8 +65,7 @@ pub(super) struct Raw {
 }
 
 fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret<Url>>, D::Error> {
-    let insecure = "must be https (http only to this machine), without a password or a fragment";
-    let url = text::secure_url(&String::deserialize(deserializer)?, insecure, URL)?;
+    let url = text::secure_url(&String::deserialize(deserializer)?, URL)?;
     Ok(Some(Secret::new(url)))
 }
 
@@ -108,18 +108,16 @@ fn secret(text: &str) -> Option<Secret<Vec<u8>>> {
 }
 
 pub(super) fn read(figment: &Figment, raw: &BTreeMap<String, Raw>) -> Result<Vec<Webhook>, Error> {
-    raw.iter().map(|(name, raw)| raw.read(figment, name)).collect()
+    let read =
+        |(name, raw): (&String, &Raw)| raw.read(name, Section { figment, key: &format!("webhooks.{name}") });
+    raw.iter().map(read).collect()
 }
 
 impl Raw {
-    fn read(&self, figment: &Figment, name: &str) -> Result<Webhook, Error> {
-        let mistake = |field, problem: &str, remedy: &str| {
-            Error::at(figment, &format!("webhooks.{name}{field}"), problem, remedy)
-        };
-        if !text::is_name(name) {
-            return Err(mistake("", "is not a valid name of a webhook", "use 1 to 32 of a-z, 0-9, - and _"));
-        }
-        let url = self.url.clone().ok_or_else(|| mistake(".url", "is missing", URL))?;
+    fn read(&self, name: &str, settings: Section<'_>) -> Result<Webhook, Error> {
+        let remedy = "use 1 to 32 of a-z, 0-9, - and _";
+        settings.refuse(!text::is_name(name), "", "is not a valid name of a webhook", remedy)?;
+        let url = settings.require("url", self.url.clone(), URL)?;
         let reach = match (url.expose().scheme(), self.private_network) {
             ("http", _) => Reach::ThisMachine,
             (_, true) => Reach::PrivateNetworks,
@@ -131,22 +129,14 @@ impl Raw {
             Some(Host::Ipv6(ip)) => Some(ip.into()),
             Some(Host::Domain(_)) | None => None,
         };
-        if ip.is_some_and(|ip| !reach.permits(ip)) {
-            let remedy = format!(
-                "correct it, or set `webhooks.{name}.private_network = true` for a receiver in your own network"
-            );
-            return Err(mistake(".url", "has an IP address that is not one of the internet", &remedy));
-        }
-        let secrets = match (&self.secret, &self.secret_file) {
-            (Some(_), Some(_)) => {
-                return Err(mistake(".secret_file", "is set in addition to `secret`", "remove one of them"));
-            }
-            (None, None) => return Err(mistake(".secret", "is missing", SECRET)),
-            (Some(secrets), None) => secrets.clone(),
-            (None, Some(path)) => file::secret(path)
-                .and_then(|text| decode(text.lines().map(str::trim).filter(|line| !line.is_empty())))
-                .map_err(|(problem, remedy)| mistake(".secret_file", &problem, remedy))?,
-        };
+        let remedy = format!(
+            "correct it, or set `webhooks.{name}.private_network = true` for a receiver in your own network"
+        );
+        let beyond = ip.is_some_and(|ip| !reach.permits(ip));
+        settings.refuse(beyond, "url", "has an IP address that is not one of the internet", &remedy)?;
+        let parse = |text: String| decode(text.lines().map(str::trim).filter(|line| !line.is_empty()));
+        let secrets = settings.secret("secret", self.secret.clone(), self.secret_file.as_deref(), parse)?;
+        let secrets = settings.require("secret", secrets, SECRET)?;
         Ok(Webhook { name: name.to_owned(), url, secrets, types: self.events.clone(), reach })
     }
 }

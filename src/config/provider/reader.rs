@@ -54,7 +54,7 @@ pub(in crate::config) fn read_each(
         .clone()
         .join(defaults(&tenant.select(preset::defaults(preset))))
         .join(defaults(preset::OF_EACH));
-    let mut provider: Provider = joined.extract_inner(key).map_err(|error| Error::from_figment(&error))?;
+    let mut provider: Provider = Section { figment: &joined, key }.get("")?.unwrap_or_default();
     key.clone_into(&mut provider.key);
     provider.preset = preset;
     match section {

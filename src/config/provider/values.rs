@@ -6,7 +6,6 @@ use url::Url;
 
 use crate::config::protocol::CERTIFICATE;
 use crate::config::text;
-use crate::domain::secure_url::secure;
 use crate::domain::{Binding, Issuers, NonceForm, NonceRule, metadata};
 use crate::secret::Secret;
 
@@ -53,12 +52,7 @@ pub(super) fn endpoint<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
 
 fn read_endpoint<E: Error>(text: &str) -> Result<Url, E> {
     const REMEDY: &str = "set it to the provider's endpoint";
-    let url = Url::parse(text).map_err(|e| E::custom(format_args!("is not a URL ({e}); {REMEDY}")))?;
-    if !secure(&url) {
-        let remedy = if url.scheme() == "http" { CERTIFICATE } else { REMEDY };
-        let problem = "must be https (http only on this machine), without a password or a fragment";
-        return Err(E::custom(format_args!("{problem}; {remedy}")));
-    }
+    let url = text::secure_url::<E>(text, if text.starts_with("http:") { CERTIFICATE } else { REMEDY })?;
     if url.query_pairs().any(|(name, _)| name == "id_token" || name == "token") {
         return Err(E::custom(format_args!("must not have an `id_token` or `token` parameter; {REMEDY}")));
     }
