@@ -26,6 +26,7 @@ pub mod config;
 #[cfg(debug_assertions)]
 pub mod dev;
 pub mod domain;
+pub mod finding;
 pub mod import;
 pub mod keys;
 pub mod provider;

@@ -1,8 +1,9 @@
 //! `vestibule check`
 
 use super::Result;
-use crate::app::check::{self, State};
+use crate::app::check;
 use crate::config::{self, Config};
+use crate::finding::{Fault, Finding};
 
 pub(super) const HELP: &str =
     "Each line is `ok`, `warn` or `wrong`, with a remedy. The command changes nothing and \
@@ -19,12 +20,12 @@ pub(super) fn run() -> Result {
     #[cfg(debug_assertions)]
     let (figment, _development) = crate::dev::prepare_if_development(figment)?;
     let config = Config::read(figment)?;
-    print("settings", &State::Ok("are valid".into()));
+    print("settings", &Finding::Ok("are valid".into()));
     super::block_on(1, async move {
         let mut wrong = 0_usize;
-        check::check(&config, |subject, state| {
-            wrong += usize::from(matches!(state, State::Fail { .. }));
-            print(subject, &state);
+        check::check(&config, |subject, finding| {
+            wrong += usize::from(matches!(finding, Finding::Fail(_)));
+            print(subject, &finding);
         })
         .await?;
         match wrong {
@@ -35,10 +36,10 @@ pub(super) fn run() -> Result {
     })
 }
 
-fn print(subject: &str, state: &State) {
-    match state {
-        State::Ok(well) => say!("ok     {subject}: {well}"),
-        State::Warn { problem, remedy } => say!("warn   {subject}: {problem}; {remedy}"),
-        State::Fail { problem, remedy } => say!("wrong  {subject}: {problem}; {remedy}"),
+fn print(subject: &str, finding: &Finding) {
+    match finding {
+        Finding::Ok(well) => say!("ok     {subject}: {well}"),
+        Finding::Warn(Fault { problem, remedy }) => say!("warn   {subject}: {problem}; {remedy}"),
+        Finding::Fail(Fault { problem, remedy }) => say!("wrong  {subject}: {problem}; {remedy}"),
     }
 }

@@ -3,14 +3,14 @@
 
 use std::borrow::Cow;
 
-use reqwest::{RequestBuilder, Response, StatusCode};
+use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{self, Class, DEADLINE, Unavailable, late};
+use super::attempt;
 use super::error::Error;
 use super::upstream::Provider;
-use super::{attempt, credentials};
 use crate::config::{self, ClientAuthentication};
 use crate::domain::metadata::Metadata;
 use crate::domain::{Object, Reason, Refusal};
@@ -32,38 +32,35 @@ impl Provider {
         now: i64,
     ) -> Result<String, Error> {
         let exchanged = async {
-            let (url, authentication) = self.token_endpoint(now).await?;
-            let request = self.code_request(&url, authentication, code, code_verifier, redirect_uri);
-            let call = async {
-                let response = request.send().await.map_err(attempt::unreached)?;
-                let answer =
-                    tokens(response, self.token_setting()).await.map_err(|rejected| match rejected {
-                        Rejected::Code(error) => refused(&error),
-                        other => self.rejected(other).into(),
-                    })?;
-                let id_token = answer.str("id_token").map(str::to_owned);
-                id_token.ok_or_else(|| Unavailable::new(Class::NoIdToken).into())
-            };
-            timeout(DEADLINE, call).await.unwrap_or_else(late)
+            let fields = [("code", code), ("redirect_uri", redirect_uri), ("code_verifier", code_verifier)];
+            let answer = self.send_code(&self.settings.client_ids[0], &fields, now).await;
+            let answer = answer.map_err(|rejected| match rejected {
+                Rejected::Code(error) => refused(&error),
+                other => self.rejected(other).into(),
+            })?;
+            let id_token = answer.str("id_token").map(str::to_owned);
+            id_token.ok_or_else(|| Unavailable::new(Class::NoIdToken).into())
         };
-        exchanged.await.map_err(|error: Error| error.named(&self.settings))
+        let exchanged = timeout(DEADLINE, exchanged).await.unwrap_or_else(late);
+        exchanged.map_err(|error: Error| error.named(&self.settings))
     }
 
-    pub(super) fn code_request(
+    /// Sends an authorization code of this client to the token endpoint.
+    pub(super) async fn send_code(
         &self,
-        url: &Url,
-        authentication: ClientAuthentication,
-        code: &str,
-        code_verifier: &str,
-        redirect_uri: &str,
-    ) -> RequestBuilder {
-        let fields = [
-            ("grant_type", "authorization_code"),
-            ("code", code),
-            ("redirect_uri", redirect_uri),
-            ("code_verifier", code_verifier),
-        ];
-        credentials::post(&self.upstream.client, &self.settings, authentication, url, &fields)
+        client_id: &str,
+        fields: &[(&str, &str)],
+        now: i64,
+    ) -> Result<Object, Rejected> {
+        let (url, authentication) = self.token_endpoint(now).await?;
+        let fields = [&[("grant_type", "authorization_code")], fields].concat();
+        let request = self.authenticated(&url, authentication, client_id, &fields, now)?;
+        let response = request.send().await.map_err(attempt::unreached)?;
+        match response.status() {
+            StatusCode::OK => Ok(answer::json(response).await?),
+            StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => Err(error(response).await),
+            _ => Err(attempt::unavailable(&response, self.token_setting()).into()),
+        }
     }
 
     /// Returns the setting to look at when the token endpoint does not understand us.
@@ -98,15 +95,6 @@ pub(super) enum Rejected {
 impl From<Unavailable> for Rejected {
     fn from(unavailable: Unavailable) -> Self {
         Self::Unavailable(unavailable)
-    }
-}
-
-/// Reads the response of a token endpoint. `setting` is the one that is likely to be wrong if the URL is.
-pub(super) async fn tokens(response: Response, setting: &'static str) -> Result<Object, Rejected> {
-    match response.status() {
-        StatusCode::OK => Ok(answer::json(response).await?),
-        StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => Err(error(response).await),
-        _ => Err(attempt::unavailable(&response, setting).into()),
     }
 }
 

@@ -8,7 +8,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use reqwest::{Client, Response, StatusCode};
+use reqwest::header::HeaderMap;
+use reqwest::{Client, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
@@ -185,20 +186,21 @@ impl<T: Send + Sync + 'static> Document<T> {
     }
 
     async fn attempt(&self, url: &Url, now: i64) -> Result<Held<T>, Failure<Unavailable>> {
-        let response = attempt::send(self.client.get(url.clone())).await?;
-        let lifetime = freshness::lifetime(response.headers(), now);
-        let value = self.value(response).await?;
+        let (value, headers) = self.download(url).await?;
+        let lifetime = freshness::lifetime(&headers, now);
         let expires_at = now.saturating_add(lifetime);
         Ok(Held { value, url: url.clone(), refresh_at: expires_at.saturating_sub(lifetime / 5), expires_at })
     }
 
-    pub async fn value(&self, response: Response) -> Result<T, Failure<Unavailable>> {
+    pub async fn download(&self, url: &Url) -> Result<(T, HeaderMap), Failure<Unavailable>> {
+        let response = attempt::send(self.client.get(url.clone())).await?;
+        let headers = response.headers().clone();
         if response.status() != StatusCode::OK {
             return Err(attempt::unusable(&response, self.setting));
         }
         // Keys have a media type of their own (RFC 7517 §8.5).
         let object = answer::object(response, &["application/json", "application/jwk-set+json"]).await?;
-        Ok((self.read)(&object)?)
+        Ok(((self.read)(&object)?, headers))
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {

@@ -32,7 +32,6 @@ pub use self::call_stats::{BOUNDS, CallStats};
 pub use self::client::ClientError;
 pub use self::error::Error;
 pub use self::events::EventError;
-pub use self::probe::{Fault, Finding};
 pub use self::revocation::{Code, Revocable};
 pub use self::upstream::Provider;
 use self::upstream::Upstream;

@@ -1,132 +1,51 @@
 //! Checks the configuration of a provider for an operator. It sends what a sign-in sends, with a token or a code
-//! that no provider has issued, and the answer is read as at a sign-in. Each request is sent once and is timed.
+//! that no provider has issued, and the answer is read as at a sign-in. No request is repeated.
 
 use std::fmt::Display;
-use std::time::{Duration, Instant};
+use std::future::Future;
+use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use reqwest::{RequestBuilder, Response, StatusCode};
+use reqwest::StatusCode;
 use serde_json::json;
 use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{Class, DEADLINE, Unavailable};
 use super::attempt::{self, Failure};
-use super::authorization_code::{Rejected, tokens};
+use super::authorization_code::Rejected;
 use super::document::Document;
 use super::error::Error;
-use super::revocation::Code;
 use super::upstream::Provider;
 use super::{freshness, tokeninfo};
 use crate::config::{self, CERTIFICATE, Protocol, Verify};
 use crate::domain::jwk::KeySet;
 use crate::domain::metadata::Metadata;
 use crate::domain::{IdToken, Issuers, introspection};
+use crate::finding::{Fault, Finding};
 
-#[derive(Debug, Clone)]
-pub struct Finding {
-    pub endpoint: &'static str,
-    /// The host of its URL; the rest of the URL is not shown.
-    pub host: String,
-    pub took: Option<Duration>,
-    /// Seconds by which the provider's clock is ahead of ours, if it sends a date.
-    pub ahead: Option<i64>,
-    /// A description of the success or of the problem.
-    pub outcome: Result<String, Fault>,
-    /// A possible problem that the check cannot decide.
-    pub warning: Option<Fault>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    pub problem: String,
-    pub remedy: String,
-}
-
-impl Fault {
-    fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { problem: problem.into(), remedy: remedy.into() }
-    }
-}
-
-/// The names of checks in the output.
-const CODE_FLOW: &str = "staff sign-in";
-const SIGN_IN_PAGE: &str = "staff sign-in page";
-const REVOCATION: &str = "revocation";
 /// A code, and a part of its verifier, that no provider has issued.
 const MADE_UP: &str = "vestibule-check";
 
 impl Provider {
-    /// Calls all endpoints that a verification needs, at `now` by our clock. It sends no token of a user, and
-    /// the responses are not used.
-    pub async fn check(&self, now: i64) -> Vec<Finding> {
-        let mut probe = self.probe(now);
-        probe.verification().await;
-        probe.findings
-    }
-
-    /// Calls the token endpoint with a made-up code and this redirect URI, as the sign-in of staff would. It
-    /// does nothing for a provider without a client secret or without such an endpoint.
-    pub async fn check_code_flow(&self, redirect_uri: &str, now: i64) -> Vec<Finding> {
-        let (settings, mut probe) = (&self.settings, self.probe(now));
-        let endpoint = settings.token_url.is_some() || settings.discovery.is_some();
-        if settings.client_secret.is_some() && endpoint {
-            match self.token_endpoint(now).await {
-                Ok((url, authentication)) => {
-                    if let Err(error) = self.authorization_url(now).await {
-                        probe.not_located(SIGN_IN_PAGE, error);
-                    }
-                    let verifier = MADE_UP.repeat(3);
-                    let request = self.code_request(&url, authentication, MADE_UP, &verifier, redirect_uri);
-                    probe.code(CODE_FLOW, &url, request, None).await;
-                }
-                Err(unavailable) => probe.not_located(CODE_FLOW, unavailable.named(settings)),
+    /// Calls the endpoints that the settings need, at `now` by our clock, and returns a line for each. `redirect_uri` is
+    /// that of the staff who sign in with this provider. Of a provider that is switched off, only the revocation is
+    /// checked.
+    pub async fn check(&self, redirect_uri: Option<&str>, now: i64) -> Vec<(String, Finding)> {
+        let (settings, started) = (&self.settings, Instant::now());
+        let mut probe = Probe { provider: self, settings, now, started, lines: Vec::new() };
+        if settings.enabled {
+            probe.verification().await;
+        }
+        probe.revocation().await;
+        if settings.enabled {
+            probe.events().await;
+            if let Some(redirect_uri) = redirect_uri {
+                probe.staff(redirect_uri).await;
             }
         }
-        if let Some(strayed) = settings.strayed_endpoint() {
-            let problem = "is Google's, but the tokens come from elsewhere";
-            let remedy = format!("set {} to the provider's own endpoint", settings.setting(strayed));
-            probe.not_called(SIGN_IN_PAGE, Fault::new(problem, remedy));
-        }
-        probe.findings
-    }
-
-    /// Calls the token endpoint with a made-up code of each client, as for a token that can be revoked. It does nothing
-    /// for a provider without a setting for that.
-    pub async fn check_revocation(&self, now: i64) -> Vec<Finding> {
-        let (settings, mut probe) = (&self.settings, self.probe(now));
-        if settings.client_key.is_some() || settings.revocation_url.is_some() {
-            for client_id in settings.client_ids.iter().filter(|client| settings.revokes(client)) {
-                let code = Code { code: MADE_UP, redirect_uri: None, client_id, subject: MADE_UP };
-                let request = async {
-                    let (url, authentication) = self.token_endpoint(now).await?;
-                    Ok::<_, Unavailable>((self.request_for_code(&url, authentication, code, now)?, url))
-                };
-                match request.await {
-                    Ok((request, url)) => probe.code(REVOCATION, &url, request, Some(client_id)).await,
-                    Err(unavailable) => probe.not_located(REVOCATION, unavailable.named(settings)),
-                }
-            }
-        }
-        probe.findings
-    }
-
-    /// Fetches the document about the provider's security events, and the keys that it names. It does nothing for a provider
-    /// without a setting for that.
-    pub async fn check_events(&self, now: i64) -> Vec<Finding> {
-        let (documents, mut probe) = (&self.upstream.events, self.probe(now));
-        if let Some(url) = &self.settings.ssf_url {
-            let read = |_: &_| "states the issuer and the keys".into();
-            if let Some(sender) = probe.document("events", &documents.transmitter, url, read).await {
-                probe.document("keys of events", &documents.keys, &sender.jwks_url, usable).await;
-            }
-        }
-        probe.findings
-    }
-
-    fn probe(&self, now: i64) -> Probe<'_> {
-        Probe { provider: self, settings: &self.settings, now, started: Instant::now(), findings: Vec::new() }
+        probe.lines
     }
 }
 
@@ -135,8 +54,11 @@ struct Probe<'p> {
     settings: &'p config::Provider,
     now: i64,
     started: Instant,
-    findings: Vec<Finding>,
+    lines: Vec<(String, Finding)>,
 }
+
+/// A success in words, the provider's time if it told that, and what the next call needs.
+type Success<T> = (String, Option<i64>, T);
 
 impl Probe<'_> {
     async fn verification(&mut self) {
@@ -150,7 +72,7 @@ impl Probe<'_> {
             }
             _ => Some(Metadata::default()),
         };
-        // The finding for the metadata has reported the problem.
+        // The line about the document has the problem.
         let Some(published) = published else { return };
         if signed {
             match settings.jwks_url.as_ref().or(published.jwks_url.as_ref()) {
@@ -166,29 +88,46 @@ impl Probe<'_> {
         }
     }
 
+    /// Fetches the document about security events, and the keys that it names, if it is set.
+    async fn events(&mut self) {
+        let documents = &self.provider.upstream.events;
+        if let Some(url) = &self.settings.ssf_url {
+            let read = |_: &_| "states the issuer and the keys".into();
+            if let Some(sender) = self.document("events", &documents.transmitter, url, read).await {
+                self.document("keys of events", &documents.keys, &sender.jwks_url, usable).await;
+            }
+        }
+    }
+
     /// Fetches a document, without its cache.
     async fn document<T: Send + Sync + 'static>(
         &mut self,
-        endpoint: &'static str,
+        endpoint: &str,
         document: &Document<T>,
         url: &Url,
         describe: impl FnOnce(&T) -> String,
     ) -> Option<T> {
-        let setting = self.settings.setting(document.setting);
-        let read = async |response| match document.value(response).await.map_err(Failure::into_error) {
-            Ok(value) => Ok((describe(&value), value)),
-            Err(unavailable) => Err(fault(unavailable, &setting, url)),
+        let (settings, setting) = (self.settings, self.settings.setting(document.setting));
+        let fetched = async {
+            let (value, headers) = document.download(url).await.map_err(Failure::into_error)?;
+            Ok((describe(&value), freshness::server_time(&headers), value))
         };
-        self.call(endpoint, url, &setting, self.provider.upstream.client.get(url.clone()), read).await
+        let failed = |unavailable| fault(settings, unavailable, &setting, url);
+        self.call(endpoint, url, &setting, async { fetched.await.map_err(failed) }).await
     }
 
+    /// Asks the token-information endpoint about a made-up token.
     async fn endpoint(&mut self, url: &Url) {
-        let settings = self.settings;
+        let (settings, client) = (self.settings, &self.provider.upstream.client);
         let setting = settings.setting(tokeninfo::endpoint_setting(settings));
         let introspected = settings.protocol() == Protocol::Introspection;
         let Some(token) = worthless_token(settings, self.time()) else { return };
-        let read = async |response: Response| {
-            let status = response.status();
+        let call = async {
+            let response = attempt::send(tokeninfo::request(client, settings, url, &token)).await;
+            let response = response.map_err(|failure| {
+                fault(settings, Failure::<Unavailable>::into_error(failure), &setting, url)
+            })?;
+            let (status, time) = (response.status(), freshness::server_time(response.headers()));
             let answer = if introspected && status == StatusCode::BAD_REQUEST {
                 // RFC 7662 §2.2 answers an invalid token with a 200, so a 400 comes from another kind of endpoint,
                 // which would refuse valid tokens, too. Only an error that names the token is accepted.
@@ -209,128 +148,133 @@ impl Probe<'_> {
                     Err(Fault::new(format!("responds with {}", status.as_u16()), correct(&setting)))
                 }
                 Err(Error::Refused(_)) => {
-                    Ok((format!("rejects an invalid token as expected ({})", status.as_u16()), ()))
+                    Ok((format!("rejects an invalid token as expected ({})", status.as_u16()), time, ()))
                 }
-                Err(Error::Unavailable(unavailable)) => Err(match unavailable.class {
-                    Class::ClientAuthentication => client_rejected(settings),
-                    Class::NotIntrospected => Fault::new(
-                        "does not introspect id_tokens",
-                        format!("set {} to \"jwks\"", settings.setting("verify")),
-                    ),
-                    Class::NotIntrospection => Fault::new(
-                        "does not respond like a token introspection endpoint",
-                        format!("correct {setting} or {}", settings.setting("preset")),
-                    ),
-                    Class::Status4xx if unavailable.why.as_deref() == Some(tokeninfo::CONFIDENTIAL) => {
-                        let Fault { problem, remedy } = fault(unavailable, &setting, url);
-                        let secret = settings.setting("client_secret");
-                        Fault::new(problem, format!("{remedy}; {}: check {secret}", tokeninfo::CONFIDENTIAL))
-                    }
-                    _ => fault(unavailable, &setting, url),
-                }),
+                Err(Error::Unavailable(unavailable)) => Err(fault(settings, unavailable, &setting, url)),
             }
         };
-        let request = tokeninfo::request(&self.provider.upstream.client, settings, url, &token);
-        self.call("endpoint", url, &setting, request, read).await;
-        if !settings.introspects_id_tokens()
-            && let Some(finding) = self.findings.last_mut()
-        {
+        if self.call("endpoint", url, &setting, call).await.is_some() && !settings.introspects_id_tokens() {
             let problem =
                 "may not support id_tokens: RFC 7662 is about access tokens, and only a sign-in can tell";
             let verify = settings.setting("verify");
             let remedy = format!("sign in once, and set {verify} to \"jwks\" if the sign-in is refused");
-            finding.warning = finding.outcome.is_ok().then(|| Fault::new(problem, remedy));
+            self.add("endpoint", host(url), Finding::warn(problem, remedy));
         }
     }
 
-    /// Checks that the token endpoint refuses a made-up code, of an app's client if one is named.
-    async fn code(
-        &mut self,
-        endpoint: &'static str,
-        url: &Url,
-        request: RequestBuilder,
-        client_id: Option<&str>,
-    ) {
+    /// Sends a made-up code of each client to the token endpoint, as for a token that can be revoked, if there is a setting
+    /// for that.
+    async fn revocation(&mut self) {
         let settings = self.settings;
-        let field = self.provider.token_setting();
-        let setting = settings.setting(field);
-        let read = async |response: Response| {
-            let status = response.status().as_u16();
-            match tokens(response, field).await {
+        if settings.client_key.is_some() || settings.revocation_url.is_some() {
+            for client_id in settings.client_ids.iter().filter(|client| settings.revokes(client)) {
+                self.code("revocation", client_id, &[], &format!(" of {client_id}")).await;
+            }
+        }
+    }
+
+    /// Sends a made-up code to the token endpoint, as the sign-in of staff does, unless it has no client secret or no
+    /// endpoint.
+    async fn staff(&mut self, redirect_uri: &str) {
+        const PAGE: &str = "staff sign-in page";
+        let settings = self.settings;
+        let endpoint = settings.token_url.is_some() || settings.discovery.is_some();
+        if settings.client_secret.is_some() && endpoint {
+            if let Err(error) = self.provider.authorization_url(self.now).await {
+                self.not_located(PAGE, error);
+            }
+            let verifier = MADE_UP.repeat(3);
+            let fields = [("redirect_uri", redirect_uri), ("code_verifier", &verifier)];
+            self.code("staff sign-in", &settings.client_ids[0], &fields, "").await;
+        }
+        if let Some(strayed) = settings.strayed_endpoint() {
+            let problem = "is Google's, but the tokens come from elsewhere";
+            let remedy = format!("set {} to the provider's own endpoint", settings.setting(strayed));
+            self.not_called(PAGE, Fault::new(problem, remedy));
+        }
+    }
+
+    /// Checks that the token endpoint refuses a made-up code of a client.
+    async fn code(&mut self, endpoint: &str, client_id: &str, fields: &[(&str, &str)], whose: &str) {
+        let (provider, settings, now) = (self.provider, self.settings, self.now);
+        let url = match provider.token_endpoint(now).await {
+            Ok((url, _)) => url,
+            Err(unavailable) => return self.not_located(endpoint, unavailable.named(settings)),
+        };
+        let setting = settings.setting(provider.token_setting());
+        let call = async {
+            let fields = [&[("code", MADE_UP)], fields].concat();
+            match provider.send_code(client_id, &fields, now).await {
                 Ok(_) => Err(Fault::new("accepts an invalid code", correct(&setting))),
-                Err(Rejected::Client(error)) if settings.client_key.is_some() => {
-                    let [team, key, file] =
-                        ["team_id", "key_id", "private_key"].map(|field| settings.setting(field));
-                    let client = client_id.unwrap_or_default();
-                    let problem = format!("rejects the client secret for {client} ({error})");
-                    let remedy = format!(
-                        "check {team}, {key} and {file}, and that the key is enabled for the primary App ID of {client}"
-                    );
-                    Err(Fault::new(problem, remedy))
-                }
                 Err(Rejected::Client(error)) => {
-                    let Fault { problem, remedy } = client_rejected(settings);
-                    let token_auth = settings.setting("token_auth");
-                    let remedy = format!("{remedy}; some providers require {token_auth}");
-                    Err(Fault::new(format!("{problem} ({error})"), remedy))
+                    let [first, second, third] = provider.credentials().map(|field| settings.setting(field));
+                    let enabled = match settings.client_key {
+                        Some(_) => ", and that the key is enabled for the primary App ID",
+                        None => "",
+                    };
+                    let problem = format!("rejects the client credentials{whose} ({error})");
+                    Err(Fault::new(problem, format!("check {first}, {second} and {third}{enabled}")))
                 }
                 Err(Rejected::Code(error)) if error == "unsupported_grant_type" => Err(Fault::new(
                     "does not support the authorization-code grant",
                     "enable the authorization-code flow for this client at the provider",
                 )),
-                Err(Rejected::Code(_)) => {
-                    let whose = client_id.map(|client| format!(" of {client}")).unwrap_or_default();
-                    Ok((format!("rejects an invalid code{whose} as expected ({status})"), ()))
+                Err(Rejected::Code(error)) => {
+                    Ok((format!("rejects an invalid code{whose} as expected ({error})"), None, ()))
                 }
-                Err(Rejected::Unavailable(unavailable)) => Err(fault(unavailable, &setting, url)),
+                Err(Rejected::Unavailable(unavailable)) => Err(fault(settings, unavailable, &setting, &url)),
             }
         };
-        self.call(endpoint, url, &setting, request, read).await;
+        self.call(endpoint, &url, &setting, call).await;
     }
 
     /// Reports that the endpoint, or our authentication at it, could not be determined.
-    fn not_located(&mut self, endpoint: &'static str, error: impl Display) {
+    fn not_located(&mut self, endpoint: &str, error: impl Display) {
         let remedy = format!("check {}", self.settings.setting("issuer"));
         self.not_called(endpoint, Fault::new(format!("cannot be called: {error}"), remedy));
     }
 
-    fn not_discovered(&mut self, endpoint: &'static str, member: &str, field: &str) {
+    fn not_discovered(&mut self, endpoint: &str, member: &str, field: &str) {
         let remedy = format!("set {}", self.settings.setting(field));
         let problem = format!("is unknown: the discovery document has no `{member}`");
         self.not_called(endpoint, Fault::new(problem, remedy));
     }
 
-    fn not_called(&mut self, endpoint: &'static str, fault: Fault) {
-        let host = self.settings.discovery.as_ref().map(host).unwrap_or_default().to_owned();
-        let finding = Finding { endpoint, host, took: None, ahead: None, outcome: Err(fault), warning: None };
-        self.findings.push(finding);
+    fn not_called(&mut self, endpoint: &str, fault: Fault) {
+        let discovery = self.settings.discovery.as_ref();
+        self.add(endpoint, discovery.map(host).unwrap_or_default(), Finding::Fail(fault));
     }
 
+    /// Makes a call, and adds a line about it, and one about the provider's clock.
     async fn call<T>(
         &mut self,
-        endpoint: &'static str,
+        endpoint: &str,
         url: &Url,
         setting: &str,
-        request: RequestBuilder,
-        read: impl AsyncFnOnce(Response) -> Result<(String, T), Fault>,
+        call: impl Future<Output = Result<Success<T>, Fault>>,
     ) -> Option<T> {
-        let (started, mut ahead) = (Instant::now(), None);
-        let failed = |unavailable| fault(unavailable, setting, url);
-        let call = async {
-            let response = request.send().await.map_err(attempt::unreached).map_err(failed)?;
-            ahead =
-                freshness::server_time(response.headers()).map(|theirs| theirs.saturating_sub(self.time()));
-            read(response).await
-        };
-        let outcome = timeout(DEADLINE, call).await;
-        let (outcome, value) = match outcome.unwrap_or_else(|_| Err(failed(Unavailable::new(Class::Timeout))))
-        {
-            Ok((success, value)) => (Ok(success), Some(value)),
-            Err(fault) => (Err(fault), None),
-        };
-        let (host, took) = (host(url).to_owned(), Some(started.elapsed()));
-        self.findings.push(Finding { endpoint, host, took, ahead, outcome, warning: None });
-        value
+        let started = Instant::now();
+        let late = |_| Err(fault(self.settings, Unavailable::new(Class::Timeout), setting, url));
+        let outcome = timeout(DEADLINE, call).await.unwrap_or_else(late);
+        let took = started.elapsed().as_millis();
+        match outcome {
+            Ok((well, time, value)) => {
+                self.add(endpoint, host(url), Finding::Ok(format!("{well}, {took} ms")));
+                if let (Some(time), Some((subject, _))) = (time, self.lines.last()) {
+                    let ahead = Finding::of_clock(time.saturating_sub(self.time()), "the provider's");
+                    self.lines.push((format!("{subject}, its clock"), ahead));
+                }
+                Some(value)
+            }
+            Err(Fault { problem, remedy }) => {
+                self.add(endpoint, host(url), Finding::fail(format!("{problem}, {took} ms"), remedy));
+                None
+            }
+        }
+    }
+
+    fn add(&mut self, endpoint: &str, host: &str, finding: Finding) {
+        self.lines.push((format!("provider {}, {endpoint} ({host})", self.settings.name), finding));
     }
 
     fn time(&self) -> i64 {
@@ -356,9 +300,10 @@ pub(super) fn worthless_token(provider: &config::Provider, now: i64) -> Option<I
 }
 
 /// Explains what failed, to an operator who can correct `setting`.
-fn fault(unavailable: Unavailable, setting: &str, url: &Url) -> Fault {
+fn fault(settings: &config::Provider, unavailable: Unavailable, setting: &str, url: &Url) -> Fault {
     let class = unavailable.class();
     let Unavailable { class: kind, why, seen, .. } = unavailable;
+    let named = |field| settings.setting(field);
     let remedy = match kind {
         Class::Connect | Class::Connection if why.is_some() => CERTIFICATE.into(),
         Class::Connect | Class::Connection | Class::Timeout => {
@@ -367,26 +312,32 @@ fn fault(unavailable: Unavailable, setting: &str, url: &Url) -> Fault {
         Class::Status3xx => {
             format!("set {setting} to the target of the redirect, because redirects are not followed")
         }
+        Class::Status4xx if why.as_deref() == Some(tokeninfo::CONFIDENTIAL) => {
+            format!("correct {setting}; {}: check {}", tokeninfo::CONFIDENTIAL, named("client_secret"))
+        }
         Class::Status4xx if seen.as_deref() == Some("responds with 403") => {
             format!("correct {setting}, or allow this machine's IP address at the provider")
         }
         Class::Status429 => "try again later, and check the provider's limits".into(),
         Class::Status5xx => format!("see the provider's status page, or check {setting}"),
         Class::ErrorIn200 => "see the provider's status page".into(),
+        Class::ClientAuthentication => {
+            format!("check {} and {}", named("client_id"), named("client_secret"))
+        }
+        Class::NotIntrospected => format!("set {} to \"jwks\"", named("verify")),
+        Class::NotIntrospection => format!("correct {setting} or {}", named("preset")),
         _ => correct(setting),
     };
     let problem = seen.unwrap_or_else(|| match kind {
         Class::Timeout => "did not respond in time".into(),
         Class::ErrorIn200 => "reports an error of its own".into(),
         Class::Metadata => why.unwrap_or_default(),
+        Class::ClientAuthentication => "rejects the client credentials".into(),
+        Class::NotIntrospected => "does not introspect id_tokens".into(),
+        Class::NotIntrospection => "does not respond like a token introspection endpoint".into(),
         _ => format!("returns an unusable response ({class})"),
     });
     Fault { problem, remedy }
-}
-
-fn client_rejected(provider: &config::Provider) -> Fault {
-    let [id, secret] = ["client_id", "client_secret"].map(|field| provider.setting(field));
-    Fault::new("rejects the client credentials", format!("check {id} and {secret}"))
 }
 
 fn usable(keys: &KeySet) -> String {

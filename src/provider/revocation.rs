@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::answer::{Class, DEADLINE, Unavailable, late};
-use super::authorization_code::{Rejected, error, refused, tokens};
+use super::authorization_code::{Rejected, error, refused};
 use super::error::Error;
 use super::upstream::Provider;
 use super::{attempt, credentials};
@@ -42,10 +42,10 @@ impl Provider {
         let exchanged = async {
             // A code is of no use if its token cannot be revoked.
             self.revocation_url(now).await?;
-            let (url, authentication) = self.token_endpoint(now).await?;
-            let request = self.request_for_code(&url, authentication, code, now)?;
-            let response = request.send().await.map_err(attempt::unreached)?;
-            let answer = tokens(response, "token_url").await.map_err(|rejected| match rejected {
+            let mut fields = vec![("code", code.code)];
+            fields.extend(code.redirect_uri.map(|uri| ("redirect_uri", uri)));
+            let answer = self.send_code(code.client_id, &fields, now).await;
+            let answer = answer.map_err(|rejected| match rejected {
                 Rejected::Code(name) if name == "invalid_grant" => refused(&name),
                 other => self.rejected(other).into(),
             })?;
@@ -104,19 +104,7 @@ impl Provider {
         self.locate(configured, now, |metadata| &metadata.revocation_url).await
     }
 
-    pub(super) fn request_for_code(
-        &self,
-        url: &Url,
-        authentication: ClientAuthentication,
-        code: Code<'_>,
-        now: i64,
-    ) -> Result<RequestBuilder, Unavailable> {
-        let mut fields = vec![("grant_type", "authorization_code"), ("code", code.code)];
-        fields.extend(code.redirect_uri.map(|uri| ("redirect_uri", uri)));
-        self.authenticated(url, authentication, code.client_id, &fields, now)
-    }
-
-    fn authenticated(
+    pub(super) fn authenticated(
         &self,
         url: &Url,
         authentication: ClientAuthentication,
@@ -134,16 +122,19 @@ impl Provider {
         Ok(client.post(url.clone()).form(&[fields, &own].concat()))
     }
 
-    /// Returns the failure of a request that the provider rejects, if the token or the code is not to blame.
-    pub(super) fn rejected(&self, rejected: Rejected) -> Unavailable {
-        let signs = self.settings.client_key.is_some();
-        let credentials = if signs {
+    /// Returns the settings by which we authenticate there.
+    pub(super) const fn credentials(&self) -> [&'static str; 3] {
+        if self.settings.client_key.is_some() {
             ["team_id", "key_id", "private_key"]
         } else {
             ["client_id", "client_secret", "token_auth"]
-        };
+        }
+    }
+
+    /// Returns the failure of a request that the provider rejects, if the token or the code is not to blame.
+    pub(super) fn rejected(&self, rejected: Rejected) -> Unavailable {
         let (name, unavailable) = match rejected {
-            Rejected::Client(name) => (name, Unavailable::client_authentication(&credentials)),
+            Rejected::Client(name) => (name, Unavailable::client_authentication(&self.credentials())),
             Rejected::Code(name) => (name, Unavailable::new(Class::Status4xx)),
             Rejected::Unavailable(unavailable) => return unavailable,
         };

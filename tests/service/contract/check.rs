@@ -108,7 +108,8 @@ async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
     let says = |code, error: &str| Behaviour::json(code, json!({ "error": error }).to_string());
     app.provider.behave(says(400, "invalid_grant"));
     let said = check(&app, &settings).await;
-    let line = "provider idp, staff sign-in (127.0.0.1): rejects an invalid code as expected (400), ";
+    let line =
+        "provider idp, staff sign-in (127.0.0.1): rejects an invalid code as expected (invalid_grant), ";
     assert!(said.lines.last().unwrap().1.starts_with(line), "{:#?}", said.lines);
     assert_eq!((said.code, said.has("wrong")), (Some(0), false), "{:#?}", said.lines);
     let asked = app.provider.requests().pop().unwrap().parameters();

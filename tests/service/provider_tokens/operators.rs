@@ -125,7 +125,7 @@ async fn check_tries_the_key_with_each_client_id_and_reads_what_is_stored() {
     let lines = check(&app, SECRET, &with(private_key())).await;
     let begins = "ok     provider apple, revocation (127.0.0.1): rejects an invalid code of";
     for (line, client) in lines.iter().zip([APP, WEB]) {
-        assert!(line.starts_with(&format!("{begins} {client} as expected (400)")), "{line}");
+        assert!(line.starts_with(&format!("{begins} {client} as expected (invalid_grant)")), "{line}");
     }
     assert_eq!(lines.len(), 2, "{lines:?}");
     let off = [with(private_key()), vec![("IDP_ENABLED", "false")]].concat();
@@ -137,7 +137,7 @@ async fn check_tries_the_key_with_each_client_id_and_reads_what_is_stored() {
     let lines = check(&app, SECRET, &with(&other)).await;
     assert_eq!(lines[0], "ok     provider tokens: 1 can be decrypted with `secret_key`");
     for words in
-        ["wrong  ", "rejects the client secret for com.example.app (invalid_client)", "IDP_KEY_ID", APP]
+        ["wrong  ", "rejects the client credentials of com.example.app (invalid_client)", "IDP_KEY_ID", APP]
     {
         assert!(lines[1].contains(words), "{lines:?}");
     }
