@@ -1,5 +1,6 @@
 //! Presets: the settings of well-known providers.
 
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::text;
@@ -157,50 +158,31 @@ const OIDC: &str = r#"verify = "jwks""#;
 /// No preset: a provider that is defined by its settings alone. Its tokens may have any format.
 const CUSTOM: &str = r#"token_format = "any""#;
 
-/// The setting `tenants`, with the path segment that selects them in Microsoft's URLs.
-#[derive(Debug, Clone)]
-pub(super) struct Tenant {
-    pub tenants: Tenants,
-    pub segment: String,
-}
-
-impl Default for Tenant {
-    fn default() -> Self {
-        Self { tenants: Tenants::Any, segment: "common".to_owned() }
-    }
-}
-
-impl Tenant {
-    /// Reads one of Microsoft's words for a group of tenants, or a list of ids.
-    fn read(texts: &[String]) -> Option<Self> {
-        let texts: Vec<_> = texts.iter().map(|text| text.to_ascii_lowercase()).collect();
-        let (tenants, segment) = match texts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["common"] => (Tenants::Any, "common"),
-            ["organizations"] => (Tenants::Organizations, "organizations"),
-            ["consumers"] => (Tenants::Listed(vec![MICROSOFT_ACCOUNTS.to_owned()]), "consumers"),
-            [id] if is_tenant_id(id) => (Tenants::Listed(vec![id.to_owned()]), id),
-            _ if texts.iter().all(|id| is_tenant_id(id)) => (Tenants::Listed(texts.clone()), "common"),
-            _ => return None,
-        };
-        Some(Self { tenants, segment: segment.to_owned() })
-    }
-
-    /// Puts the path segment into the URLs above.
-    pub fn select(&self, defaults: &str) -> String {
-        defaults.replace("/common/", &format!("/{}/", self.segment))
-    }
-}
-
-/// An empty list is the default.
-impl<'de> Deserialize<'de> for Tenant {
+/// One of Microsoft's words for a group of tenants, or a list of ids. An empty list is all tenants.
+impl<'de> Deserialize<'de> for Tenants {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let list = text::list(deserializer)?;
-        if list.is_empty() {
-            return Ok(Self::default());
+        let texts: Vec<_> = text::list(deserializer)?.iter().map(|text| text.to_ascii_lowercase()).collect();
+        match texts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [] | ["common"] => Ok(Self::Any),
+            ["organizations"] => Ok(Self::Organizations),
+            ["consumers"] => Ok(Self::Listed(vec![MICROSOFT_ACCOUNTS.to_owned()])),
+            _ if texts.iter().all(|id| is_tenant_id(id)) => Ok(Self::Listed(texts.clone())),
+            _ => {
+                let problem = "are neither ids nor one of `common`, `organizations` and `consumers`";
+                let remedy = "set it to the ids of the organisations that may sign in";
+                Err(D::Error::custom(format_args!("{problem}; {remedy}")))
+            }
         }
-        let problem = "are neither ids nor one of `common`, `organizations` and `consumers`";
-        let remedy = "set it to the ids of the organisations that may sign in";
-        let mistake = || serde::de::Error::custom(format_args!("{problem}; {remedy}"));
-        Self::read(&list).ok_or_else(mistake)
     }
+}
+
+/// Puts the path segment that selects tenants into the URLs above.
+pub(super) fn select(tenants: &Tenants, settings: &str) -> String {
+    let segment = match tenants {
+        Tenants::Organizations => "organizations",
+        Tenants::Listed(ids) if *ids == [MICROSOFT_ACCOUNTS] => "consumers",
+        Tenants::Listed(ids) if ids.len() == 1 => &ids[0],
+        Tenants::Any | Tenants::Listed(_) => "common",
+    };
+    settings.replace("/common/", &format!("/{segment}/"))
 }

@@ -13,12 +13,13 @@ use url::Url;
 pub(super) use self::reader::{read, read_each};
 use self::values::Client;
 use super::error;
-use super::preset::{Preset, Tenant};
+use super::preset::Preset;
 use super::protocol::{ClientAuthentication, Protocol, Verify};
 use super::text::{self, DAY};
 use crate::domain::claims::{Dialect, EmailProof, Nonces};
 use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;
+use crate::domain::issuer::Tenants;
 use crate::domain::linking::{Doubt, Policy};
 use crate::domain::{Binding, Issuers, Link, NonceForm, NonceRule};
 use crate::secret::{Replaceable, Secret};
@@ -87,7 +88,7 @@ pub struct Provider {
     pub client_key: Option<Arc<ClientKey>>,
     #[serde(deserialize_with = "values::issuers")]
     pub issuers: Issuers,
-    tenants: Option<Tenant>,
+    tenants: Option<Tenants>,
     /// If not empty, `hd` must be one of these (lower case).
     #[serde(deserialize_with = "values::domains")]
     pub allowed_domains: Vec<String>,

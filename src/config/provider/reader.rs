@@ -9,13 +9,14 @@ use url::Url;
 use super::Provider;
 use super::values::{APPLES_ID, CLIENT_ID, Client, ISSUER};
 use crate::config::error::Error;
-use crate::config::preset::{self, GOOGLE_TOKENINFO, Preset, Tenant};
+use crate::config::preset::{self, GOOGLE_TOKENINFO, Preset};
 use crate::config::protocol::{Protocol, Verify};
 use crate::config::section::Section;
 use crate::config::text::is_name;
 use crate::domain::claims::Nonces;
 use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;
+use crate::domain::issuer::Tenants;
 use crate::domain::linking::Policy;
 use crate::domain::{Issuers, Link, NoncePolicy, metadata};
 use crate::secret::Secret;
@@ -48,11 +49,11 @@ pub(in crate::config) fn read_each(
         valid(name, "")?;
     }
     let preset = settings.get("preset")?.or_else(|| implied(settings));
-    let tenant: Tenant = settings.get("tenants")?.unwrap_or_default();
+    let tenants = settings.get("tenants")?.unwrap_or(Tenants::Any);
     let defaults = |toml: &str| Toml::string(&format!("[default.{key}]\n{toml}")).nested();
     let joined = figment
         .clone()
-        .join(defaults(&tenant.select(preset::defaults(preset))))
+        .join(defaults(&preset::select(&tenants, preset::defaults(preset))))
         .join(defaults(preset::OF_EACH));
     let mut provider: Provider = Section { figment: &joined, key }.get("")?.unwrap_or_default();
     key.clone_into(&mut provider.key);
@@ -167,7 +168,7 @@ impl Provider {
         let listed = match (&self.issuers, self.preset) {
             (Issuers::Listed(listed), _) if !listed.is_empty() => Some(self.issuers.clone()),
             (_, Some(Preset::Microsoft)) => {
-                Some(Issuers::Tenants(self.tenants.clone().unwrap_or_default().tenants))
+                Some(Issuers::Tenants(self.tenants.clone().unwrap_or(Tenants::Any)))
             }
             _ => self.issuer.clone().map(|issuer| Issuers::Listed(vec![issuer])),
         };
