@@ -31,7 +31,7 @@ const PARAMETERS: [&str; 18] = [
 /// Values of `sslmode` (libpq, "Parameter Key Words").
 const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
-const EXAMPLE: &str = "set it to a URL such as postgres://vestibule:…@db.example.com/vestibule";
+pub(super) const EXAMPLE: &str = "set it to a URL such as postgres://vestibule:…@db.example.com/vestibule";
 const ENCODE: &str = "percent-encode these characters in the password: `/` is %2F, `?` is %3F, `#` is %23, `@` is %40, `&` is %26, `%` is %25";
 
 /// Checks the URL, and that of each server if it lists several. The error is a problem and its remedy.

@@ -43,6 +43,8 @@ impl Error {
                 let section = path.strip_suffix(name.as_str()).unwrap_or_default();
                 let remedy = match nearest(name, known) {
                     Some(meant) => format!("; write {}, or remove it", names(&format!("{section}{meant}"))),
+                    // The top level has too many to list them.
+                    None if section.is_empty() => "; correct its spelling or remove it".into(),
                     None => format!(" (known: {})", known.join(", ")),
                 };
                 (path, format!("is not a known key{remedy}"))

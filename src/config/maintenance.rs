@@ -9,6 +9,8 @@ use super::events::Events;
 use super::keys::Keys;
 use super::provider::{self, read_each};
 use super::root;
+use super::secret_key;
+use super::section::Section;
 use super::session::{self, Session};
 use super::webhook::{self, Raw as RawWebhook, Webhook};
 use crate::secret::SecretKeys;
@@ -28,7 +30,7 @@ pub struct Maintenance {
 impl Maintenance {
     pub fn read(figment: Figment) -> Result<Self, Error> {
         let root = root::Root::read(&figment)?;
-        root::database(&figment)?;
+        root.databases.check(&figment)?;
         let main = read_each(&figment, provider::DEFAULT, None)?.name;
         for name in root.providers.keys() {
             read_each(&figment, &format!("providers.{name}"), Some(name))?;
@@ -45,7 +47,8 @@ impl Maintenance {
     }
 
     pub fn secret_key(&self) -> Result<SecretKeys, Error> {
-        root::secret_key(&self.figment, self.secret_key.clone())
+        let top = Section { figment: &self.figment, key: "" };
+        top.require("secret_key", self.secret_key.clone(), secret_key::REMEDY)
     }
 
     pub fn webhooks(&self) -> Result<Vec<Webhook>, Error> {

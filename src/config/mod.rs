@@ -39,6 +39,7 @@ pub use self::protocol::{CERTIFICATE, ClientAuthentication, Protocol, Verify};
 pub use self::provider::Provider;
 pub use self::proxy::{ForwardedHeader, Proxies};
 pub use self::rate_limit::RateLimit;
+use self::section::Section;
 pub use self::session::Session;
 pub use self::sources::{Environment, defaults, figment, figment_of};
 pub use self::web::Web;
@@ -99,13 +100,14 @@ impl Config {
             let remedy = format!("set it to one of: {}", names.join(", "));
             Error::at(&figment, "admin.provider", "is not a configured provider", remedy)
         })?;
-        root::database(&figment)?;
-        let public_url = root::public_url(&figment, root.public_url)?;
+        root.databases.check(&figment)?;
+        let top = Section { figment: &figment, key: "" };
+        let public_url = top.require("public_url", root.public_url, root::PUBLIC_URL)?;
         Ok(Self {
             workers: rocket.workers,
             web: root.web.at(&public_url),
             public_url,
-            secret_key: root::secret_key(&figment, root.secret_key)?,
+            secret_key: top.require("secret_key", root.secret_key, secret_key::REMEDY)?,
             // A proxy that probes every second sees two failed probes.
             drain: root.drain.unwrap_or(2),
             session: session::check(&figment, root.session)?,

@@ -1,17 +1,18 @@
-//! The known top-level keys, and the settings that belong to no section.
+//! The top level: its keys, and the settings that belong to no section.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 
+use figment::error::Kind;
+use figment::value::Dict;
 use figment::value::magic::RelativePathBuf;
-use figment::value::{Dict, Value};
 use figment::{Figment, Provider};
 use ipnet::IpNet;
-use serde::de::IgnoredAny;
+use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
-use super::error::{Error, names, nearest};
+use super::error::{Error, nearest};
 use super::events::Events;
 use super::file::unreadable;
 use super::keys::Keys;
@@ -19,68 +20,23 @@ use super::log::{LogFormat, LogLevel};
 use super::observers::Observers;
 use super::proxy::{self, ForwardedHeader};
 use super::rate_limit::RateLimit;
+use super::section::Section;
 use super::session::Session;
 use super::web::Web;
 use super::webhook::Raw as RawWebhook;
 use super::{database_url, secret_key, text};
-use crate::secret::SecretKeys;
+use crate::secret::{Secret, SecretKeys};
 
-/// Keys of Rocket (its configuration guide, "Overview") and of its companion crates.
-const ROCKET_KEYS: [&str; 18] = [
-    "address",
-    "port",
-    "workers",
-    "max_blocking",
-    "ident",
-    "ip_header",
-    "limits",
-    "tls",
-    "log_level",
-    "cli_colors",
-    "keep_alive",
-    "shutdown",
-    "secret_key",
-    "temp_dir",
-    "template_dir",
-    "databases",
-    "profile",
-    "proxy_proto_header",
-];
-const OUR_KEYS: [&str; 15] = [
-    "admin",
-    "drain",
-    "log_format",
-    "metrics",
-    "keys",
-    "public_url",
-    "session",
-    "events",
-    "idp",
-    "providers",
-    "trusted_proxies",
-    "forwarded_header",
-    "rate_limit",
-    "web",
-    "webhooks",
-];
-/// The directory of a development build's database and secrets. Other builds have no such key.
-const DEV_KEYS: &[&str] = if cfg!(debug_assertions) { &["dev_dir"] } else { &[] };
-const TLS_KEYS: [&str; 4] = ["certs", "key", "ciphers", "prefer_server_cipher_order"];
-/// The URL, and numeric settings.
-const DATABASE_KEYS: [&str; 5] =
-    ["url", "min_connections", "max_connections", "connect_timeout", "idle_timeout"];
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+/// It has no `Debug`: the settings of `providers` are in plain text.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Root {
     #[serde(deserialize_with = "origin")]
     pub public_url: Option<String>,
     /// Read by [`LogFormat::of`]. It stands here so that an invalid value is reported.
-    #[serde(rename = "log_format")]
-    _log_format: Option<LogFormat>,
+    log_format: Option<LogFormat>,
     /// Read by [`LogLevel::of`], in the same way.
-    #[serde(rename = "log_level")]
-    _log_level: Option<LogLevel>,
+    log_level: Option<LogLevel>,
     #[serde(deserialize_with = "secret_key::deserialize")]
     pub secret_key: Option<SecretKeys>,
     pub session: Session,
@@ -93,33 +49,89 @@ pub(super) struct Root {
     pub events: Events,
     pub keys: Keys,
     pub metrics: Observers,
-    pub admin: RawAdmin,
-    /// Each is read by itself (`provider/reader.rs`).
-    pub providers: BTreeMap<String, IgnoredAny>,
+    pub admin: Admin,
+    pub databases: Databases,
+    /// Each provider is read by itself (`provider/reader.rs`).
+    idp: IgnoredAny,
+    pub providers: Dict,
     pub webhooks: BTreeMap<String, RawWebhook>,
     pub web: Web,
+    tls: Option<Tls>,
+    /// The directory of a development build's database and secrets. Other builds have no such key.
+    #[cfg(debug_assertions)]
+    dev_dir: IgnoredAny,
+    // Read by Rocket (its configuration guide, "Overview") and its companion crates.
+    address: IgnoredAny,
+    port: IgnoredAny,
+    workers: IgnoredAny,
+    max_blocking: IgnoredAny,
+    ident: IgnoredAny,
+    ip_header: IgnoredAny,
+    limits: IgnoredAny,
+    cli_colors: IgnoredAny,
+    keep_alive: IgnoredAny,
+    shutdown: IgnoredAny,
+    temp_dir: IgnoredAny,
+    template_dir: IgnoredAny,
+    profile: IgnoredAny,
+    proxy_proto_header: IgnoredAny,
 }
 
 /// `[default.admin]`: the pages for staff.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawAdmin {
+pub(super) struct Admin {
     /// The provider that staff sign in with; the default provider if none is named.
     pub provider: Option<String>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Databases {
+    vestibule: Database,
+}
+
+/// The URL, and numbers, which `store::pool` reads.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Database {
+    url: Option<Secret<String>>,
+    min_connections: Option<u32>,
+    #[serde(deserialize_with = "one_or_more")]
+    max_connections: Option<u32>,
+    connect_timeout: Option<u32>,
+    idle_timeout: Option<u32>,
+}
+
+/// `[default.tls]`, which Rocket reads. It ignores `mutual` in this build.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Tls {
+    certs: IgnoredAny,
+    key: IgnoredAny,
+    ciphers: IgnoredAny,
+    prefer_server_cipher_order: IgnoredAny,
+}
+
+fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let number = u32::deserialize(deserializer)?;
+    if number == 0 { Err(D::Error::custom("is out of range; set it to 1 or more")) } else { Ok(Some(number)) }
+}
+
 impl Root {
     pub fn read(figment: &Figment) -> Result<Self, Error> {
-        let all: Dict = figment.extract().map_err(|e| Error::from_figment(&e))?;
+        let root = figment.extract().map_err(|e| Error::from_figment(&e))?;
         tables(figment)?;
-        known(figment, "", &all, &[&ROCKET_KEYS, &OUR_KEYS, DEV_KEYS])?;
-        if let Some(Value::Dict(_, databases)) = all.get("databases") {
-            known(figment, "databases.", databases, &[&["vestibule"]])?;
-            if let Some(Value::Dict(_, ours)) = databases.get("vestibule") {
-                known(figment, "databases.vestibule.", ours, &[&DATABASE_KEYS])?;
-            }
+        Ok(root)
+    }
+
+    /// Returns the keys of the top level.
+    fn keys() -> &'static [&'static str] {
+        let unknown = Figment::from(("?", "")).extract::<Self>();
+        match unknown.map_err(|error| error.kind) {
+            Err(Kind::UnknownField(_, keys)) => keys,
+            _ => &[],
         }
-        figment.extract().map_err(|e| Error::from_figment(&e))
     }
 }
 
@@ -127,8 +139,7 @@ impl Root {
 /// would silently set nothing.
 fn tables(figment: &Figment) -> Result<(), Error> {
     let all = figment.data().map_err(|e| Error::from_figment(&e))?;
-    let lists: [&[&str]; 3] = [&ROCKET_KEYS, &OUR_KEYS, DEV_KEYS];
-    let is_key = |name: &str| lists.iter().any(|list| list.contains(&name));
+    let is_key = |name: &str| Root::keys().contains(&name);
     for (profile, table) in all {
         let name = profile.as_str().as_str();
         let standard = ["default", "global", "debug", "release"];
@@ -150,64 +161,37 @@ fn tables(figment: &Figment) -> Result<(), Error> {
     Ok(())
 }
 
-fn known(figment: &Figment, path: &str, dict: &Dict, lists: &[&[&str]]) -> Result<(), Error> {
-    let unknown = dict.keys().find(|key| !lists.iter().any(|list| list.contains(&key.as_str())));
-    unknown.map_or(Ok(()), |key| {
-        let remedy = match nearest(key, &lists.concat()) {
-            Some(meant) => format!("write {}, or remove it", names(&format!("{path}{meant}"))),
-            None => "correct its spelling or remove it".into(),
-        };
-        Err(Error::at(figment, &format!("{path}{key}"), "is not a known key", remedy))
-    })
-}
-
-const PUBLIC_URL: &str = "set it to the URL that clients use, such as https://id.example.com";
+pub(super) const PUBLIC_URL: &str = "set it to the URL that clients use, such as https://id.example.com";
 
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     text::origin(&String::deserialize(deserializer)?, PUBLIC_URL).map(Some)
-}
-
-pub(super) fn public_url(figment: &Figment, url: Option<String>) -> Result<String, Error> {
-    url.ok_or_else(|| Error::at(figment, "public_url", "is missing", PUBLIC_URL))
-}
-
-pub(super) fn secret_key(figment: &Figment, keys: Option<SecretKeys>) -> Result<SecretKeys, Error> {
-    keys.ok_or_else(|| Error::at(figment, "secret_key", "is missing", secret_key::REMEDY))
 }
 
 fn drain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     text::time(deserializer, 0..=300, "set it to 0 to 300 seconds").map(Some)
 }
 
-/// Checks the database's settings without connecting to it.
-pub(super) fn database(figment: &Figment) -> Result<(), Error> {
-    const KEY: &str = "databases.vestibule.url";
-    const REMEDY: &str = "set it to a URL such as postgres://vestibule:…@db.example.com/vestibule";
-    let text: String =
-        figment.extract_inner(KEY).map_err(|_| Error::at(figment, KEY, "is missing", REMEDY))?;
-    database_url::check(&text).map_err(|(problem, remedy)| Error::at(figment, KEY, problem, remedy))?;
-    if let Some(Err(error)) = env::var_os("PGSSLROOTCERT").map(File::open) {
-        let (problem, remedy) = unreadable(&error);
-        return Err(Error::at(figment, KEY, format!("is used with PGSSLROOTCERT, which {problem}"), remedy));
-    }
-    for key in &DATABASE_KEYS[1..] {
-        let path = format!("databases.vestibule.{key}");
-        match figment.extract_inner::<u32>(&path) {
-            Ok(0) if *key == "max_connections" => {
-                return Err(Error::at(figment, &path, "is out of range", "set it to 1 or more"));
-            }
-            Err(error) if figment.contains(&path) => return Err(Error::from_figment(&error)),
-            _ => {}
+impl Databases {
+    /// Checks the URL without connecting to the database.
+    pub fn check(&self, figment: &Figment) -> Result<(), Error> {
+        let settings = Section { figment, key: "databases.vestibule" };
+        let url = settings.require("url", self.vestibule.url.as_ref(), database_url::EXAMPLE)?;
+        database_url::check(url.expose())
+            .map_err(|(problem, remedy)| settings.error("url", &problem, &remedy))?;
+        if let Some(Err(error)) = env::var_os("PGSSLROOTCERT").map(File::open) {
+            let (problem, remedy) = unreadable(&error);
+            return Err(settings.error(
+                "url",
+                &format!("is used with PGSSLROOTCERT, which {problem}"),
+                remedy,
+            ));
         }
+        Ok(())
     }
-    Ok(())
 }
 
-/// Checks `[default.tls]`, which Rocket reads: refuses keys that this build ignores (`mutual`) and files that cannot be read.
-/// Rocket reports some mistakes only after the port is open.
+/// Checks that the files of `[default.tls]` can be read. Rocket reports some mistakes only after the port is open.
 pub(super) fn tls(figment: &Figment) -> Result<(), Error> {
-    let Ok(Value::Dict(_, tls)) = figment.find_value("tls") else { return Ok(()) };
-    known(figment, "tls.", &tls, &[&TLS_KEYS])?;
     for key in ["tls.certs", "tls.key"] {
         // Otherwise the value is the certificate itself.
         let Ok(path) = figment.extract_inner::<RelativePathBuf>(key) else { continue };

@@ -11,13 +11,13 @@ use super::file::{self, Mistake};
 #[derive(Clone, Copy)]
 pub(super) struct Section<'a> {
     pub figment: &'a Figment,
-    /// The section's path.
+    /// The section's path; empty for the top level.
     pub key: &'a str,
 }
 
 impl Section<'_> {
     fn path(&self, field: &str) -> String {
-        if field.is_empty() { self.key.to_owned() } else { format!("{}.{field}", self.key) }
+        [self.key, field].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")
     }
 
     /// Returns true if the operator has set this field.
