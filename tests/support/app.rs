@@ -24,6 +24,7 @@ use vestibule::keys::KeyRing;
 use vestibule::service::prune::Limits;
 
 use super::cluster::Database;
+use super::description::assert_described;
 use super::provider::Provider;
 use super::token;
 
@@ -38,9 +39,7 @@ pub const LIMITS: Limits = Limits {
 /// Names of the providers: the default one, and those beside it.
 pub const PROVIDERS: [&str; 4] = ["idp", "second", "third", "fourth"];
 
-/// A running service.
 pub struct App {
-    /// Its database.
     pub database: Database,
     /// The provider behind all of its providers.
     pub provider: Provider,
@@ -123,7 +122,6 @@ impl App {
         Self::start_with(|figment| figment).await
     }
 
-    /// Starts with further settings.
     pub async fn start_with(settings: impl FnOnce(Figment) -> Figment) -> Self {
         let database = Database::create().await;
         Self::start_on(database, settings).await
@@ -134,7 +132,6 @@ impl App {
         std::mem::replace(&mut self.database, Database::gone())
     }
 
-    /// Starts on a database.
     pub async fn start_on(database: Database, settings: impl FnOnce(Figment) -> Figment) -> Self {
         Self::start_altered(database, settings, |rocket| rocket).await
     }
@@ -180,7 +177,6 @@ impl App {
         }
     }
 
-    /// Sends a request with a JSON body.
     pub async fn send(
         &self,
         method: Method,
@@ -188,11 +184,26 @@ impl App {
         content_type: Option<&str>,
         body: impl Into<reqwest::Body>,
     ) -> Answer {
-        let mut request = self.client.request(method, format!("{}{path}", self.url)).body(body);
-        if let Some(content_type) = content_type {
-            request = request.header("Content-Type", content_type);
+        let headers: Vec<_> = content_type.into_iter().map(|its| ("Content-Type", its)).collect();
+        self.send_with(method, path, &headers, body).await
+    }
+
+    /// Sends a request with these headers. Its answer must be one that the API's description has.
+    pub async fn send_with(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<reqwest::Body>,
+    ) -> Answer {
+        let request = self.client.request(method.clone(), format!("{}{path}", self.url)).body(body);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let answer = Self::answer(request.send().await.expect("the service answers")).await;
+        // Benches measure.
+        if cfg!(debug_assertions) {
+            assert_described(method.as_str(), path, &answer);
         }
-        Self::answer(request.send().await.expect("the service answers")).await
+        answer
     }
 
     pub async fn answer(response: reqwest::Response) -> Answer {
@@ -202,36 +213,30 @@ impl App {
 
     /// Sends a request as whoever the access token belongs to.
     pub async fn as_user(&self, token: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
-        let mut request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(token);
-        if let Some(body) = body {
-            request = request.header("Content-Type", "application/json").body(body.to_string());
-        }
-        Self::answer(request.send().await.expect("the service answers")).await
+        let bearer = format!("Bearer {token}");
+        let media_type = body.map(|_| ("Content-Type", "application/json"));
+        let headers: Vec<_> = [("Authorization", &*bearer)].into_iter().chain(media_type).collect();
+        self.send_with(method, path, &headers, body.map(Value::to_string).unwrap_or_default()).await
     }
 
-    /// Adds an API key.
     pub async fn api_key(&self, name: &str, role: KeyRole) -> String {
         let (pool, name) = (&self.database.pool, name.parse().unwrap());
         let added = api_keys::add(pool, &name, role, None, By::COMMAND_LINE).await;
         added.unwrap().expect("a new name").expose().clone()
     }
 
-    /// Reads a resource as that user.
     pub async fn get(&self, token: &str, path: &str) -> Answer {
         self.as_user(token, Method::GET, path, None).await
     }
 
-    /// Deletes a resource as that user.
     pub async fn delete(&self, token: &str, path: &str) -> Answer {
         self.as_user(token, Method::DELETE, path, None).await
     }
 
-    /// Exchanges a refresh token.
     pub async fn refresh(&self, token: &str) -> Answer {
         self.post_to("/api/v1/auth/refresh", &json!({ "refresh_token": token })).await
     }
 
-    /// Posts JSON.
     pub async fn post_to(&self, path: &str, body: &Value) -> Answer {
         self.send(Method::POST, path, Some("application/json"), body.to_string()).await
     }
@@ -265,7 +270,6 @@ impl App {
         tokio::join!(join_all(requests), release).0
     }
 
-    /// Signs in with a request body.
     pub async fn post(&self, provider: &str, body: &Value) -> Answer {
         self.post_to(&format!("/api/v1/auth/oauth/{provider}"), body).await
     }
@@ -276,7 +280,6 @@ impl App {
         self.post(provider, &json!({ "id_token": token })).await
     }
 
-    /// Signs in at the default provider.
     pub async fn sign_in(&self, claims: &Value) -> Answer {
         self.sign_in_at("idp", claims).await
     }

@@ -6,6 +6,7 @@ mod sql;
 
 pub mod app;
 pub mod cluster;
+pub mod description;
 pub mod desk;
 pub mod folder;
 pub mod keys;

@@ -72,17 +72,11 @@ async fn send(
     proofs: &[String],
     (content_type, body): (&str, String),
 ) -> Answer {
-    let mut request = reqwest::Client::new().request(method.clone(), format!("{}{path}", app.url)).body(body);
-    if !content_type.is_empty() {
-        request = request.header("Content-Type", content_type);
-    }
-    if let Some(authorization) = authorization {
-        request = request.header("Authorization", authorization);
-    }
-    for proof in proofs {
-        request = request.header("DPoP", proof);
-    }
-    App::answer(request.send().await.expect("the service answers")).await
+    let authorization = authorization.as_deref().map(|its| ("Authorization", its));
+    let content_type = (!content_type.is_empty()).then_some(("Content-Type", content_type));
+    let proofs = proofs.iter().map(|proof| ("DPoP", proof.as_str()));
+    let headers: Vec<_> = authorization.into_iter().chain(content_type).chain(proofs).collect();
+    app.send_with(method.clone(), path, &headers, body).await
 }
 
 async fn sign_in_with(app: &App, proofs: &[String]) -> Answer {

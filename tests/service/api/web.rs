@@ -22,19 +22,11 @@ async fn with_page() -> App {
     App::start_with(|figment| figment.merge(("web.origins", [PAGE]))).await
 }
 
-async fn send(app: &App, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    let mut request = reqwest::Client::new().request(method, format!("{}{path}", app.url));
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    App::answer(request.body(body.to_owned()).send().await.unwrap()).await
-}
-
 /// Sends JSON from the page, perhaps with a cookie.
 async fn post(app: &App, path: &str, cookie: Option<&str>, body: &str) -> Answer {
     let cookie = cookie.map(|cookie| ("Cookie", cookie));
     let headers: Vec<_> = JSON.iter().copied().chain(cookie).collect();
-    send(app, Method::POST, path, &headers, body).await
+    app.send_with(Method::POST, path, &headers, body.to_owned()).await
 }
 
 fn asking(app: &App, claims: &Value) -> String {
@@ -183,7 +175,7 @@ async fn a_page_on_which_nobody_has_signed_in_is_told_so() {
         assert_problem(&answer, 401, "invalid_refresh_token");
         assert_kept(&answer);
     }
-    let phone = send(&app, Method::POST, REFRESH, &JSON[1..], "{}").await;
+    let phone = app.send_with(Method::POST, REFRESH, &JSON[1..], "{}").await;
     assert_problem(&phone, 400, "invalid_request");
 }
 
@@ -211,14 +203,14 @@ async fn a_cookie_that_comes_from_elsewhere_is_refused_and_counted() {
     for headers in ELSEWHERE {
         for path in [REFRESH, LOGOUT, SIGN_IN] {
             let headers: Vec<_> = headers.iter().copied().chain([("Cookie", &*pair)]).collect();
-            let answer = send(&app, Method::POST, path, &headers, "{}").await;
+            let answer = app.send_with(Method::POST, path, &headers, "{}").await;
             assert_problem(&answer, 403, "cookie_refused");
             assert_kept(&answer);
             refused += 1;
         }
     }
     assert_eq!(app.provider.calls(), calls);
-    let metrics = send(&app, Method::GET, "/metrics", &[], "").await.text;
+    let metrics = app.send_with(Method::GET, "/metrics", &[], "").await.text;
     let counted = format!("vestibule_problems_total{{error=\"cookie_refused\"}} {refused}\n");
     assert!(metrics.contains(&counted), "{metrics}");
     assert_eq!(post(&app, REFRESH, Some(&pair), "").await.status, 200, "nothing has happened to the session");
@@ -230,10 +222,10 @@ async fn the_services_own_pages_count_if_they_are_listed() {
     let app = App::start_with(|figment| figment.merge(("web.origins", [own]))).await;
     let headers = [("Sec-Fetch-Site", "same-origin"), JSON[1]];
     let body = asking(&app, &claims("ada", "ada@example.com"));
-    let pair = cookie(&send(&app, Method::POST, SIGN_IN, &headers, &body).await);
+    let pair = cookie(&app.send_with(Method::POST, SIGN_IN, &headers, body).await);
     for (site, status) in [("same-origin", 200), ("same-site", 403), ("cross-site", 403), ("none", 403)] {
         let headers = [("Sec-Fetch-Site", site), JSON[1], ("Cookie", &*pair)];
-        assert_eq!(send(&app, Method::POST, REFRESH, &headers, "").await.status, status, "{site}");
+        assert_eq!(app.send_with(Method::POST, REFRESH, &headers, "").await.status, status, "{site}");
     }
 }
 
@@ -243,7 +235,7 @@ async fn only_a_listed_page_signs_a_browser_in() {
     let body = asking(&app, &claims("ada", "ada@example.com"));
     let calls = app.provider.calls();
     for (number, headers) in ELSEWHERE.iter().enumerate() {
-        let answer = send(&app, Method::POST, SIGN_IN, headers, &body).await;
+        let answer = app.send_with(Method::POST, SIGN_IN, headers, body.clone()).await;
         let (status, error) =
             if number < 8 { (403, "cookie_refused") } else { (415, "unsupported_media_type") };
         assert_problem(&answer, status, error);
@@ -273,7 +265,7 @@ async fn a_cookie_beside_another_sessions_access_token_is_refused() {
         for path in [REFRESH, LOGOUT, "/api/v1/auth/logout?scope=global"] {
             let bearer = format!("Bearer {bearer}");
             let headers = [JSON[0], JSON[1], ("Cookie", &*pair), ("Authorization", &*bearer)];
-            let answer = send(&app, Method::POST, path, &headers, "").await;
+            let answer = app.send_with(Method::POST, path, &headers, "").await;
             assert_problem(&answer, 403, "cookie_refused");
             assert_kept(&answer);
         }
@@ -281,7 +273,7 @@ async fn a_cookie_beside_another_sessions_access_token_is_refused() {
     assert_eq!(live_sessions(&app).await, session);
     let bearer = format!("Bearer {}", second.access_token());
     let headers = [JSON[0], JSON[1], ("Cookie", &*pair), ("Authorization", &*bearer)];
-    assert_eq!(send(&app, Method::POST, REFRESH, &headers, "").await.status, 200, "its own");
+    assert_eq!(app.send_with(Method::POST, REFRESH, &headers, "").await.status, 200, "its own");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -295,7 +287,7 @@ async fn a_page_signs_out_by_its_cookie_or_its_access_token_and_the_cookie_goes(
             let bearer = if by_bearer { format!("Bearer {token}") } else { "Bearer expired".into() };
             let headers = [JSON[0], JSON[1], ("Cookie", &*pair), ("Authorization", &*bearer)];
             let path = format!("{LOGOUT}?scope={scope}");
-            let answer = send(&app, Method::POST, &path, &headers, "").await;
+            let answer = app.send_with(Method::POST, &path, &headers, "").await;
             assert_eq!(answer.status, 204, "{}", answer.text);
             if gone {
                 assert_deleted(&answer);
@@ -320,7 +312,7 @@ async fn with_the_user_the_sessions_cookie_goes() {
     for (answer, deleted) in [(&other, false), (&deleting, true)] {
         let bearer = format!("Bearer {}", answer.access_token());
         let headers = [JSON[0], ("Cookie", &*pair), ("Authorization", &*bearer)];
-        let answer = send(&app, Method::DELETE, "/api/v1/me", &headers, "").await;
+        let answer = app.send_with(Method::DELETE, "/api/v1/me", &headers, "").await;
         assert_eq!(answer.status, 204, "{}", answer.text);
         if deleted { assert_deleted(&answer) } else { assert_kept(&answer) }
     }
@@ -354,7 +346,7 @@ async fn each_route_of_apps_and_no_other_answers_the_preflights_of_listed_pages(
     assert!(paths.len() > 30, "{paths:?}");
     let mut answered = Vec::new();
     for (path, methods) in &paths {
-        let answer = send(&app, Method::OPTIONS, path, &preflight(PAGE), "").await;
+        let answer = app.send_with(Method::OPTIONS, path, &preflight(PAGE), "").await;
         if path.starts_with("/api/v1/admin") || path.starts_with("/api/v1/providers") {
             assert_problem(&answer, 405, "method_not_allowed");
             assert_foreign(&answer);
@@ -370,7 +362,7 @@ async fn each_route_of_apps_and_no_other_answers_the_preflights_of_listed_pages(
         assert_eq!(allowed, methods, "{path}");
         assert_eq!(answer.header("Access-Control-Allow-Headers"), Some("Authorization, Content-Type, DPoP"));
         assert_eq!(answer.header("Access-Control-Max-Age"), Some("7200"));
-        let foreign = send(&app, Method::OPTIONS, path, &preflight("https://evil.example"), "").await;
+        let foreign = app.send_with(Method::OPTIONS, path, &preflight("https://evil.example"), "").await;
         assert_problem(&foreign, 405, "method_not_allowed");
         assert_foreign(&foreign);
         assert_eq!(foreign.header("Vary"), Some("Origin"));
@@ -379,10 +371,10 @@ async fn each_route_of_apps_and_no_other_answers_the_preflights_of_listed_pages(
     for path in [SIGN_IN, REFRESH, LOGOUT, "/api/v1/me", "/api/v1/me/merge", "/api/v1/auth/providers"] {
         assert!(answered.contains(&path), "{answered:?}");
     }
-    let unasked = send(&app, Method::OPTIONS, REFRESH, &[("Origin", PAGE)], "").await;
+    let unasked = app.send_with(Method::OPTIONS, REFRESH, &[("Origin", PAGE)], "").await;
     assert_problem(&unasked, 405, "method_not_allowed");
     for path in ["/api/v1/nothing", "/.well-known/jwks.json", "/admin", "/readyz"] {
-        let answer = send(&app, Method::OPTIONS, path, &preflight(PAGE), "").await;
+        let answer = app.send_with(Method::OPTIONS, path, &preflight(PAGE), "").await;
         assert!(answer.status.as_u16() >= 400, "{path}");
     }
 }
@@ -413,23 +405,23 @@ async fn listed_pages_read_each_answer_of_apps_routes_and_foreign_ones_none() {
         let of_apps = !path.starts_with("/api/v1/admin") && !path.starts_with("/api/v1/providers");
         for method in methods {
             let method: Method = method.parse().unwrap();
-            let answer = send(&app, method.clone(), &path, &[("Origin", PAGE)], "").await;
+            let answer = app.send_with(method.clone(), &path, &[("Origin", PAGE)], "").await;
             if of_apps {
                 assert_shared(&answer);
             } else {
                 assert_foreign(&answer);
             }
             for origin in ["https://evil.example", "null", "https://app.example.com.evil.example"] {
-                assert_foreign(&send(&app, method.clone(), &path, &[("Origin", origin)], "").await);
+                assert_foreign(&app.send_with(method.clone(), &path, &[("Origin", origin)], "").await);
             }
         }
     }
     // What only Rocket or the fairings refuse.
     for (method, path) in [(Method::GET, "/api/v1/nothing"), (Method::PUT, REFRESH)] {
-        assert_shared(&send(&app, method, path, &[("Origin", PAGE)], "").await);
+        assert_shared(&app.send_with(method, path, &[("Origin", PAGE)], "").await);
     }
     for path in ["/readyz", "/admin", "/problems", "/nothing"] {
-        assert_foreign(&send(&app, Method::GET, path, &[("Origin", PAGE)], "").await);
+        assert_foreign(&app.send_with(Method::GET, path, &[("Origin", PAGE)], "").await);
     }
 }
 
@@ -439,13 +431,13 @@ async fn without_pages_there_are_no_cookies_and_no_cors() {
     let token = app.sign_in(&claims("ada", "ada@example.com")).await.refresh_token();
     let pair = format!("vestibule={token}");
     assert_problem(&post(&app, REFRESH, Some(&pair), "{}").await, 400, "invalid_request");
-    let bare = send(&app, Method::POST, REFRESH, &[("Cookie", &*pair)], "").await;
+    let bare = app.send_with(Method::POST, REFRESH, &[("Cookie", &*pair)], "").await;
     assert_problem(&bare, 415, "unsupported_media_type");
     assert_problem(&post(&app, LOGOUT, Some(&pair), "").await, 401, "invalid_access_token");
     for (path, methods) in of_apps(&app) {
         for method in methods.into_iter().chain(["OPTIONS"]) {
             let headers = [&preflight(PAGE)[..], &[("Cookie", &*pair)]].concat();
-            let answer = send(&app, method.parse().unwrap(), &path, &headers, "").await;
+            let answer = app.send_with(method.parse().unwrap(), &path, &headers, "").await;
             assert_foreign(&answer);
             assert_kept(&answer);
             assert!(method != "OPTIONS" || answer.status == 405, "{path}");

@@ -3,7 +3,7 @@
 mod check;
 mod commands;
 mod log;
-pub mod openapi;
+mod openapi;
 mod problems;
 mod queries;
 mod settings;

@@ -1,7 +1,6 @@
 //! The API's description: whole, sound, and of exactly the routes that there are.
 
-mod answers;
-pub mod document;
+mod examples;
 mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +11,9 @@ use serde_json::{Value, json};
 use vestibule::app::{self, description};
 use vestibule::config::Config;
 
-use self::document::Document;
 use crate::support::app::{App, figment};
 use crate::support::cluster::Database;
+use crate::support::description::{self as document, Document};
 use crate::support::problem::{assert_problem, catalogue};
 
 /// What is mounted outside `/api/v1` and not described. This list may only shrink.

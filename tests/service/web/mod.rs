@@ -6,6 +6,7 @@ mod ops;
 mod rate_limit;
 mod reject_empty_segments;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::app::{Answer, App};
@@ -17,12 +18,6 @@ async fn sign_in_with(app: &App, claims: &Value, headers: &[(&str, &str)]) -> An
 
 /// Posts to the default provider's path with further headers.
 async fn post_with(app: &App, body: &Value, headers: &[(&str, &str)]) -> Answer {
-    let mut request = reqwest::Client::new()
-        .post(format!("{}/api/v1/auth/oauth/idp", app.url))
-        .header("Content-Type", "application/json")
-        .body(body.to_string());
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    App::answer(request.send().await.expect("the service answers")).await
+    let headers = [&[("Content-Type", "application/json")], headers].concat();
+    app.send_with(Method::POST, "/api/v1/auth/oauth/idp", &headers, body.to_string()).await
 }

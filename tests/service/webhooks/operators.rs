@@ -10,9 +10,9 @@ use vestibule::domain::staff::Role;
 use vestibule::service::prune::prune;
 
 use super::{change, emptied, environment, with_receivers};
-use crate::service::contract::openapi::document::Document;
 use crate::support::app::{App, LIMITS};
 use crate::support::cluster::Database;
+use crate::support::description::Document;
 use crate::support::desk::Desk;
 use crate::support::people::ADMIN;
 use crate::support::problem::assert_problem;

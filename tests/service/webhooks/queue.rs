@@ -9,9 +9,9 @@ use uuid::Uuid;
 use vestibule::domain::message_type::MessageType;
 
 use super::{SESSION, WAITING, change, event, settings};
-use crate::service::contract::openapi::document::Document;
 use crate::support::app::App;
 use crate::support::cluster::Database;
+use crate::support::description::Document;
 use crate::support::process::eventually;
 use crate::support::receiver::Receiver;
 use crate::support::token::claims;

@@ -1,6 +1,6 @@
 //! How long the documents may be kept, and how they are asked for again: RFC 9110 §13, RFC 9111.
 
-use reqwest::{Client, Method};
+use reqwest::Method;
 
 use crate::support::app::{Answer, App};
 use crate::support::keys::pass;
@@ -8,11 +8,8 @@ use crate::support::keys::pass;
 const PATHS: [&str; 2] = ["/.well-known/jwks.json", "/.well-known/oauth-authorization-server"];
 
 async fn ask(app: &App, method: Method, path: &str, known: &[&str]) -> Answer {
-    let mut request = Client::new().request(method, format!("{}{path}", app.url));
-    for tags in known {
-        request = request.header("If-None-Match", *tags);
-    }
-    App::answer(request.send().await.unwrap()).await
+    let headers: Vec<_> = known.iter().map(|tags| ("If-None-Match", *tags)).collect();
+    app.send_with(method, path, &headers, "").await
 }
 
 fn assert_public(answer: &Answer) {
