@@ -114,7 +114,7 @@ async fn run(arguments: Arguments) {
     app.provider.behave(Behaviour::status(503));
     let first = refresh_for(&app, &sessions, arguments.rate, half).await;
     let amid = app.provider.counts();
-    app.provider.behave(Behaviour::ResetBeforeAnswer);
+    app.provider.behave(Behaviour::RESET);
     let second = refresh_for(&app, &sessions, arguments.rate, arguments.outage - half).await;
     let after = app.provider.counts();
     println!("503      {first}; {:.2} times the quiet p99", first.ratio(&quiet));

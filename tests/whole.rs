@@ -9,7 +9,6 @@ compile_error!("the tests use the development parts; run them without --release"
 mod support;
 
 mod browser;
-mod crash;
 mod deploy;
 mod full_disk;
 mod instructions;

@@ -35,11 +35,9 @@ pub struct World {
     pub unanswered: Arc<AtomicUsize>,
 }
 
-/// A change that was committed.
 #[derive(Debug, Clone)]
 pub struct Change {
     pub id: Uuid,
-    /// The users it is about.
     pub users: Vec<Uuid>,
     /// The number of the request after which it was there. Changes of one request have no order.
     pub step: usize,
@@ -95,12 +93,15 @@ pub struct Person {
     seen: HashSet<Uuid>,
     step: usize,
     pub ledger: Vec<Change>,
+    /// The latest refresh token of each session that nothing has ended.
+    pub kept: Vec<String>,
 }
 
 impl Person {
     pub fn new(world: World, number: usize) -> Self {
         let client = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
-        Self { world, client, number, users: Vec::new(), seen: HashSet::new(), step: 0, ledger: Vec::new() }
+        let (users, seen, ledger, kept) = (Vec::new(), HashSet::new(), Vec::new(), Vec::new());
+        Self { world, client, number, users, seen, step: 0, ledger, kept }
     }
 
     /// Returns an answer to a request, which is repeated until there is one. If it was made and its answer was lost, the
@@ -205,7 +206,6 @@ impl Person {
         answer["refresh_token"].as_str().unwrap().to_owned()
     }
 
-    /// Changes a user by the admin API.
     async fn administer(&mut self, user: Uuid, change: &str, further: Option<(&str, &str)>, kind: &str) {
         let mut body = json!({ "reason": "the ledger" });
         if let Some((name, value)) = further {
@@ -236,7 +236,14 @@ impl Person {
         let (phone, tablet, third) = (known("phone", "ada"), known("tablet", "ada"), known("third", "ada"));
         let (bobs, second) = (known("bobs", "bob"), known("second", "bob"));
         let (squatter, owner) = (known("squatter", "carol"), known("owner", "carol"));
+        let stays = known("stays", "dora");
         let (adas_email, carols_email) = (email("ada"), email("carol"));
+
+        // A phone that is signed in to the end.
+        let session = self.sign_in(&stays).await;
+        self.did("user_created").await;
+        let token = self.refresh(&session.refresh).await;
+        self.kept.push(token);
 
         // Accounts that come and go.
         let first = self.sign_in(&phone).await;

@@ -162,7 +162,6 @@ impl Database {
         eventually(&what, async || (self.waiting(statement).await == count).then_some(())).await;
     }
 
-    /// Runs a statement.
     pub async fn run(&self, sql: &'static str) {
         sqlx::query(sql).execute(&self.pool).await.unwrap();
     }
@@ -193,7 +192,6 @@ impl Database {
         self.all::<(T,)>(sql).await.into_iter().map(|(value,)| value).collect()
     }
 
-    /// A number that a query answers.
     pub async fn count(&self, sql: &'static str) -> i64 {
         self.value(sql).await
     }

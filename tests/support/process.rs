@@ -105,7 +105,6 @@ impl Process {
         (process, log)
     }
 
-    /// The number that the system knows it by.
     #[allow(dead_code, reason = "only the whole tests watch it")]
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -160,7 +159,6 @@ impl Process {
         App::answer(request.body(body.to_string()).send().await.unwrap()).await
     }
 
-    /// Signs in at a provider with a request body.
     pub async fn sign_in(&self, provider: &str, body: &Value) -> Answer {
         self.post(&format!("/api/v1/auth/oauth/{provider}"), &[], body).await
     }
@@ -178,12 +176,10 @@ impl Process {
         .await
     }
 
-    /// Asks it to stop.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }

@@ -18,7 +18,6 @@ pub struct Way {
     there: PathBuf,
     /// The link, if it is not cut.
     pub link: PathBuf,
-    /// The database by that way.
     pub url: String,
 }
 
@@ -123,7 +122,6 @@ impl Message {
     }
 }
 
-/// The messages of a connection.
 pub struct Messages {
     client: OwnedReadHalf,
     begun: bool,

@@ -132,7 +132,6 @@ impl Signer {
         with(self.header(), changes)
     }
 
-    /// A token with the usual header.
     pub fn token(self, claims: &Value) -> String {
         self.token_with(&self.header(), claims)
     }
@@ -155,12 +154,10 @@ pub fn signed(header: &str, claims: &str, sign: impl FnOnce(&[u8]) -> Vec<u8>) -
     format!("{message}.{signature}")
 }
 
-/// HS256 with that secret.
 pub fn hs256(secret: &[u8], message: &[u8]) -> Vec<u8> {
     hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), message).as_ref().to_vec()
 }
 
-/// A key set.
 pub fn jwks(keys: &[Value]) -> Value {
     json!({ "keys": keys })
 }

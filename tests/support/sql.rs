@@ -1,6 +1,5 @@
 //! Statements of the tests, with their values.
 
-/// Runs a statement.
 macro_rules! run {
     ($on:expr, $sql:expr $(, $value:expr)* $(,)?) => {
         sqlx::query($sql)$(.bind($value))*.execute($on).await.unwrap()

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::house::{House, NOW, class, opaque_of, unavailable, word};
 use super::presets::{PRESETS, Preset, preset};
-use crate::support::provider::{Behaviour, Provider, Refusing, Silent, odd_bodies};
+use crate::support::provider::{Behaviour, End, Provider, Refusing, Silent, odd_bodies};
 use crate::support::tls::SelfSigned;
 
 /// Five seconds are promised. The others are for a busy machine, and fewer than a second attempt takes.
@@ -150,22 +150,26 @@ async fn a_status_is_told_by_its_class() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_slow_huge_or_cut_is_given_up_in_time() {
     let second = Duration::from_secs(1);
-    let body = b"{}".to_vec();
+    let close = |text: String| Behaviour::Raw(text.into(), End::Close);
+    let of_length = |length: u32| close(format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{{}}"));
+    let filler = |name: String, length| (name, "x".repeat(length));
+    let padded = |headers| Behaviour::Status { code: 200, headers, body: b"{}".to_vec() };
+    let endless = End::Repeat(b"x-filler: xxxxxxxxxxxxxxxx\r\n".repeat(512));
     all_unavailable(&[
         ("one byte a second", Behaviour::Json(json!({ "x": "y".repeat(1000) })).trickled(second)),
-        ("never", Behaviour::NeverAnswer),
+        ("never", Behaviour::NEVER_ANSWER),
         ("slow first byte", Behaviour::status(400).delayed(30 * second)),
         ("long", Behaviour::body("application/json", vec![b' '; 1 << 20])),
-        ("endless headers", Behaviour::EndlessHeaders),
-        ("says more", Behaviour::LyingContentLength { claimed: 100_000, body: body.clone() }),
-        ("says less", Behaviour::LyingContentLength { claimed: 1, body }),
+        ("endless headers", Behaviour::Raw(b"HTTP/1.1 200 OK\r\n".to_vec(), endless)),
+        ("says more", of_length(100_000)),
+        ("says less", of_length(1)),
         ("reset on connect", Behaviour::ResetOnConnect),
-        ("reset before", Behaviour::ResetBeforeAnswer),
-        ("closed before", Behaviour::CloseBeforeAnswer),
-        ("200 headers", Behaviour::ManyHeaders(200)),
-        ("a large header", Behaviour::HugeHeader(1 << 20)),
-        ("HTTP/0.9", Behaviour::Http09),
-        ("TLS", Behaviour::RawBytes(b"\x15\x03\x01\x00\x02\x02\x46".to_vec())),
+        ("reset before", Behaviour::RESET),
+        ("closed before", Behaviour::CLOSE),
+        ("200 headers", padded((0..200).map(|number| filler(format!("x-filler-{number}"), 1)).collect())),
+        ("a large header", padded(vec![filler("x-filler".into(), 1 << 20)])),
+        ("HTTP/0.9", close("{}".into())),
+        ("TLS", close("\x15\x03\x01\x00\x02\x02\x46".into())),
     ])
     .await;
 }
@@ -210,7 +214,7 @@ async fn a_failure_that_may_pass_is_tried_once_more_and_no_other() {
             (Behaviour::status(502), 2),
             (Behaviour::status(503), 2),
             (Behaviour::status(504), 2),
-            (Behaviour::ResetBeforeAnswer, 2),
+            (Behaviour::RESET, 2),
             (Behaviour::status(403), 1),
             (Behaviour::status(429), 1),
             (Behaviour::status(501), 1),

@@ -198,7 +198,7 @@ async fn only_a_token_that_goes_in_a_query_is_bounded_by_it_and_to_the_byte() {
 #[tokio::test]
 async fn a_call_that_is_given_up_is_counted_among_those_that_failed() {
     let house = house(json!({})).await;
-    house.endpoint.behave(Behaviour::NeverAnswer);
+    house.endpoint.behave(Behaviour::NEVER_ANSWER);
     assert_eq!(class(&house.verify(&opaque_of(0)).await), "timeout");
     assert_eq!(call_stats(&house).outcomes["timeout"], 1);
 }

@@ -157,7 +157,7 @@ async fn an_endpoint_that_is_not_the_right_one_is_named_with_its_setting() {
         (Behaviour::Redirect { code: 307, to: "/elsewhere".into() }, "redirects to the same host"),
         (Behaviour::Json(claims("subject", "ada@example.com")), "accepts an unsigned token"),
         (Behaviour::Json(json!({ "active": false })), "set `IDP_PRESET` / `idp.preset` to \"rfc7662\""),
-        (Behaviour::NeverAnswer, "did not respond in time"),
+        (Behaviour::NEVER_ANSWER, "did not respond in time"),
     ];
     for (behaviour, words) in cases {
         app.provider.behave(behaviour);

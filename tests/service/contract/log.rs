@@ -157,7 +157,7 @@ async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_a
     for (behaviour, words) in [
         (says(401, "invalid_client"), "the operator has to correct them"),
         (Behaviour::status(404), "the operator has to correct them"),
-        (Behaviour::ResetBeforeAnswer, "Try again in a minute"),
+        (Behaviour::RESET, "Try again in a minute"),
     ] {
         provider.behave(behaviour);
         let state = begun(&mut browser).await;

@@ -1,12 +1,14 @@
 //! The provider misbehaves: not the user's fault, answered within five seconds, nothing written.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
-use crate::support::provider::Behaviour;
+use crate::support::provider::{Behaviour, End};
 use crate::support::token::{claims, with};
 
 /// Five seconds are promised. The others are for a busy machine, and fewer than a second attempt takes.
@@ -26,18 +28,53 @@ async fn assert_unavailable(app: &App, what: &str) {
     assert_eq!(app.database.rows().await, [0; 3], "{what}");
 }
 
+/// By the program, which every system has: a library would be one more for the tests to build.
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let gzip = Command::new("gzip").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut gzip = gzip.expect("gzip starts");
+    // What comes out waits in the pipe until all is in, for it is small.
+    gzip.stdin.take().unwrap().write_all(text).unwrap();
+    gzip.wait_with_output().unwrap().stdout
+}
+
 // `tests/provider/verify/endpoints.rs` has the other ways to fail, each at every endpoint of every provider.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_fails_is_a_503_in_time_that_writes_nothing_and_the_next_sign_in_is_fine() {
+    let sound = claims("subject", "ada@example.com").to_string();
+    let (block, padded) = (b" ".repeat(64 << 10), sound.clone() + &" ".repeat(8 << 20));
+    let head =
+        |header: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{header}\r\n\r\n");
+    let chunk = |body: &[u8]| [format!("{:x}\r\n", body.len()).as_bytes(), body, b"\r\n"].concat();
+    let chunked = [head("transfer-encoding: chunked").as_bytes(), &chunk(sound.as_bytes())].concat();
+    let zipped = [("content-type", "application/json"), ("content-encoding", "gzip")];
+    let headers = zipped.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     for behaviours in [
-        [Behaviour::NeverAnswer, Behaviour::status(404), Behaviour::body("text/html", "<!doctype html>")],
-        [Behaviour::CloseAfterHalf, Behaviour::ResetMidBody, Behaviour::StallAfterHalf],
-        [Behaviour::Huge(100 << 20), Behaviour::EndlessChunked, Behaviour::GzipBomb(8 << 20)],
+        [
+            ("nothing", Behaviour::NEVER_ANSWER),
+            ("a status", Behaviour::status(404)),
+            ("HTML", Behaviour::body("text/html", "<!doctype html>")),
+        ],
+        [
+            ("half, closed", Behaviour::Half(End::Close)),
+            ("half, reset", Behaviour::Half(End::Reset)),
+            ("half", Behaviour::Half(End::Hang)),
+        ],
+        [
+            (
+                "100 megabytes",
+                Behaviour::Raw(
+                    (head("content-length: 100000000") + &sound).into(),
+                    End::Repeat(block.clone()),
+                ),
+            ),
+            ("endless chunks", Behaviour::Raw(chunked, End::Repeat(chunk(&block)))),
+            ("gzip", Behaviour::Status { code: 200, headers, body: gzip(padded.as_bytes()) }),
+        ],
     ] {
         let app = App::start().await;
-        for behaviour in behaviours {
-            app.provider.behave(behaviour.clone());
-            assert_unavailable(&app, &format!("{behaviour:?}")).await;
+        for (what, behaviour) in behaviours {
+            app.provider.behave(behaviour);
+            assert_unavailable(&app, what).await;
         }
         app.provider.behave(Behaviour::Usual);
         assert_eq!(timed(&app).await.0.outcome(), "created");

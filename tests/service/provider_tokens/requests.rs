@@ -104,7 +104,7 @@ async fn a_code_is_tried_again_while_apple_is_down_and_given_up_when_it_is_too_o
     app.provider.behave(Behaviour::Usual);
     until(pool, &["kept", "kept"]).await;
 
-    app.provider.behave(Behaviour::ResetBeforeAnswer);
+    app.provider.behave(Behaviour::RESET);
     sign_in(&app, "linus").await;
     assert!(failure(pool).await.contains("connection"));
     super::pass(pool, 300).await;

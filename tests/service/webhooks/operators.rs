@@ -17,7 +17,8 @@ use crate::support::desk::Desk;
 use crate::support::people::ADMIN;
 use crate::support::problem::assert_problem;
 use crate::support::process::{eventually, run};
-use crate::support::receiver::{Receiver, Reply, SECRET};
+use crate::support::provider::{Behaviour, End};
+use crate::support::receiver::{Receiver, SECRET};
 
 const DUE: &str = "the message is due now; an instance sends it\n";
 const ALL_DUE: &str = "messages due now: 1 of 1; an instance sends them\n";
@@ -48,7 +49,7 @@ async fn printed(database: &Database, url: &str, arguments: &[&str]) -> String {
 
 /// A service whose receiver has sent one message back for good.
 async fn parked() -> (App, Receiver) {
-    let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
+    let receiver = Receiver::start_with(|_| Behaviour::status(410)).await;
     let app = with_receivers(&[("shop", &receiver)]).await;
     change(&app.database.pool, "user_disabled", Uuid::now_v7()).await;
     is_parked(&app.database).await;
@@ -88,7 +89,7 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
     assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", &id]).await, DUE);
     receiver.received_all(2).await;
     is_parked(&app.database).await;
-    receiver.behave(|_| Reply::Status(200));
+    receiver.behave(|_| Behaviour::status(200));
     assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await, ALL_DUE);
     emptied(&app.database).await;
     assert_eq!(receiver.received()[2].header("webhook-id"), id);
@@ -113,7 +114,7 @@ async fn an_operator_tries_a_receiver_without_a_service_or_a_database() {
     assert_eq!(message.kind(), "webhook.test");
     assert!(message.header("webhook-signature").starts_with("v1,"));
 
-    receiver.behave(|_| Reply::Head(NO));
+    receiver.behave(|_| Behaviour::Raw(NO.into(), End::Stay));
     let said = refused(&database, &receiver.url, &["test", "shop"]).await;
     assert_eq!(said, "vestibule: not accepted: the answer is 401: bad [2Jsecret\n");
     let said = refused(&database, &receiver.url, &["test", "other"]).await;
@@ -131,7 +132,7 @@ async fn a_backend_tries_a_receiver_and_sends_again_what_it_refused() {
     let tested = post("shop/test", &json!({})).await;
     assert_eq!((tested.status.as_u16(), &tested.json()["accepted"]), (200, &json!(false)), "{}", tested.text);
     assert_eq!(tested.json()["failure"], "the answer is 410: the receiver is gone");
-    receiver.behave(|_| Reply::Status(204));
+    receiver.behave(|_| Behaviour::status(204));
     let tested = post("shop/test", &json!({})).await;
     assert_eq!(tested.json(), json!({ "accepted": true, "failure": null }));
     let message = receiver.received().pop().unwrap().json();
@@ -153,7 +154,7 @@ async fn a_backend_tries_a_receiver_and_sends_again_what_it_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_admin_sees_what_is_parked_tries_the_receiver_and_sends_one_message_or_all_again() {
-    let receiver = Receiver::start_with(|_| Reply::Status(410)).await;
+    let receiver = Receiver::start_with(|_| Behaviour::status(410)).await;
     let settings = json!({ "url": format!("{}?key=hush", receiver.url), "secret": SECRET });
     let desk = Desk::open_altered(|figment| figment.merge(("webhooks.shop", settings))).await;
     desk.appoint(ADMIN, Role::Admin).await;
@@ -196,7 +197,7 @@ async fn an_admin_sees_what_is_parked_tries_the_receiver_and_sends_one_message_o
     }
     receiver.received_all(3).await;
     is_parked(database).await;
-    receiver.behave(|_| Reply::Status(200));
+    receiver.behave(|_| Behaviour::status(200));
     let tested = admin.submit("/admin/webhooks/shop/test", &[]).await.text;
     assert!(tested.contains("shop has accepted the test."), "{tested}");
     let done = admin.confirm(replay, "it is repaired").await;

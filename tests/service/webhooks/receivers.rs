@@ -9,7 +9,8 @@ use super::{change, emptied, environment, pass, with_receivers, with_shop};
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::process::{Process, eventually, free_port};
-use crate::support::receiver::{Receiver, Reply, SECRET};
+use crate::support::provider::{Behaviour, End};
+use crate::support::receiver::{Receiver, SECRET};
 
 /// The time that an attempt has.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -37,7 +38,7 @@ async fn changed(app: &App) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_500_for_three_days_a_message_is_parked_and_the_next_is_sent() {
-    let receiver = Receiver::start_with(|_| Reply::Status(500)).await;
+    let receiver = Receiver::start_with(|_| Behaviour::status(500)).await;
     let app = with_receivers(&[("shop", &receiver)]).await;
     let pool = &app.database.pool;
     let user = Uuid::now_v7();
@@ -61,7 +62,7 @@ async fn after_500_for_three_days_a_message_is_parked_and_the_next_is_sent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn attempts_without_an_answer_use_up_none_of_the_ten() {
-    let receiver = Receiver::start_with(|_| Reply::Status(500)).await;
+    let receiver = Receiver::start_with(|_| Behaviour::status(500)).await;
     let app = with_receivers(&[("shop", &receiver)]).await;
     changed(&app).await;
     failed(&app.database, 1).await;
@@ -89,13 +90,13 @@ async fn delivering() -> (App, Receiver) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_comes_back_gets_at_once_what_waits_for_it() {
     let (app, receiver) = delivering().await;
-    receiver.behave(|_| Reply::Status(503));
+    receiver.behave(|_| Behaviour::status(503));
     for _ in 0..20 {
         changed(&app).await;
     }
     app.database.until(FAILED, 20).await;
     run!(&app.database.pool, HOURS);
-    receiver.behave(|_| Reply::Status(204));
+    receiver.behave(|_| Behaviour::status(204));
     changed(&app).await;
     emptied(&app.database).await;
 }
@@ -104,7 +105,8 @@ async fn a_receiver_that_comes_back_gets_at_once_what_waits_for_it() {
 async fn a_message_that_is_refused_is_not_hurried_by_others_that_are_accepted() {
     let (app, receiver) = delivering().await;
     let ada = Uuid::now_v7();
-    receiver.behave(move |message| Reply::Status(if message.user() == ada.to_string() { 500 } else { 204 }));
+    receiver
+        .behave(move |message| Behaviour::status(if message.user() == ada.to_string() { 500 } else { 204 }));
     change(&app.database.pool, "user_disabled", ada).await;
     app.database.until(FAILED, 1).await;
     run!(&app.database.pool, HOURS);
@@ -121,7 +123,7 @@ async fn a_message_that_is_refused_is_not_hurried_by_others_that_are_accepted() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_hangs_delays_nobody_else() {
-    let (slow, quick) = (Receiver::start_with(|_| Reply::Hang).await, Receiver::start().await);
+    let (slow, quick) = (Receiver::start_with(|_| Behaviour::NEVER_ANSWER).await, Receiver::start().await);
     let app = with_receivers(&[("slow", &slow), ("quick", &quick)]).await;
     let since = Instant::now();
     for _ in 0..100 {
@@ -141,14 +143,15 @@ async fn each_way_to_fail_is_told_in_words() {
     const OVERLOADED: &str = "HTTP/1.1 503 Unavailable\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
     // Only 429 and 503 say when to come back.
     const BROKEN: &str = "HTTP/1.1 500 Error\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
+    let head = |text: &str| Behaviour::Raw(text.into(), End::Stay);
     for (reply, words, parked, pause) in [
-        (Reply::Head(MOVED), "the answer is a redirect (302), and none is followed", false, 5.0),
-        (Reply::Head(PATIENCE), "the answer is 429", false, 1800.0),
-        (Reply::Head(OVERLOADED), "the answer is 503", false, 1800.0),
-        (Reply::Head(BROKEN), "the answer is 500", false, 5.0),
-        (Reply::Status(410), "the answer is 410: the receiver is gone", true, 0.0),
-        (Reply::Close, "the connection ended before the answer", false, 5.0),
-        (Reply::Head("nonsense\r\n\r\n"), "the connection ended before the answer", false, 5.0),
+        (head(MOVED), "the answer is a redirect (302), and none is followed", false, 5.0),
+        (head(PATIENCE), "the answer is 429", false, 1800.0),
+        (head(OVERLOADED), "the answer is 503", false, 1800.0),
+        (head(BROKEN), "the answer is 500", false, 5.0),
+        (Behaviour::status(410), "the answer is 410: the receiver is gone", true, 0.0),
+        (Behaviour::CLOSE, "the connection ended before the answer", false, 5.0),
+        (head("nonsense\r\n\r\n"), "the connection ended before the answer", false, 5.0),
     ] {
         let receiver = Receiver::start_with(move |_| reply.clone()).await;
         let app = with_receivers(&[("shop", &receiver)]).await;
@@ -177,7 +180,9 @@ async fn a_receiver_that_is_not_there_is_told_in_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_drips_or_never_ends_is_accepted_by_its_status() {
-    for reply in [Reply::Drip(200), Reply::Flood(200)] {
+    let drips = Behaviour::body("text/plain", "x".repeat(10_000)).trickled(Duration::from_millis(100));
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 8000000000\r\n\r\n";
+    for reply in [drips, Behaviour::Raw(head.to_vec(), End::Repeat(b"x".repeat(65_536)))] {
         let receiver = Receiver::start_with(move |_| reply.clone()).await;
         let app = with_receivers(&[("shop", &receiver)]).await;
         let since = Instant::now();
@@ -185,7 +190,7 @@ async fn an_answer_that_drips_or_never_ends_is_accepted_by_its_status() {
         emptied(&app.database).await;
         assert!(since.elapsed() < TIMEOUT, "{:?}", since.elapsed());
         // The system's buffers take some megabytes that nobody reads.
-        assert!(*receiver.taken.lock().unwrap() < 64 << 20);
+        assert!(receiver.server.counts().repeated < 64 << 20);
     }
 }
 
@@ -217,5 +222,5 @@ async fn a_proxy_of_the_environment_is_not_used() {
     let process = Process::start(free_port(), &database.url, "http://127.0.0.1:1/tokeninfo", &settings);
     process.answers("/readyz", 200).await;
     change(&database.pool, "user_disabled", Uuid::now_v7()).await;
-    assert_eq!(receiver.received_all(1).await[0].line, "POST /hooks HTTP/1.1");
+    assert_eq!(receiver.received_all(1).await[0].line, "POST /hooks");
 }

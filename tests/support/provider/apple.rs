@@ -29,13 +29,9 @@ const LONGEST: i64 = 15_777_000;
 /// A token that Apple has issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issued {
-    /// The user.
     pub subject: String,
-    /// The client it was issued to.
     pub client_id: String,
-    /// The token.
     pub token: String,
-    /// Whether it was revoked.
     pub revoked: bool,
 }
 
@@ -153,12 +149,6 @@ impl Apple {
             issued.revoked |= issued.token == token && issued.client_id == client_id;
         }
         Ok(())
-    }
-}
-
-impl std::fmt::Debug for Apple {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Apple").finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,5 @@
 //! The ways a provider can answer, honest and otherwise.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,8 +7,6 @@ use serde_json::Value;
 use super::answer::Answer;
 
 const JSON: &str = "application/json";
-/// Padding without an end is sent in blocks of this size.
-const BLOCK: usize = 64 * 1024;
 
 /// What the provider does with a request; "the usual answer" is what [`Behaviour::Usual`] would send.
 #[derive(Clone, Debug, Default)]
@@ -28,46 +24,20 @@ pub enum Behaviour {
     },
     /// 200 `application/json` with this value.
     Json(Value),
-    /// These bytes instead of an HTTP answer, then the connection is closed.
-    RawBytes(Vec<u8>),
     /// A redirection without a body; 307 and 308 ask the client to send the token again.
     Redirect { code: u16, to: String },
+    /// These bytes instead of an HTTP answer.
+    Raw(Vec<u8>, End),
+    /// The usual answer with the first half of its body.
+    Half(End),
     /// Nothing for a while, then another behaviour.
     Delay { before: Duration, then: Box<Behaviour> },
     /// The head of another behaviour at once, and everything after it one byte at a time.
     Trickle { interval: Duration, of: Box<Behaviour> },
-    /// The usual answer padded with spaces to that many bytes: valid, and far too large.
-    Huge(u64),
-    /// The usual answer as the first chunk of a body of spaces that never ends.
-    EndlessChunked,
-    /// The usual answer whose headers never end.
-    EndlessHeaders,
-    /// 200 JSON whose `Content-Length` is wrong; when it claims too much, the connection is closed.
-    LyingContentLength { claimed: u64, body: Vec<u8> },
-    /// The usual answer, padded with spaces to that many bytes, as a small gzip stream.
-    GzipBomb(usize),
     /// Resets new connections; a request on an older connection is reset before an answer.
     ResetOnConnect,
-    /// Reads the request and resets the connection.
-    ResetBeforeAnswer,
-    /// Sends half the usual body and resets the connection.
-    ResetMidBody,
-    /// Reads the request and closes the connection.
-    CloseBeforeAnswer,
-    /// Sends half the usual body and closes the connection.
-    CloseAfterHalf,
-    /// Sends half the usual body and then nothing more.
-    StallAfterHalf,
     /// Another behaviour once per connection; a second request on it is closed unanswered.
     DeadOnReuse(Box<Behaviour>),
-    /// The usual answer with that many headers more.
-    ManyHeaders(usize),
-    /// The usual answer with one header more, whose value has that many bytes.
-    HugeHeader(usize),
-    /// The usual body without a status line and headers, then the connection is closed.
-    Http09,
-    /// Reads the request and says nothing until the client leaves.
-    NeverAnswer,
 }
 
 /// What is done on the connection in place of an answer.
@@ -81,8 +51,9 @@ pub(super) struct Plan {
     pub(super) end: End,
 }
 
-/// What comes after the pieces.
-pub(super) enum End {
+/// What comes after the bytes.
+#[derive(Clone, Debug)]
+pub enum End {
     /// The connection is ready for the next request.
     Stay,
     /// The connection is closed in good order (FIN).
@@ -96,6 +67,13 @@ pub(super) enum End {
 }
 
 impl Behaviour {
+    /// Reads the request and resets the connection.
+    pub const RESET: Self = Self::Raw(Vec::new(), End::Reset);
+    /// Reads the request and closes the connection.
+    pub const CLOSE: Self = Self::Raw(Vec::new(), End::Close);
+    /// Reads the request and says nothing until the client leaves.
+    pub const NEVER_ANSWER: Self = Self::Raw(Vec::new(), End::Hang);
+
     /// An answer of this status with neither headers nor body.
     pub fn status(code: u16) -> Self {
         Self::Status { code, headers: Vec::new(), body: Vec::new() }
@@ -137,7 +115,6 @@ impl Behaviour {
                 (answer.bytes(), if *code < 200 { End::Hang } else { End::Stay })
             }
             Self::Json(value) => (Answer::new(200, JSON, value.to_string().into()).bytes(), End::Stay),
-            Self::RawBytes(bytes) => (bytes.clone(), End::Close),
             Self::Redirect { code, to } => {
                 let answer = Answer { code: *code, headers: Vec::new(), body: Vec::new() };
                 (answer.with("location", to).bytes(), End::Stay)
@@ -150,71 +127,21 @@ impl Behaviour {
                 let pieces = [head].into_iter().chain(rest.chunks(1)).map(<[u8]>::to_vec).collect();
                 return Plan { pieces, interval: *interval, ..plan };
             }
-            // A client takes as many of the spaces as the length says.
-            Self::Huge(length) => {
-                let answer = usual.clone().with("content-length", &length.to_string());
-                (answer.bytes(), End::Repeat(b" ".repeat(BLOCK)))
+            Self::Raw(bytes, end) => (bytes.clone(), end.clone()),
+            Self::Half(end) => {
+                let mut bytes = usual.bytes();
+                bytes.truncate(bytes.len() - usual.body.len().div_ceil(2));
+                (bytes, end.clone())
             }
-            Self::EndlessChunked => {
-                let chunk =
-                    |bytes: &[u8]| [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
-                let mut answer = usual.clone().with("transfer-encoding", "chunked");
-                answer.body = chunk(&usual.body);
-                (answer.bytes(), End::Repeat(chunk(&b" ".repeat(BLOCK))))
-            }
-            Self::EndlessHeaders => {
-                (usual.head().into(), End::Repeat(b"x-filler: xxxxxxxxxxxxxxxx\r\n".repeat(512)))
-            }
-            Self::LyingContentLength { claimed, body } => {
-                let answer = Answer::new(200, JSON, body.clone());
-                let answer = answer.with("content-length", &claimed.to_string());
-                let end = if *claimed > body.len() as u64 { End::Close } else { End::Stay };
-                (answer.bytes(), end)
-            }
-            Self::GzipBomb(length) => {
-                let mut answer = usual.clone().with("content-encoding", "gzip");
-                answer.body.resize(*length, b' ');
-                answer.body = gzip(&answer.body);
-                (answer.bytes(), End::Stay)
-            }
-            Self::ResetOnConnect | Self::ResetBeforeAnswer => (Vec::new(), End::Reset),
-            Self::ResetMidBody => (half(usual), End::Reset),
-            Self::CloseBeforeAnswer => (Vec::new(), End::Close),
-            Self::CloseAfterHalf => (half(usual), End::Close),
-            Self::StallAfterHalf => (half(usual), End::Hang),
+            Self::ResetOnConnect => (Vec::new(), End::Reset),
             Self::DeadOnReuse(_) if reused => (Vec::new(), End::Close),
             Self::DeadOnReuse(then) => return then.plan(usual, reused),
-            Self::ManyHeaders(count) => {
-                let more = |answer: Answer, number| answer.with(&format!("x-filler-{number}"), "x");
-                ((0..*count).fold(usual.clone(), more).bytes(), End::Stay)
-            }
-            Self::HugeHeader(length) => {
-                (usual.clone().with("x-filler", &"x".repeat(*length)).bytes(), End::Stay)
-            }
-            Self::Http09 => (usual.body.clone(), End::Close),
-            Self::NeverAnswer => (Vec::new(), End::Hang),
         };
         Plan { delay: None, pieces: vec![bytes], interval: Duration::ZERO, end }
     }
 }
 
-/// The head and the first half of the body.
-fn half(answer: &Answer) -> Vec<u8> {
-    let mut bytes = answer.bytes();
-    bytes.truncate(bytes.len() - answer.body.len().div_ceil(2));
-    bytes
-}
-
 /// Where the head ends; bytes without a head have none.
 fn head_length(bytes: &[u8]) -> usize {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map_or(0, |at| at + 4)
-}
-
-/// By the program, which every system has: a library would be one more for the tests to build.
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let gzip = Command::new("gzip").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let mut gzip = gzip.expect("gzip starts");
-    // What comes out waits in the pipe until all is in, for it is small.
-    gzip.stdin.take().unwrap().write_all(text).unwrap();
-    gzip.wait_with_output().unwrap().stdout
 }

@@ -96,6 +96,7 @@ async fn play(mut plan: Plan, call: OnDrop<'_, Counts>, outgoing: &mut WriteHalf
         End::Hang => pending().await,
         End::Repeat(block) => loop {
             outgoing.write_all(block).await?;
+            call.0.send_modify(|counts| counts.repeated += block.len());
             // A client as fast as this loop must not keep the worker from other tasks.
             yield_now().await;
         },

@@ -10,7 +10,7 @@ pub struct Refusing(TcpSocket);
 impl Refusing {
     /// Reserves a loopback port: a bound socket that does not listen refuses, and no other is given its port.
     pub fn reserve() -> Self {
-        Self(super::bind())
+        Self(super::bind(0))
     }
 
     pub fn url(&self) -> String {

@@ -10,12 +10,9 @@ use super::recorded::Recorded;
 /// A wait in a test fails after this long instead of hanging the whole run.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The counters of a provider.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
-    /// Connections accepted so far.
     pub connections: usize,
-    /// Complete requests so far.
     pub calls: usize,
     /// Requests whose answer is not out yet; one whose client left counts until that is noticed.
     pub in_flight: usize,
@@ -23,6 +20,8 @@ pub struct Counts {
     pub in_flight_max: usize,
     /// Requests dealt with to the end of their behaviour.
     pub answered: usize,
+    /// The bytes that clients took of ends that are repeated.
+    pub repeated: usize,
 }
 
 /// The counters and the requests behind them.
@@ -33,7 +32,6 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Counts a connection.
     pub(super) fn connected(&self) {
         self.counts.send_modify(|counts| counts.connections += 1);
     }
@@ -55,7 +53,6 @@ impl Ledger {
 pub(super) struct OnDrop<'a, T>(pub(super) &'a watch::Sender<T>, pub(super) fn(&mut T));
 
 impl OnDrop<'_, Counts> {
-    /// Counts a request as answered.
     pub(super) fn answered(mut self) {
         self.1 = |counts| {
             counts.in_flight -= 1;

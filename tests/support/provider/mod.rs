@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 
-pub use behaviour::Behaviour;
+pub use behaviour::{Behaviour, End};
 pub use bodies::odd_bodies;
 pub use dead_ends::{Refusing, Silent};
 pub use gate::Gate;
@@ -34,7 +34,7 @@ use super::token::opaque;
 const BACKLOG: u32 = 4096;
 
 /// What every connection of one provider shares.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     rules: Mutex<Rules>,
     ledger: Ledger,
@@ -44,21 +44,30 @@ struct Shared {
 pub struct Provider {
     address: SocketAddr,
     shared: Arc<Shared>,
-    _accepting: JoinSet<()>,
+    accepting: JoinSet<()>,
 }
 
 impl Provider {
     /// Starts a provider on a free loopback port; it knows no token yet.
-    #[expect(clippy::unused_async, reason = "spawning needs the runtime that awaiting implies")]
     pub async fn start() -> Self {
-        let listener = bind().listen(BACKLOG).expect("a bound socket listens");
+        Self::start_on(0).await
+    }
+
+    #[expect(clippy::unused_async, reason = "spawning needs the runtime that awaiting implies")]
+    pub async fn start_on(port: u16) -> Self {
+        let listener = bind(port).listen(BACKLOG).expect("a bound socket listens");
         let address = listener.local_addr().expect("a listener has an address");
         let shared = Arc::new(Shared::default());
         let accepting = JoinSet::from_iter([accept(listener, Arc::clone(&shared))]);
-        Self { address, shared, _accepting: accepting }
+        Self { address, shared, accepting }
     }
 
-    /// The address clients connect to.
+    /// Ends it, amid its requests.
+    #[allow(dead_code, reason = "only the whole tests end one")]
+    pub async fn stop(mut self) {
+        self.accepting.shutdown().await;
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -99,6 +108,11 @@ impl Provider {
         self.rules().always = behaviour;
     }
 
+    /// Behaves as that says of each following request.
+    pub fn behave_by(&self, choose: impl Fn(&Recorded) -> Behaviour + Send + 'static) {
+        self.rules().by_request = Some(Box::new(choose));
+    }
+
     /// Goes on as it does, but connections are dead when they are used again.
     pub fn die_on_reuse(&self) {
         let mut rules = self.rules();
@@ -128,12 +142,10 @@ impl Provider {
         self.rules().apple.code(subject, client_id, redirect_uri)
     }
 
-    /// The tokens that Apple has issued for codes.
     pub fn apple_tokens(&self) -> Vec<apple::Issued> {
         self.rules().apple.issued()
     }
 
-    /// The errors that Apple has answered.
     pub fn apple_errors(&self) -> Vec<String> {
         self.rules().apple.rejected()
     }
@@ -143,12 +155,10 @@ impl Provider {
         self.shared.ledger.requests.lock().unwrap().clone()
     }
 
-    /// How many complete requests arrived.
     pub fn calls(&self) -> usize {
         self.counts().calls
     }
 
-    /// How many connections were accepted.
     pub fn connections(&self) -> usize {
         self.counts().connections
     }
@@ -158,7 +168,6 @@ impl Provider {
         self.counts().in_flight_max
     }
 
-    /// All counters at one moment.
     pub fn counts(&self) -> Counts {
         *self.shared.ledger.counts.borrow()
     }
@@ -169,10 +178,12 @@ impl Provider {
     }
 }
 
-/// Binds a free loopback port without listening on it yet.
-fn bind() -> TcpSocket {
+/// Binds a loopback port, a free one for 0, without listening on it yet.
+fn bind(port: u16) -> TcpSocket {
     let socket = TcpSocket::new_v4().expect("a socket can be made");
-    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a loopback port is free");
+    // One that was bound a moment ago may be taken again.
+    socket.set_reuseaddr(port > 0).expect("a socket has the option");
+    socket.bind((Ipv4Addr::LOCALHOST, port).into()).expect("the port is free");
     socket
 }
 

@@ -5,7 +5,6 @@ use hyper::body::Incoming;
 use hyper::{HeaderMap, Request};
 use url::form_urlencoded;
 
-/// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     pub method: String,

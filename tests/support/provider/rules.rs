@@ -10,12 +10,16 @@ use super::behaviour::Behaviour;
 use super::gate::Latch;
 use super::recorded::Recorded;
 
+/// The behaviour for a request.
+type Choice = Box<dyn Fn(&Recorded) -> Behaviour + Send>;
+
 /// What tests have told the provider so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Rules {
     pub(super) claims: HashMap<String, Value>,
     pub(super) once: VecDeque<Behaviour>,
     pub(super) by_token: HashMap<String, Behaviour>,
+    pub(super) by_request: Option<Choice>,
     pub(super) always: Behaviour,
     pub(super) gate: Option<Latch>,
     pub(super) apple: Apple,
@@ -26,7 +30,9 @@ impl Rules {
     pub(super) fn choose(&mut self, request: &Recorded) -> (Behaviour, Answer, Option<Latch>) {
         let token = request.token().unwrap_or_default();
         let once = self.once.pop_front();
-        let behaviour = once.unwrap_or_else(|| self.by_token.get(&token).unwrap_or(&self.always).clone());
+        let behaviour = once.or_else(|| self.by_request.as_ref().map(|choose| choose(request)));
+        let behaviour =
+            behaviour.unwrap_or_else(|| self.by_token.get(&token).unwrap_or(&self.always).clone());
         // Apple does what it is asked for only if it works.
         let works = match &behaviour {
             Behaviour::Delay { then, .. } => matches!(**then, Behaviour::Usual),

@@ -122,7 +122,7 @@ async fn what_the_provider_says_of_a_failure_is_not_passed_on() {
         Behaviour::body("text/html", MARK),
         Behaviour::body("application/json", format!("{{\"{MARK}\"")),
         Behaviour::Json(json!({ "error": MARK })),
-        Behaviour::ResetBeforeAnswer,
+        Behaviour::RESET,
     ] {
         let token = app.token(&Value::Null);
         app.provider.behave_for(&token, behaviour);
