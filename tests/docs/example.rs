@@ -1,13 +1,13 @@
 //! `deploy/vestibule.example.toml` has every setting of the configuration's page, with the default that the code has.
 //!
-//!     UPDATE_EXAMPLE=1 cargo test --test quick docs::example    # writes it anew
+//!     UPDATE_EXAMPLE=1 cargo test --test quick docs::example    # writes it anew, with the defaults that it has
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::{env, fs};
 
 use figment::Figment;
 use figment::providers::{Format, Toml};
-use url::Url;
 use vestibule::config::{self, Config, LogFormat, LogLevel};
 use vestibule::store::pool::Settings;
 
@@ -74,69 +74,17 @@ fn rows() -> Vec<(String, String, String)> {
     rows
 }
 
-/// The default of a setting in TOML, if it has one that does not depend on others.
-fn default(key: &str, config: &Config, database: &Settings) -> Option<String> {
-    let text = |value: &str| format!("{value:?}");
-    let url = |url: &Option<Url>| url.as_ref().map(|url| text(url.as_str()));
-    let idp = &config.providers["idp"];
-    let limits = &config.rate_limit;
-    let pool = database.pool();
-    let pool = pool.options();
-    let rocket = |key: &str| {
-        let value: serde_json::Value = config::defaults().extract_inner(key).unwrap();
-        value.to_string()
-    };
-    Some(match key {
-        "address" | "port" | "max_blocking" | "keep_alive" | "shutdown.grace" | "shutdown.mercy"
-        | "limits.json" => rocket(key),
-        "drain" => config.drain.to_string(),
-        "log_format" => text("json"),
-        "log_level" => text("info"),
-        "trusted_proxies" | "web.origins" | "idp.additional_client_ids" | "idp.allowed_domains" => {
-            "[]".into()
+/// The lines of settings with a default, by their table's header, as the file has them. That their values are those of the code
+/// is shown below: with them, nothing changes.
+fn defaults(file: &str) -> BTreeSet<(&str, &str)> {
+    let mut header = "";
+    let lines = file.lines().filter_map(|line| {
+        if line.trim_start_matches("# ").starts_with("[default") {
+            header = line.trim_start_matches("# ");
         }
-        "forwarded_header" => text("x-forwarded-for"),
-        "idp.preset" => text("google"),
-        "idp.verify" => text("tokeninfo"),
-        "idp.authorization_url" => return url(&idp.authorization_url),
-        "idp.token_url" => return url(&idp.token_url),
-        "idp.tokeninfo_url" => return url(&idp.tokeninfo_url),
-        "idp.name" => text(&idp.name),
-        "idp.token_format" => text("jwt"),
-        "idp.link" => text("verified"),
-        "idp.unverified_email" | "idp.missing_email" | "idp.recycled_email" => text("allow"),
-        "idp.trust_email" => idp.trust_email.to_string(),
-        "idp.nonce" => text("both_or_neither"),
-        "idp.nonce_form" => text("raw"),
-        "idp.max_token_age" => idp.max_token_age.to_string(),
-        "idp.max_calls" => idp.max_calls.to_string(),
-        "idp.enabled" => idp.enabled.to_string(),
-        "session.access_token_ttl" => config.session.access_token_ttl.to_string(),
-        "session.refresh_token_ttl" => config.session.refresh_token_ttl.to_string(),
-        "session.absolute_ttl" => config.session.absolute_ttl.to_string(),
-        "session.refresh_grace" => format!("\"{}s\"", config.session.refresh_grace),
-        "session.max_per_identity" => config.session.max_per_identity.to_string(),
-        "session.reauthentication_window" => config.session.reauthentication_window.to_string(),
-        "metrics.networks" => concat!(
-            r#"["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "#,
-            r#""fc00::/7"]"#
-        )
-        .into(),
-        "events.retention_days" => config.events.retention_days.to_string(),
-        "rate_limit.enabled" => limits.enabled.to_string(),
-        "rate_limit.sign_in_per_minute" => limits.sign_in_per_minute.to_string(),
-        "rate_limit.refresh_per_minute" => limits.refresh_per_minute.to_string(),
-        "rate_limit.session_per_minute" => limits.session_per_minute.to_string(),
-        "rate_limit.staff_pages_per_minute" => limits.staff_pages_per_minute.to_string(),
-        "rate_limit.api_key_per_minute" => limits.api_key_per_minute.to_string(),
-        "keys.announce" => config.keys.announce.to_string(),
-        "keys.rotate_every" => config.keys.rotate_every.to_string(),
-        "admin.provider" => text(&config.admin_provider.name),
-        "databases.vestibule.max_connections" => pool.get_max_connections().to_string(),
-        "databases.vestibule.min_connections" => pool.get_min_connections().to_string(),
-        "databases.vestibule.connect_timeout" => pool.get_acquire_timeout().as_secs().to_string(),
-        _ => return None,
-    })
+        Some((header, line.strip_prefix('#').filter(|setting| !setting.starts_with(' '))?))
+    });
+    lines.collect()
 }
 
 /// The table of a key, and its name there.
@@ -166,8 +114,8 @@ fn comment(text: &str) -> String {
 }
 
 fn example() -> String {
-    let config = Config::read(required()).unwrap();
-    let database = Settings::read(&config.figment.focus("databases.vestibule")).unwrap();
+    let before = read(EXAMPLE);
+    let defaults = defaults(&before);
     let mut rows = rows();
     rows.extend(ROCKET.map(|(key, text)| (key.into(), text.into(), String::new())));
     let mut tables: Vec<&str> = Vec::new();
@@ -192,8 +140,9 @@ fn example() -> String {
                 "" => text.clone(),
                 variable => format!("{variable}: {text}"),
             });
-            match default(key, &config, &database) {
-                Some(value) => writeln!(file, "#{name} = {value}").unwrap(),
+            let is_it = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(" = "));
+            match defaults.iter().find(|(of, line)| *of == header && is_it(line)) {
+                Some((_, line)) => writeln!(file, "#{line}").unwrap(),
                 None => writeln!(file, "# {name} = …").unwrap(),
             }
         }
