@@ -11,7 +11,6 @@ mod keycloak;
 mod kotlin_client;
 mod oidc_provider;
 mod person;
-mod pyjwt;
 mod service;
 mod typescript_client;
 mod verifiers;
