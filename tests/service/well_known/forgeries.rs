@@ -3,9 +3,6 @@
 
 use std::net::TcpListener;
 
-use aws_lc_rs::hmac;
-use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
@@ -14,6 +11,7 @@ use vestibule::keys::KeyRing;
 
 use crate::support::app::App;
 use crate::support::keys::{ISSUER, issuer};
+use crate::support::signer::{Signer, hs256, signed};
 use crate::support::token::{claims, now, with};
 
 fn header(keys: &KeyRing, changes: &Value) -> Value {
@@ -28,31 +26,27 @@ fn payload(changes: &Value) -> Value {
     with(sound, changes)
 }
 
-fn token(header: &str, payload: &str, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
-    let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
-    let signature = URL_SAFE_NO_PAD.encode(sign(message.as_bytes()));
-    format!("{message}.{signature}")
-}
-
 /// A token that our own key signed, whatever is in it.
-fn ours(keys: &KeyRing, header: &Value, payload: &Value) -> String {
-    signed(keys, &header.to_string(), &payload.to_string())
+fn ours(keys: &KeyRing, header: &str, payload: &str) -> String {
+    signed(header, payload, |message| keys.signing(now()).unwrap().sign(message).unwrap().as_ref().to_vec())
 }
 
-fn signed(keys: &KeyRing, header: &str, payload: &str) -> String {
-    token(header, payload, |message| keys.signing(now()).unwrap().sign(message).unwrap().as_ref().to_vec())
+/// The same with a sound header.
+fn claiming(keys: &KeyRing, changes: &Value) -> String {
+    ours(keys, &header(keys, &json!({})).to_string(), &payload(changes).to_string())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tokens_of_this_table_are_sound_until_something_is_changed() {
     let app = App::start().await;
-    let token = ours(&app.keys, &header(&app.keys, &json!({})), &payload(&json!({})));
-    assert!(issuer(&app.keys).verify(&token, now()).await.is_ok());
-    for claims in
-        [json!({ "nbf": now() }), json!({ "iat": now() + 2, "nbf": now() + 2 }), json!({ "exp": now() - 2 })]
-    {
-        let token = ours(&app.keys, &header(&app.keys, &json!({})), &payload(&claims));
-        assert!(issuer(&app.keys).verify(&token, now()).await.is_ok(), "clocks that differ: {claims}");
+    for claims in [
+        json!({}),
+        json!({ "nbf": now() }),
+        json!({ "iat": now() + 2, "nbf": now() + 2 }),
+        json!({ "exp": now() - 2 }),
+    ] {
+        let verified = issuer(&app.keys).verify(&claiming(&app.keys, &claims), now()).await;
+        assert!(verified.is_ok(), "clocks that differ: {claims}");
     }
 }
 
@@ -65,7 +59,7 @@ async fn clocks_may_differ_by_five_seconds_and_not_by_one_more() {
         (json!({ "iat": at }), -6, -5),
         (json!({ "iat": at - 60, "nbf": at }), -6, -5),
     ] {
-        let token = ours(&app.keys, &header(&app.keys, &json!({})), &payload(&claims));
+        let token = claiming(&app.keys, &claims);
         for (seconds, accepted) in [(last_refused, false), (first_accepted, true)] {
             let verdict = issuer(&app.keys).verify(&token, at + seconds).await;
             assert_eq!(verdict.is_ok(), accepted, "{claims}, {seconds} s later");
@@ -126,10 +120,10 @@ async fn a_token_does_not_choose_its_algorithm_or_its_key() {
     for change in changes {
         let header = header(keys, &change);
         // Rightly signed, so that nothing but the header can be what is wrong.
-        let refused = issuer(keys).verify(&ours(keys, &header, &payload(&json!({}))), now()).await;
-        assert!(refused.is_err(), "{change}");
-        let unsigned = token(&header.to_string(), &payload(&json!({})).to_string(), |_| Vec::new());
-        assert!(issuer(keys).verify(&unsigned, now()).await.is_err(), "unsigned: {change}");
+        let (header, payload) = (header.to_string(), payload(&json!({})).to_string());
+        for token in [ours(keys, &header, &payload), signed(&header, &payload, |_| Vec::new())] {
+            assert!(issuer(keys).verify(&token, now()).await.is_err(), "{change}: {token}");
+        }
     }
     assert!(host.accept().is_err(), "nobody asked the host that the tokens named");
     assert!(keys.reloads() <= 1, "only an id that could be ours is looked for");
@@ -149,29 +143,20 @@ async fn a_token_signed_with_anything_but_our_key_is_refused() {
     for secret in [point, jwk.to_string().into_bytes(), jwk["x"].as_str().unwrap().into(), b"\0".to_vec()] {
         for alg in ["HS256", "ES256"] {
             let header = header(keys, &json!({ "alg": alg })).to_string();
-            let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-            let forged = token(&header, &payload, |message| hmac::sign(&key, message).as_ref().to_vec());
+            let forged = signed(&header, &payload, |message| hs256(&secret, message));
             assert!(verify(forged).await.is_err(), "{alg}");
         }
     }
 
-    let random = SystemRandom::new();
-    let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
-    let foreign = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref()).unwrap();
-    let point = foreign.public_key().as_ref();
-    let own = json!({
-        "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": keys.signing(now()).unwrap().kid,
-        "x": URL_SAFE_NO_PAD.encode(&point[1..33]), "y": URL_SAFE_NO_PAD.encode(&point[33..]),
-    });
+    let own = with(Signer::OtherEc.jwk(), &json!({ "kid": keys.signing(now()).unwrap().kid }));
     for change in [json!({}), json!({ "jwk": own })] {
-        let header = header(keys, &change).to_string();
-        let sign = |message: &[u8]| foreign.sign(&random, message).unwrap().as_ref().to_vec();
-        assert!(verify(token(&header, &payload, sign)).await.is_err(), "{change}");
+        let forged = Signer::OtherEc.token_of(&header(keys, &change).to_string(), &payload);
+        assert!(verify(forged).await.is_err(), "{change}");
     }
 
     let header = header(keys, &json!({})).to_string();
     for signature in [vec![], vec![0; 64], vec![1; 64], vec![0; 63], vec![0xff; 64]] {
-        assert!(verify(token(&header, &payload, |_| signature)).await.is_err());
+        assert!(verify(signed(&header, &payload, |_| signature)).await.is_err());
     }
 }
 
@@ -205,8 +190,7 @@ async fn a_token_of_ours_that_says_something_else_is_refused() {
         json!({ "sid": null }),
     ];
     for change in changes {
-        let token = ours(keys, &header(keys, &json!({})), &payload(&change));
-        assert!(issuer(keys).verify(&token, now()).await.is_err(), "{change}");
+        assert!(issuer(keys).verify(&claiming(keys, &change), now()).await.is_err(), "{change}");
     }
 }
 
@@ -215,7 +199,7 @@ async fn a_token_of_another_shape_is_refused() {
     let app = App::start().await;
     let keys = &app.keys;
     let (head, body) = (header(keys, &json!({})).to_string(), payload(&json!({})).to_string());
-    let sound = signed(keys, &head, &body);
+    let sound = ours(keys, &head, &body);
     let shapes = [
         String::new(),
         ".".into(),
@@ -230,14 +214,14 @@ async fn a_token_of_another_shape_is_refused() {
         sound[..sound.len() - 1].to_owned(),
         sound.rsplit_once('.').unwrap().0.to_owned(),
         format!("{}.", sound.rsplit_once('.').unwrap().0),
-        signed(keys, &format!("{head}{head}"), &body),
-        signed(keys, &head.replacen('{', r#"{"alg":"none","#, 1), &body),
-        signed(keys, &head, &body.replacen('{', r#"{"exp":99999999999,"#, 1)),
-        signed(keys, "[]", &body),
-        signed(keys, "null", &body),
-        signed(keys, &head, "[]"),
-        signed(keys, &head, ""),
-        signed(keys, &"[".repeat(5000), &body),
+        ours(keys, &format!("{head}{head}"), &body),
+        ours(keys, &head.replacen('{', r#"{"alg":"none","#, 1), &body),
+        ours(keys, &head, &body.replacen('{', r#"{"exp":99999999999,"#, 1)),
+        ours(keys, "[]", &body),
+        ours(keys, "null", &body),
+        ours(keys, &head, "[]"),
+        ours(keys, &head, ""),
+        ours(keys, &"[".repeat(5000), &body),
     ];
     for shape in shapes {
         assert!(issuer(keys).verify(&shape, now()).await.is_err(), "{shape}");
