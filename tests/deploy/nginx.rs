@@ -14,7 +14,6 @@ pub struct Nginx {
     pub site: Site,
     /// Where it redirects to HTTPS.
     pub plain: SocketAddr,
-    /// Its lines about requests.
     pub requests: PathBuf,
     _running: Running,
 }

@@ -1,15 +1,14 @@
 //! Three PostgreSQL under Patroni, with `deploy/patroni`: what was acknowledged outlives its leader.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Client;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -146,67 +145,37 @@ fn proxy(program: &Path, folder: &Path, nodes: &[Node]) -> (Running, u16) {
     (running, port)
 }
 
-/// What people were told: user, session, hashes of the refresh token and of its successor, each as it came.
-struct Ledger {
-    file: PathBuf,
-    lines: Mutex<File>,
+/// What people were told: the user and the session, and the hashes of the refresh token and of its successor.
+type Promise = (Uuid, Uuid, [Vec<u8>; 2]);
+
+fn promised(answer: &Value) -> Promise {
+    let payload = answer["access_token"].as_str().unwrap().split('.').nth(1).unwrap();
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap();
+    let id = |name: &str| claims[name].as_str().unwrap().parse().unwrap();
+    let token = RefreshToken::parse(answer["refresh_token"].as_str().unwrap()).unwrap();
+    let successor = Successors::new(&Secret::new(SECRET_KEY.to_owned()).into()).of(&token);
+    (id("sub"), id("sid"), [token, successor].map(|token| token.token_hash().to_vec()))
 }
 
-impl Ledger {
-    fn open(folder: &Path) -> Self {
-        let file = folder.join("ledger");
-        let lines = Mutex::new(File::create(&file).unwrap());
-        Self { file, lines }
+/// How many promises the database does not know.
+async fn broken(promises: &[Promise], connection: &mut PgConnection) -> usize {
+    // A session knows its live token and, by that one, its parent, so of each it is the last that counts.
+    let last: BTreeMap<_, _> =
+        promises.iter().map(|(user, session, hashes)| ((user, session), hashes)).collect();
+    let mut broken = 0;
+    for ((user, session), [hash, successor]) in last {
+        let known: bool = value!(
+            &mut *connection,
+            "SELECT EXISTS (SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
+                            WHERE i.user_id = $1 AND s.id = $2 AND s.token_hash IN ($3, $4))",
+            user,
+            session,
+            hash,
+            successor
+        );
+        broken += usize::from(!known);
     }
-
-    fn add(&self, answer: &Value) {
-        let token = answer["refresh_token"].as_str().unwrap();
-        let payload = answer["access_token"].as_str().unwrap().split('.').nth(1).unwrap();
-        let payload = URL_SAFE_NO_PAD.decode(payload);
-        let claims: Value = serde_json::from_slice(&payload.unwrap()).unwrap();
-        let token = RefreshToken::parse(token).unwrap();
-        let successor = Successors::new(&Secret::new(SECRET_KEY.to_owned()).into()).of(&token);
-        let [hash, successor] = [token, successor].map(|token| STANDARD.encode(token.token_hash()));
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        writeln!(
-            self.lines.lock().unwrap(),
-            "{} {} {hash} {successor}",
-            text(&claims["sub"]),
-            text(&claims["sid"])
-        )
-        .unwrap();
-    }
-
-    fn lines(&self) -> Vec<String> {
-        fs::read_to_string(&self.file).unwrap().lines().map(str::to_owned).collect()
-    }
-
-    /// How many lines the database does not know.
-    async fn missing(&self, connection: &mut PgConnection) -> usize {
-        // A session knows its live token and, by that one, its parent, so of each it is the last that counts.
-        let lines = self.lines();
-        let told: BTreeMap<_, _> = lines
-            .iter()
-            .filter_map(|line| line.match_indices(' ').nth(1).map(|(at, _)| line.split_at(at)))
-            .collect();
-        let mut missing = 0;
-        for (whose, hashes) in told {
-            let (user, session) = whose.split_once(' ').unwrap();
-            let (hash, successor) = hashes.trim().split_once(' ').unwrap();
-            let known: bool = value!(
-                &mut *connection,
-                "SELECT EXISTS (SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
-                                WHERE i.user_id = $1 AND s.id = $2
-                                AND s.token_hash IN (decode($3, 'base64'), decode($4, 'base64')))",
-                user.parse::<Uuid>().unwrap(),
-                session.parse::<Uuid>().unwrap(),
-                hash,
-                successor
-            );
-            missing += usize::from(!known);
-        }
-        missing
-    }
+    broken
 }
 
 /// Waits until a new person can sign in.
@@ -259,7 +228,8 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
     // One through HAProxy, and one that finds the leader by itself.
     let instances = [instance(&database).await, instance(&all).await];
 
-    let (ledger, done) = (Arc::new(Ledger::open(&folder)), Arc::<AtomicBool>::default());
+    let (ledger, done) = (Arc::<Mutex<Vec<Promise>>>::default(), Arc::<AtomicBool>::default());
+    let told = || ledger.lock().unwrap().len();
     let mut phones = JoinSet::new();
     for phone in 0..PHONES {
         let (ledger, done, provider) = (ledger.clone(), done.clone(), provider.clone());
@@ -273,16 +243,16 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
                 let subject = format!("{phone}-{number}");
                 let token = provider.token(token::claims(&subject, &format!("{subject}@example.com")));
                 let Ok(mut session) = phone::sign_in(&client, &url, &token).await else { continue };
-                ledger.add(&session);
+                ledger.lock().unwrap().push(promised(&session));
                 // A refresh is a promise, too.
                 if let Ok(next) = phone::refresh(&client, &url, &session).await {
                     session = next;
-                    ledger.add(&session);
+                    ledger.lock().unwrap().push(promised(&session));
                 }
             }
         });
     }
-    eventually("people sign in", async || (ledger.lines().len() > 500).then_some(())).await;
+    eventually("people sign in", async || (told() > 500).then_some(())).await;
 
     nodes[leader].kill();
     let killed = Instant::now();
@@ -309,16 +279,16 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
     let without = proxied.max(direct);
     println!("sign-ins are back after {proxied:?} through HAProxy, {direct:?} by the list of servers");
     assert!(without < BEARABLE, "{without:?}");
-    let told = ledger.lines().len();
-    eventually("people sign in again", async || (ledger.lines().len() > told + 200).then_some(())).await;
+    let before = told();
+    eventually("people sign in again", async || (told() > before + 200).then_some(())).await;
     done.store(true, Ordering::Relaxed);
     phones.join_all().await;
 
     let direct = format!("postgres://vestibule:secret@{}/vestibule", nodes[next].sql);
     let mut connection = PgConnection::connect(&direct).await.unwrap();
-    let lines = ledger.lines().len();
-    assert_eq!(ledger.missing(&mut connection).await, 0, "of {lines} promises");
-    println!("{told} promises before, {lines} in all, none broken");
+    let promises = ledger.lock().unwrap().clone();
+    assert_eq!(broken(&promises, &mut connection).await, 0, "of {} promises", promises.len());
+    println!("{before} promises before, {} in all, none broken", promises.len());
 
     // The machine comes back, and follows.
     nodes[leader].start(&patroni, &folder, &clients, leader);

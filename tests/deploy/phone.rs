@@ -19,17 +19,14 @@ pub async fn ask(request: RequestBuilder, what: &str) -> Result<Value, String> {
     good.ok_or_else(|| format!("{what}: {status} {text}"))
 }
 
-/// A request with JSON.
 pub fn post(client: &Client, url: &str, path: &str, body: &Value) -> RequestBuilder {
     client.post(format!("{url}{path}")).header("Content-Type", "application/json").body(body.to_string())
 }
 
-/// Signs in with a token that the provider knows.
 pub async fn sign_in(client: &Client, url: &str, token: &str) -> Result<Value, String> {
     ask(post(client, url, "/api/v1/auth/oauth/idp", &json!({ "id_token": token })), "sign-in").await
 }
 
-/// Exchanges the refresh token of an answer.
 pub async fn refresh(client: &Client, url: &str, session: &Value) -> Result<Value, String> {
     let body = json!({ "refresh_token": session["refresh_token"] });
     ask(post(client, url, "/api/v1/auth/refresh", &body), "refresh").await
@@ -82,7 +79,6 @@ impl Crowd {
         Self { phones, done, answers }
     }
 
-    /// Good answers so far.
     pub fn answers(&self) -> usize {
         self.answers.load(Ordering::Relaxed)
     }

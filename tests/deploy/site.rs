@@ -30,7 +30,6 @@ impl Site {
         }
     }
 
-    /// Writes the certificate and the key into files.
     pub fn write(&self, folder: &Path) -> [PathBuf; 2] {
         [("certificate.pem", &self.certificate), ("key.pem", &self.key)].map(|(name, content)| {
             let file = folder.join(name);
@@ -53,7 +52,6 @@ impl Site {
             .timeout(Duration::from_secs(20))
     }
 
-    /// A client at that address of this machine.
     pub fn client_at(&self, address: &str) -> Client {
         self.client().local_address(address.parse().ok()).build().unwrap()
     }

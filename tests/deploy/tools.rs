@@ -63,7 +63,6 @@ impl Running {
         Self { process: command.spawn().expect("there is setpriv"), log: log.to_owned() }
     }
 
-    /// The number that the system knows it by.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
@@ -73,13 +72,11 @@ impl Running {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Its exit code, once it has ended.
     pub async fn ended(&mut self) -> Option<i32> {
         let status = eventually("the program ends", async || self.process.try_wait().unwrap()).await;
         status.code()
     }
 
-    /// What it said.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }

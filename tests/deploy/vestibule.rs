@@ -65,14 +65,12 @@ impl Vestibule {
         [instance().await, instance().await]
     }
 
-    /// With another setting.
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.settings.retain(|(known, _)| known != name);
         self.settings.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With other settings.
     pub fn with_all(self, settings: &[(&str, &str)]) -> Self {
         settings.iter().fold(self, |instance, (name, value)| instance.with(name, value))
     }
@@ -118,7 +116,6 @@ impl Vestibule {
         self.running.as_ref().unwrap().signal(Signal::TERM);
     }
 
-    /// Its exit code, once it has ended.
     pub async fn ended(&mut self) -> Option<i32> {
         self.running.as_mut().unwrap().ended().await
     }
@@ -142,12 +139,10 @@ impl Vestibule {
         String::from_utf8(self.run(&["check"]).stdout).unwrap()
     }
 
-    /// Makes somebody an admin.
     pub fn appoint(&self, email: &str) {
         self.prints(&["staff", "add", email, "--role", "admin"]);
     }
 
-    /// Its log.
     pub fn said(&self) -> String {
         self.running.as_ref().unwrap().said()
     }
@@ -167,7 +162,6 @@ impl Deployment {
         Self::start_with(name, &[]).await
     }
 
-    /// With more settings.
     pub async fn start_with(name: &str, more: &[(&str, &str)]) -> Self {
         let alone = alone().await;
         let (folder, database) = (folder(name), Database::create().await);
@@ -181,7 +175,6 @@ impl Deployment {
         HaProxy::start(&self.folder, &self.instances, changes).await
     }
 
-    /// The same with nginx.
     pub async fn nginx(&self, changes: &[(&str, &str)]) -> Option<Nginx> {
         Nginx::start(&self.folder, &self.instances, changes).await
     }

@@ -152,18 +152,6 @@ impl Realm {
         self.ask(Method::POST, &format!("/{}/users/{id}/logout", self.name), &Value::Null).await;
     }
 
-    /// Begins to sign with a new key.
-    async fn rotate(&self) {
-        let realm = self.ask(Method::GET, &format!("/{}", self.name), &Value::Null).await;
-        let config =
-            json!({ "priority": ["200"], "enabled": ["true"], "active": ["true"], "keySize": ["2048"] });
-        let key = json!({
-            "name": "another", "providerId": "rsa-generated", "providerType": "org.keycloak.keys.KeyProvider",
-            "parentId": realm["id"], "config": config,
-        });
-        self.ask(Method::POST, &format!("/{}/components", self.name), &key).await;
-    }
-
     /// An instance whose users sign in there, at `backend` and those clients.
     fn instance(&self, folder: &Path, database: &Database, clients: &str, verify: &str) -> Vestibule {
         let more = [("IDP_ADDITIONAL_CLIENT_IDS", clients), ("IDP_VERIFY", verify)];
@@ -222,23 +210,6 @@ async fn a_session_that_has_ended_at_keycloak_signs_nobody_in_where_it_is_asked(
             (StatusCode::UNAUTHORIZED, "invalid_token"),
             "{verify}"
         );
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_keycloak_signs_with_at_once_is_accepted_at_once() {
-    let Some(home) = keycloak() else { return };
-    let realm = Realm::new(&home, "keys", "http://127.0.0.1/back").await;
-    let (folder, database) = (folder("real-keycloak-keys"), Database::create().await);
-    let instance = realm.instance(&folder, &database, "app", "jwks").started().await;
-    let [before, _] = realm.tokens("app").await;
-    assert_eq!(sign_in(&instance, &before, None).await.outcome(), "created");
-    realm.rotate().await;
-    let [after, _] = realm.tokens("app").await;
-    assert_ne!(before.split('.').next(), after.split('.').next(), "the header names another key");
-    for id_token in [after, before] {
-        let answer = sign_in(&instance, &id_token, None).await;
-        assert_eq!(answer.outcome(), "signed_in", "{answer:?}");
     }
 }
 

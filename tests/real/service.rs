@@ -17,7 +17,6 @@ pub fn at_provider(folder: &Path, database: &Database, settings: &[(&str, &str)]
     instance.with("ROCKET_PUBLIC_URL", &url).with_all(settings)
 }
 
-/// Signs in with a token.
 pub async fn sign_in(instance: &Vestibule, id_token: &str, nonce: Option<&str>) -> Answer {
     let mut body = json!({ "id_token": id_token });
     if let Some(nonce) = nonce {
