@@ -8,13 +8,13 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::deploy::phone;
-use crate::monitoring::client::{CLIENT, sign_in};
+use crate::monitoring::client::CLIENT;
 use crate::monitoring::prometheus::{Prometheus, is_here};
 use crate::support::cluster::Database;
 use crate::support::process::{Process, eventually, free_port};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::relay::Way;
-use crate::support::token::{claims, with};
+use crate::support::token::claims;
 
 /// Between two requests of one phone.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -106,27 +106,4 @@ async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
     prometheus.is_silent("VestibuleDown").await;
     two.answers("/readyz", 200).await;
     drop(traffic);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_first_failed_sign_in_of_an_instance_is_an_increase() {
-    if !is_here() {
-        return;
-    }
-    let (database, provider) = (Database::create().await, Provider::start().await);
-    let instance = format!("127.0.0.1:{}", free_port());
-    let port = instance.rsplit(':').next().unwrap().parse().unwrap();
-    let service = Process::start(port, &database.url, &provider.tokeninfo_url(), &[]);
-    service.answers("/readyz", 200).await;
-    let prometheus = Prometheus::watch([&instance, "127.0.0.1:1"]).await;
-    let query = "increase(vestibule_sign_ins_total{provider=\"idp\",outcome=\"audience_mismatch\"}[5m])";
-    let query: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
-    let increase = async || {
-        let answer = prometheus.ask(&format!("query?query={query}")).await;
-        answer["result"][0]["value"][1].as_str().map(|value| value.parse::<f64>().unwrap())
-    };
-    eventually("it is watched", async || increase().await.filter(|value| *value == 0.0)).await;
-    let foreign = with(claims("ada", "ada@example.com"), &json!({ "aud": "another", "azp": "another" }));
-    assert_eq!(sign_in(&service, &provider, foreign, &json!({})).await.0, "audience_mismatch");
-    eventually("it is seen", async || increase().await.filter(|value| *value > 0.0)).await;
 }

@@ -79,49 +79,29 @@ async fn only_true_means_active() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_does_not_know_us_is_not_the_tokens_fault() {
+async fn an_endpoint_that_lets_us_not_ask_is_not_the_tokens_fault_and_the_settings_are_named() {
+    let unknown = |status, error: &str| Behaviour::json(status, json!({ "error": error }).to_string());
+    let client = "`providers.under-test.client_id` and `providers.under-test.client_secret`";
     for preset in introspecting() {
-        let house = House::of(preset).await;
-        let claims = house.claims();
-        let token = preset.token(&claims);
-        for behaviour in [
-            Behaviour::status(401),
-            Behaviour::json(401, r#"{"error":"invalid_client"}"#),
-            Behaviour::json(
-                401,
-                r#"{"error":"invalid_request","error_description":"Authentication failed."}"#,
-            ),
-            Behaviour::json(400, r#"{"error":"invalid_client"}"#),
-            Behaviour::json(400, r#"{"error":"unauthorized_client"}"#),
+        let address = if preset.discovers { "issuer" } else { "tokeninfo_url" };
+        let address = format!("`providers.under-test.{address}`");
+        for (behaviour, expected, settings) in [
+            (Behaviour::status(401), "client_authentication", client),
+            (unknown(401, "invalid_client"), "client_authentication", client),
+            (unknown(401, "invalid_request"), "client_authentication", client),
+            (unknown(400, "invalid_client"), "client_authentication", client),
+            (unknown(400, "unauthorized_client"), "client_authentication", client),
+            // What Keycloak says to a public client.
+            (Behaviour::status(403), "status_4xx", &address),
         ] {
+            let house = House::of(preset).await;
             house.endpoint.behave(behaviour.clone());
-            let verdict = house.verify(&token).await;
-            assert_eq!(class(&verdict), "client_authentication", "{} {behaviour:?}", preset.name);
+            let verdict = house.verify(&preset.token(&house.claims())).await;
+            assert_eq!(class(&verdict), expected, "{} {behaviour:?}", preset.name);
             let said = verdict.unwrap_err().to_string();
-            for setting in ["client_id", "client_secret"] {
-                assert!(said.contains(&format!("providers.under-test.{setting}")), "{said}");
-            }
-            assert!(!said.contains("hush"), "{said}");
+            assert!(said.contains(settings) && !said.contains("hush"), "{}: {said}", preset.name);
+            assert_eq!(said.contains("a confidential client"), expected == "status_4xx", "{said}");
         }
-    }
-}
-
-#[tokio::test]
-async fn an_endpoint_that_forbids_us_to_ask_names_the_setting_and_what_kind_of_client_may() {
-    for preset in introspecting() {
-        let house = House::of(preset).await;
-        // What Keycloak says to a public client.
-        house.endpoint.behave(Behaviour::status(403));
-        let verdict = house.verify(&preset.token(&house.claims())).await;
-        assert_eq!(class(&verdict), "status_4xx", "{}", preset.name);
-        let said = verdict.unwrap_err().to_string();
-        let setting = if preset.discovers { "issuer" } else { "tokeninfo_url" };
-        let expected = format!("check `providers.under-test.{setting}`");
-        assert!(
-            said.contains("a confidential client") && said.ends_with(&expected),
-            "{}: {said}",
-            preset.name
-        );
     }
 }
 

@@ -38,16 +38,9 @@ async fn apple(keys: &[Value], headers: &[(&str, &str)]) -> House {
 
 #[tokio::test]
 async fn keys_are_kept_for_as_long_as_the_provider_says_within_bounds() {
-    for (headers, lifetime) in [
-        (&[("cache-control", "max-age=3600")][..], HOUR),
-        (&[("cache-control", "max-age=3600"), ("age", "600")], HOUR - 600),
-        (&[("cache-control", "max-age=0")], 60),
-        (&[("cache-control", "no-store")], 60),
-        (&[("cache-control", "max-age=31536000")], 24 * HOUR),
-        (&[("expires", "0")], 60),
-        (&[("date", "Sun, 06 Nov 1994 08:49:37 GMT"), ("expires", "Sun, 06 Nov 1994 09:49:37 GMT")], HOUR),
-        (&[], 600),
-    ] {
+    for (headers, lifetime) in
+        [(&[("cache-control", "max-age=3600")][..], HOUR), (&[("expires", "0")], 60), (&[], 600)]
+    {
         let house = apple(&[Signer::Rsa.jwk()], headers).await;
         // Up to four fifths of the time nothing is asked, and after all of it something is.
         for at in [NOW, NOW + 1, NOW + lifetime * 4 / 5 - 1] {

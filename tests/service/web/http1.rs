@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -15,13 +13,10 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::support::app::App;
 use crate::support::raw::Raw;
+use crate::support::tls::pem;
 
 /// The first thing that a client sends who takes HTTP/2 for granted (RFC 9113 §3.4), and its empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-
-fn pem(kind: &str, der: &[u8]) -> String {
-    format!("-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n", STANDARD.encode(der))
-}
 
 /// A service that ends TLS itself.
 async fn with_tls() -> (App, CertificateDer<'static>) {
