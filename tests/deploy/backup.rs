@@ -12,7 +12,7 @@ use vestibule::dev::postgres::{Options, Postgres};
 use crate::deploy::tools::{alone, folder, postgres, shipped};
 use crate::deploy::vestibule::Vestibule;
 use crate::programs::program;
-use crate::support::process::eventually;
+use crate::support::process::until;
 
 /// Lines of a shell, run as PostgreSQL's user where this one is root.
 fn shell(lines: &str, folder: &Path) -> Command {
@@ -175,7 +175,7 @@ async fn a_base_backup_and_the_archive_lead_to_any_moment() {
     let moment = ask("SELECT clock_timestamp()");
     instance.appoint("after@example.com");
     let last = ask("SELECT pg_walfile_name(pg_switch_wal())");
-    eventually("it is archived", async || folder.join("wal").join(&last).exists().then_some(())).await;
+    until("it is archived", async || folder.join("wal").join(&last).exists()).await;
     drop(source);
 
     let restore = page("To restore, as the user").replace("2026-01-31 09:41:00+00", &moment);

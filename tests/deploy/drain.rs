@@ -10,7 +10,7 @@ use crate::deploy::phone;
 use crate::deploy::tools::{alone, folder};
 use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
-use crate::support::process::eventually;
+use crate::support::process::{eventually, until};
 use crate::support::provider::Provider;
 use crate::support::token;
 
@@ -73,7 +73,7 @@ async fn told_twice_an_instance_stops_at_once() {
     let instance = Vestibule::new(&folder, &database.url, "http://127.0.0.1:1/").with("ROCKET_DRAIN", "300");
     let mut instance = instance.started().await;
     instance.tell_to_stop();
-    eventually("it heard that", async || instance.said().contains("shutdown requested").then_some(())).await;
+    until("it heard that", async || instance.said().contains("shutdown requested")).await;
     instance.tell_to_stop();
     assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
 }

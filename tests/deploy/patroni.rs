@@ -22,7 +22,7 @@ use crate::deploy::phone;
 use crate::deploy::tools::{Running, folder, postgres, shipped};
 use crate::deploy::vestibule::Vestibule;
 use crate::programs::program;
-use crate::support::process::{SECRET_KEY, eventually, free_port};
+use crate::support::process::{SECRET_KEY, eventually, free_port, until};
 use crate::support::provider::Provider;
 use crate::support::token;
 
@@ -252,7 +252,7 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
             }
         });
     }
-    eventually("people sign in", async || (told() > 500).then_some(())).await;
+    until("people sign in", async || told() > 500).await;
 
     nodes[leader].kill();
     let killed = Instant::now();
@@ -280,7 +280,7 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
     println!("sign-ins are back after {proxied:?} through HAProxy, {direct:?} by the list of servers");
     assert!(without < BEARABLE, "{without:?}");
     let before = told();
-    eventually("people sign in again", async || (told() > before + 200).then_some(())).await;
+    until("people sign in again", async || told() > before + 200).await;
     done.store(true, Ordering::Relaxed);
     phones.join_all().await;
 
@@ -292,6 +292,6 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
 
     // The machine comes back, and follows.
     nodes[leader].start(&patroni, &folder, &clients, leader);
-    eventually("the old leader follows", async || nodes[leader].is("replica").await.then_some(())).await;
+    until("the old leader follows", async || nodes[leader].is("replica").await).await;
     println!("the old leader follows; {:?} in all", begun.elapsed());
 }

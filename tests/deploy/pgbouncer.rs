@@ -19,7 +19,7 @@ use crate::deploy::vestibule::Vestibule;
 use crate::programs::{program, version};
 use crate::support::cluster::Database;
 use crate::support::desk::{Browser, serve};
-use crate::support::process::{eventually, free_port};
+use crate::support::process::{eventually, free_port, until};
 use crate::support::provider::Provider;
 use crate::support::token::CLIENT_ID;
 
@@ -135,7 +135,7 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
         assert_eq!(answer.status, 200, "{page}: {}", answer.text);
     }
     for crowd in &crowds {
-        eventually("people are at it", async || (crowd.answers() > 300).then_some(())).await;
+        until("people are at it", async || crowd.answers() > 300).await;
     }
     for crowd in crowds {
         crowd.content().await;
@@ -189,9 +189,9 @@ async fn a_database_that_is_back_is_found_through_pgbouncer_within_seconds() {
     let pooler = PgBouncer::start(&program, &folder, &postgres.url("back"), &[]).await;
     let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/").started().await;
     postgres.stop();
-    eventually("it is not ready", async || {
+    until("it is not ready", async || {
         let answer = reqwest::get(format!("{}/readyz", instance.url())).await.unwrap();
-        (answer.status() == 503).then_some(())
+        answer.status() == 503
     })
     .await;
     let _postgres = server();

@@ -8,7 +8,7 @@ use vestibule::store::migrations;
 
 use crate::deploy::phone::Crowd;
 use crate::deploy::vestibule::Deployment;
-use crate::support::process::eventually;
+use crate::support::process::until;
 
 /// The migration of a later version, which only adds.
 fn later() -> Migrator {
@@ -38,7 +38,7 @@ async fn a_rolling_restart_around_a_migration_behind_haproxy_loses_no_request() 
             migrations::run(&mut connection, &mut later()).await.unwrap();
         }
         let before = crowd.answers();
-        eventually("people are at it", async || (crowd.answers() > before + 100).then_some(())).await;
+        until("people are at it", async || crowd.answers() > before + 100).await;
         let instance = &mut deployment.instances[index];
         instance.tell_to_stop();
         assert_eq!(instance.ended().await, Some(0), "{}", instance.said());

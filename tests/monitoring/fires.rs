@@ -11,7 +11,7 @@ use crate::deploy::phone;
 use crate::monitoring::client::CLIENT;
 use crate::monitoring::prometheus::{Prometheus, is_here};
 use crate::support::cluster::Database;
-use crate::support::process::{Process, eventually, free_port};
+use crate::support::process::{Process, eventually, free_port, until};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::relay::Way;
 use crate::support::token::claims;
@@ -27,9 +27,9 @@ async fn cut(way: &Way, database: &Database) {
     // One connection for all of it, or the pool's own would send each other away.
     let mut own = database.pool.acquire().await.unwrap();
     // Somebody may be on the way in.
-    eventually("all are gone", async || {
+    until("all are gone", async || {
         let gone: i64 = sqlx::query_scalar(away).fetch_one(&mut *own).await.unwrap();
-        (gone == 0).then_some(())
+        gone == 0
     })
     .await;
 }

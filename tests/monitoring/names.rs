@@ -11,7 +11,7 @@ use crate::monitoring::client::sign_in;
 use crate::monitoring::prometheus::{Prometheus, is_here, promtool, shipped};
 use crate::monitoring::promql::{grouped_by, selectors};
 use crate::support::cluster::Database;
-use crate::support::process::{Process, eventually};
+use crate::support::process::{Process, until};
 use crate::support::provider::{Behaviour, Provider, apple};
 use crate::support::token::{claims, with};
 
@@ -82,8 +82,8 @@ async fn of_a_varied_life() -> String {
     assert_eq!(sign_in(&service, &provider, ada(), &json!({})).await.0, "provider_unavailable");
     let body = json!({ "refresh_token": answer["refresh_token"] });
     assert_eq!(service.post("/api/v1/auth/refresh", &[], &body).await.status, 200);
-    eventually("the limit is met", async || {
-        (sign_in(&service, &provider, ada(), &json!({})).await.0 == "rate_limited").then_some(())
+    until("the limit is met", async || {
+        sign_in(&service, &provider, ada(), &json!({})).await.0 == "rate_limited"
     })
     .await;
     database.run("UPDATE _sqlx_migrations SET success = false").await;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::deploy::tools::{self, Folder, Running, folder};
 use crate::monitoring::client::CLIENT;
 use crate::programs::program;
-use crate::support::process::{eventually, free_port};
+use crate::support::process::{eventually, free_port, until};
 
 /// What in the files takes minutes, and what it takes here.
 const SHORTER: [(&str, &str); 5] = [
@@ -100,17 +100,14 @@ impl Prometheus {
 
     /// Waits until alerts of that name fire for this value of the label, and for no other.
     pub async fn fires(&self, name: &str, label: &str, value: &str) {
-        eventually(&format!("{name} fires for {value}"), async || {
-            (self.firing(name, label).await == BTreeSet::from([value.to_owned()])).then_some(())
+        until(&format!("{name} fires for {value}"), async || {
+            self.firing(name, label).await == BTreeSet::from([value.to_owned()])
         })
         .await;
     }
 
     /// Waits until none of that name fires.
     pub async fn is_silent(&self, name: &str) {
-        eventually(&format!("{name} ends"), async || {
-            self.firing(name, "alertname").await.is_empty().then_some(())
-        })
-        .await;
+        until(&format!("{name} ends"), async || self.firing(name, "alertname").await.is_empty()).await;
     }
 }

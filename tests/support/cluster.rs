@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 use vestibule::dev::postgres::{Options, Postgres};
 use vestibule::store::migrations;
 
-use super::process::eventually;
+use super::process::until;
 
 const TEMPLATE: &str = "vestibule_template";
 /// The free space of a file system in memory that is enough for the largest tests, in bytes.
@@ -159,7 +159,7 @@ impl Database {
     /// Waits until so many do.
     pub async fn until_waiting(&self, count: i64, statement: &str) {
         let what = format!("{count} wait for a lock: {statement}");
-        eventually(&what, async || (self.waiting(statement).await == count).then_some(())).await;
+        until(&what, async || self.waiting(statement).await == count).await;
     }
 
     pub async fn run(&self, sql: &'static str) {
@@ -198,10 +198,7 @@ impl Database {
 
     /// Waits until a query answers that number.
     pub async fn until(&self, sql: &'static str, count: i64) {
-        eventually(&format!("{count} is the answer to {sql}"), async || {
-            (self.count(sql).await == count).then_some(())
-        })
-        .await;
+        until(&format!("{count} is the answer to {sql}"), async || self.count(sql).await == count).await;
     }
 
     /// Waits until a statement waits for a lock.
@@ -246,7 +243,7 @@ impl Database {
     /// Waits while an hour, and a day perhaps, is about to end, so that what follows is of one.
     pub async fn within_an_hour(&self) {
         let ending = "SELECT count(*) WHERE extract(minute FROM now()) = 59";
-        eventually("the next hour begins", async || (self.count(ending).await == 0).then_some(())).await;
+        until("the next hour begins", async || self.count(ending).await == 0).await;
     }
 
     /// All rows of users, identities, sessions and events, but events of those kinds, as text.

@@ -211,3 +211,8 @@ pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<
     }
     panic!("never: {what}")
 }
+
+/// Tries until it is so, for as long.
+pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    eventually(what, async || is_so().await.then_some(())).await;
+}

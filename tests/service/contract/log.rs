@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::support::cluster::Database;
 use crate::support::desk::Browser;
-use crate::support::process::{Process, eventually, free_port, run};
+use crate::support::process::{Process, eventually, free_port, run, until};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::race::rounds;
 use crate::support::token::{CLIENT_ID, claims, encode, now};
@@ -233,10 +233,10 @@ async fn the_level_of_the_log_decides_which_lines_there_are() {
         provider.behave_once(Behaviour::status(404));
         let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims("ada", "ada@example.com").to_string()) });
         assert_eq!(service.sign_in("idp", &body).await.status, 503);
-        eventually(&format!("the log has the lines of {level}"), async || {
+        until(&format!("the log has the lines of {level}"), async || {
             let log = service.log();
             let found = ["/livez", "not_found", "provider_unavailable"].map(|words| log.contains(words));
-            (found == expected).then_some(())
+            found == expected
         })
         .await;
     }
@@ -384,14 +384,9 @@ async fn the_log_of_events_begins_with_the_first_start_that_has_it() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let settings = [("ROCKET_EVENTS", "{log=true}")];
     let _service = Process::ready(&database, &provider, &settings).await;
-    eventually("it has begun", async || {
-        let begun: bool = value!(
-            &database.pool,
-            "SELECT place BETWEEN first_id(now() - interval '1 hour') AND first_id(now()) FROM places WHERE walk = 'logged_events'"
-        );
-        begun.then_some(())
-    })
-    .await;
+    let begun = "SELECT place BETWEEN first_id(now() - interval '1 hour') AND first_id(now()) FROM places
+                 WHERE walk = 'logged_events'";
+    until("it has begun", async || database.value(begun).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -452,9 +447,9 @@ async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_end
     let sent =
         [settings[0], ("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url()), ("OTEL_TRACES_EXPORTER", "none")];
     let mut next = Process::ready(&database, &provider, &sent).await;
-    eventually("the next ones are logged", async || {
+    until("the next ones are logged", async || {
         let events = lines(std::slice::from_ref(&next));
-        (events.len() == 7).then_some(())
+        events.len() == 7
     })
     .await;
     next.terminate();

@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::support::app::{App, PROVIDERS};
-use crate::support::process::eventually;
+use crate::support::process::until;
 use crate::support::token::{at, claims};
 
 /// Claims that each provider accepts, a person of its own for each number.
@@ -54,6 +54,5 @@ async fn a_thousand_requests_whose_clients_leave_do_not_hurt_the_thousand_after_
     }
     let open = "SELECT count(*) FROM pg_stat_activity
                 WHERE application_name = 'vestibule' AND datname = current_database() AND xact_start IS NOT NULL";
-    eventually("no transaction is left open", async || (app.database.count(open).await == 0).then_some(()))
-        .await;
+    until("no transaction is left open", async || app.database.count(open).await == 0).await;
 }

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::app::{Answer, App};
-use crate::support::process::eventually;
+use crate::support::process::{eventually, until};
 use crate::support::token::{claims, now, opaque};
 
 async fn ask(app: &App, path: &str) -> Answer {
@@ -96,8 +96,8 @@ async fn the_metrics_tell_what_is_under_way_since_when_and_by_which_clock() {
         (claims("subject-of-ada", "ada@example.com"), claims("subject-of-bob", "bob@example.com"));
     let gate = app.provider.hold();
     let asked = async |requests: i64| {
-        eventually("that many are under way", async || {
-            (metric(&app, "vestibule_requests_in_flight").await == requests).then_some(())
+        until("that many are under way", async || {
+            metric(&app, "vestibule_requests_in_flight").await == requests
         })
         .await;
     };
@@ -120,10 +120,7 @@ async fn refusals_that_the_database_does_not_take_are_counted() {
     let app = App::start().await;
     app.database.run("ALTER TABLE events RENAME TO gone").await;
     app.post("idp", &json!({ "id_token": opaque() })).await;
-    eventually("it is counted", async || {
-        (metric(&app, "vestibule_unrecorded_refusals_total").await == 1).then_some(())
-    })
-    .await;
+    until("it is counted", async || metric(&app, "vestibule_unrecorded_refusals_total").await == 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{PATH, assert_malformed, assert_refused, head};
 use crate::support::app::App;
 use crate::support::problem::assert_problem;
-use crate::support::process::eventually;
+use crate::support::process::{eventually, until};
 use crate::support::raw::Raw;
 use crate::support::token::{claims, opaque};
 
@@ -97,7 +97,7 @@ async fn bodies_that_stall_use_up_a_budget_and_keep_no_app_out() {
     assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");
 
     drop(stalled);
-    eventually("there is room again", async || (chunks(60_000).await.status == 400).then_some(())).await;
+    until("there is room again", async || chunks(60_000).await.status == 400).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
