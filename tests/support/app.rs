@@ -6,7 +6,6 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use figment::Figment;
 use reqwest::{Method, StatusCode};
-use rocket::futures::future::join_all;
 use rocket::{Build, Rocket};
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -262,12 +261,7 @@ impl App {
         &self,
         requests: impl ExactSizeIterator<Item = impl Future<Output = T>>,
     ) -> Vec<T> {
-        let (gate, count) = (self.provider.hold(), requests.len());
-        let release = async {
-            gate.arrived(count).await;
-            gate.release();
-        };
-        tokio::join!(join_all(requests), release).0
+        self.provider.holding(requests.len(), requests).await
     }
 
     pub async fn post(&self, provider: &str, body: &Value) -> Answer {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rocket::futures::future::join_all;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 use super::house::{House, NOW, class, refusal, unavailable, word};
 use super::presets::preset;
@@ -78,21 +78,13 @@ async fn keys_are_fetched_anew_before_they_expire_and_nobody_waits_for_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_who_need_the_keys_at_once_fetch_them_once() {
-    let house = Arc::new(apple(&[Signer::Rsa.jwk()], &[]).await);
+    let house = apple(&[Signer::Rsa.jwk()], &[]).await;
     // Not there at all, then expired, then replaced by a key that nobody has heard of.
     for (signer, now, calls) in
         [(Signer::Rsa, NOW, 1), (Signer::Rsa, NOW + HOUR, 2), (Signer::OtherRsa, NOW + HOUR + 20, 3)]
     {
         house.keys.behave(published(&[signer.jwk()], &[]));
-        let gate = house.keys.hold();
-        let mut signing_in = JoinSet::new();
-        for _ in 0..100 {
-            let house = Arc::clone(&house);
-            signing_in.spawn(async move { sign_in(&house, signer, now).await });
-        }
-        gate.arrived(1).await;
-        gate.release();
-        for verdict in signing_in.join_all().await {
+        for verdict in house.keys.holding(1, (0..100).map(|_| sign_in(&house, signer, now))).await {
             assert_eq!(verdict, "accepted", "{signer:?}");
         }
         assert_eq!(house.keys.calls(), calls, "{signer:?}");
@@ -169,17 +161,10 @@ async fn a_key_that_is_used_at_once_is_found_however_fresh_the_others_are() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fetch_that_began_before_a_token_came_says_nothing_of_its_key() {
-    let house = Arc::new(apple(&[Signer::Rsa.jwk()], &[]).await);
+    let house = apple(&[Signer::Rsa.jwk()], &[]).await;
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-    let gate = house.keys.hold();
-    let mut signing_in = JoinSet::new();
-    for _ in 0..20 {
-        let house = Arc::clone(&house);
-        signing_in.spawn(async move { sign_in(&house, Signer::OtherRsa, NOW + 1).await });
-    }
-    gate.arrived(1).await;
-    gate.release();
-    let verdicts = signing_in.join_all().await;
+    let requests = (0..20).map(|_| sign_in(&house, Signer::OtherRsa, NOW + 1));
+    let verdicts = house.keys.holding(1, requests).await;
     assert_eq!(verdicts.iter().filter(|verdict| **verdict == "invalid_token").count(), 1, "{verdicts:?}");
     assert_eq!(verdicts.iter().filter(|verdict| **verdict == "unavailable").count(), 19, "{verdicts:?}");
     assert_eq!(house.keys.calls(), 2);
@@ -297,20 +282,15 @@ async fn without_any_keys_a_failing_endpoint_is_asked_again_after_a_few_seconds(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_are_rotated_under_load_without_a_refusal() {
-    let house = Arc::new(apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await);
+    let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
     // The provider publishes the new key beside the old one and signs with either.
     house.keys.behave(published(
         &[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()],
         &[("cache-control", "max-age=86400")],
     ));
-    let mut signing_in = JoinSet::new();
-    for number in 0..200 {
-        let house = Arc::clone(&house);
-        let signer = if number % 2 == 0 { Signer::Rsa } else { Signer::OtherRsa };
-        signing_in.spawn(async move { sign_in(&house, signer, NOW + 60).await });
-    }
-    for verdict in signing_in.join_all().await {
+    let signers = [Signer::Rsa, Signer::OtherRsa].into_iter().cycle().take(200);
+    for verdict in join_all(signers.map(|signer| sign_in(&house, signer, NOW + 60))).await {
         assert_eq!(verdict, "accepted");
     }
     assert_eq!(house.keys.calls(), 2);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rocket::futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use vestibule::provider::{Breaker, CallStats};
@@ -31,18 +32,12 @@ fn call_stats(house: &House) -> CallStats {
 async fn who_asks_about_one_token_at_once_shares_the_call_and_not_the_verdict() {
     let house = house(json!({})).await;
     house.endpoint.behave(Behaviour::Json(house.changed("nonce", "mine")));
-    let gate = house.endpoint.hold();
-    let mut requests = JoinSet::new();
-    for number in 0..40 {
-        let house = house.clone();
-        let nonce = if number % 2 == 0 { "mine" } else { "another's" };
-        requests.spawn(async move { (nonce, house.verify_with(&opaque_of(1), Some(nonce), NOW).await) });
-    }
-    gate.arrived(1).await;
-    gate.release();
-    for (nonce, verdict) in requests.join_all().await {
-        let expected = if nonce == "mine" { "accepted" } else { "nonce_mismatch" };
-        assert_eq!(word(&verdict), expected, "{verdict:?}");
+    let token = opaque_of(1);
+    let nonces = ["mine", "another's"].into_iter().cycle().take(40);
+    let requests = nonces.map(|nonce| house.verify_with(&token, Some(nonce), NOW));
+    for (number, verdict) in house.endpoint.holding(1, requests).await.iter().enumerate() {
+        let expected = if number % 2 == 0 { "accepted" } else { "nonce_mismatch" };
+        assert_eq!(word(verdict), expected, "{verdict:?}");
     }
     // Whoever came to the lock only after the answer has made a call of their own.
     let calls = house.endpoint.calls();
@@ -100,12 +95,7 @@ async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_
     // A crowd of phones that try and try again, while the provider still fails and when it works.
     let still_failing = Instant::now();
     while house.endpoint.calls() == calls {
-        let mut crowd = JoinSet::new();
-        for number in 0..20 {
-            let house = house.clone();
-            crowd.spawn(async move { house.verify(&opaque_of(number)).await });
-        }
-        crowd.join_all().await;
+        join_all((0..20).map(async |number| house.verify(&opaque_of(number)).await)).await;
         assert!(still_failing.elapsed() < Duration::from_secs(10), "it is never asked again");
     }
     assert_eq!(house.endpoint.calls(), calls + 1, "one probe");

@@ -1,21 +1,19 @@
 //! A primary that is one no more, and stays at its address with its connections.
 
-use std::sync::Arc;
-
 use reqwest::Method;
+use rocket::futures::future::join_all;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Executor};
-use tokio::task::JoinSet;
 
 use crate::support::app::App;
-use crate::support::process::eventually;
+use crate::support::process::until;
 use crate::support::token::claims;
 
 const SIGN_INS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_to_a_demoted_primary_are_left_as_soon_as_there_is_another() {
-    let app = Arc::new(App::start().await);
+    let app = App::start().await;
     let person = |number: usize| claims(&format!("subject-{number}"), &format!("ada-{number}@example.com"));
     assert_eq!(app.sign_in(&person(0)).await.status, 201);
     let mut other = app.database.pool.acquire().await.unwrap();
@@ -31,12 +29,8 @@ async fn connections_to_a_demoted_primary_are_left_as_soon_as_there_is_another()
         )
         .await
         .unwrap();
-    let mut requests = JoinSet::new();
-    for number in 0..SIGN_INS {
-        let (app, person) = (app.clone(), person(number));
-        requests.spawn(async move { app.sign_in(&person).await.status.as_u16() });
-    }
-    assert_eq!(requests.join_all().await, [503; SIGN_INS]);
+    let sign_in = async |number| app.sign_in(&person(number)).await.status.as_u16();
+    assert_eq!(join_all((0..SIGN_INS).map(sign_in)).await, [503; SIGN_INS]);
     let ready = app.send(Method::GET, "/readyz", None, "").await;
     assert_eq!((ready.status.as_u16(), &ready.json()["database"]), (503, &json!("read_only")));
 
@@ -47,9 +41,9 @@ async fn connections_to_a_demoted_primary_are_left_as_soon_as_there_is_another()
         let answer = app.sign_in(&person(number)).await;
         assert!(answer.status.is_success(), "{number}: {}", answer.text);
     }
-    eventually("it is ready", async || {
+    until("it is ready", async || {
         let ready = app.send(Method::GET, "/readyz", None, "").await;
-        ready.status.is_success().then_some(())
+        ready.status.is_success()
     })
     .await;
 }

@@ -1,11 +1,10 @@
 //! A row that somebody has locked: how long those wait who want it, and what it costs the others.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rocket::futures::future::join_all;
 use serde_json::json;
 use sqlx::{Acquire, Executor};
-use tokio::task::JoinSet;
 
 use crate::support::app::App;
 use crate::support::token::{claims, with};
@@ -19,29 +18,27 @@ const SIGN_IN: &str = "^-- Signs in one identity";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiters_for_one_row_wait_for_one_time_in_all_and_starve_nobody_else() {
-    let app = Arc::new(App::start().await);
+    let app = App::start().await;
     let ada = claims("ada", "ada@example.com");
     app.sign_in(&ada).await;
     let mut other = app.database.pool.acquire().await.unwrap();
     let mut lock = other.begin().await.unwrap();
     lock.execute("SELECT FROM users, identities FOR UPDATE").await.unwrap();
     let changed = with(ada.clone(), &json!({ "name": "Ada King" }));
-    let mut waiters = JoinSet::new();
-    for _ in 0..WAITERS {
-        let (app, changed) = (app.clone(), changed.clone());
-        waiters.spawn(async move {
-            let since = Instant::now();
-            (app.sign_in(&changed).await.status.as_u16(), since.elapsed())
-        });
-    }
-    app.database.until_waiting(1, SIGN_IN).await;
-    for number in 0..WAITERS {
-        let subject = format!("bob-{number}");
-        let answer = app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await;
-        assert_eq!(answer.status, 201, "{}", answer.text);
-        assert!(app.database.waiting(SIGN_IN).await <= 1);
-    }
-    for (status, took) in waiters.join_all().await {
+    let wait = async |_| {
+        let since = Instant::now();
+        (app.sign_in(&changed).await.status.as_u16(), since.elapsed())
+    };
+    let others = async {
+        app.database.until_waiting(1, SIGN_IN).await;
+        for number in 0..WAITERS {
+            let subject = format!("bob-{number}");
+            let answer = app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await;
+            assert_eq!(answer.status, 201, "{}", answer.text);
+            assert!(app.database.waiting(SIGN_IN).await <= 1);
+        }
+    };
+    for (status, took) in tokio::join!(join_all((0..WAITERS).map(wait)), others).0 {
         assert!(status == 503 && took < BEARABLE, "{status} after {took:?}");
     }
     lock.rollback().await.unwrap();

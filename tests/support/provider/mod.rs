@@ -14,6 +14,7 @@ mod rules;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use rocket::futures::future::join_all;
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
@@ -135,6 +136,20 @@ impl Provider {
         let (gate, latch) = Gate::new();
         self.rules().gate = Some(latch);
         gate
+    }
+
+    /// Sends requests, which are released when so many have arrived.
+    pub async fn holding<T>(
+        &self,
+        count: usize,
+        requests: impl Iterator<Item = impl Future<Output = T>>,
+    ) -> Vec<T> {
+        let gate = self.hold();
+        let release = async {
+            gate.arrived(count).await;
+            gate.release();
+        };
+        tokio::join!(join_all(requests), release).0
     }
 
     /// A code of Apple's for that user and client, valid once.

@@ -5,26 +5,21 @@ use std::sync::Arc;
 use reqwest::Method;
 use serde_json::json;
 use sqlx::Executor;
-use tokio::task::JoinSet;
 
 use super::{House, RISC, genuine, message};
-use crate::support::process::eventually;
-use crate::support::race::rounds;
+use crate::support::process::until;
+use crate::support::race::{at_once, rounds};
 use crate::support::token::now;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_arrives_twice_at_once_is_applied_once() {
-    let house = Arc::new(House::open().await);
+    let house = House::open().await;
     for round in 0..rounds() {
         let opened = house.sign_in("ada").await;
         assert_eq!(opened.status.as_u16() / 100, 2, "round {round}: {}", opened.text);
         let token = genuine(&message(&format!("{RISC}/sessions-revoked"), "ada", &json!({})));
-        let mut senders = JoinSet::new();
-        for _ in 0..2 {
-            let (house, token) = (house.clone(), token.clone());
-            senders.spawn(async move { house.send(&token).await.status.as_u16() });
-        }
-        assert_eq!(senders.join_all().await, [202, 202], "round {round}");
+        let (one, other) = at_once(house.send(&token), house.send(&token)).await;
+        assert_eq!([one.status, other.status], [202; 2], "round {round}");
     }
     let recorded = house.recorded().await;
     assert_eq!((recorded.len(), house.known().await), (rounds(), i64::try_from(rounds()).unwrap()));
@@ -37,17 +32,14 @@ async fn a_message_that_arrives_twice_at_once_is_applied_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_session_outlives_a_suspension_whoever_signs_in_meanwhile() {
-    let house = Arc::new(House::open().await);
+    let house = House::open().await;
     house.sign_in("ada").await;
     for round in 0..rounds() {
         let (disabled, enabled) = (format!("{RISC}/account-disabled"), format!("{RISC}/account-enabled"));
-        let mut clients = JoinSet::new();
-        for _ in 0..2 {
-            let house = house.clone();
-            clients.spawn(async move { house.sign_in("ada").await });
-        }
-        house.tell(&message(&disabled, "ada", &json!({ "reason": "hijacking" }))).await;
-        for answer in clients.join_all().await {
+        let report = message(&disabled, "ada", &json!({ "reason": "hijacking" }));
+        let clients = async { tokio::join!(house.sign_in("ada"), house.sign_in("ada")) };
+        let (clients, ()) = at_once(clients, house.tell(&report)).await;
+        for answer in [clients.0, clients.1] {
             if answer.status == 200 {
                 let refreshed = house.app.refresh(&answer.refresh_token()).await;
                 assert_eq!(refreshed.status, 401, "round {round}");
@@ -81,7 +73,7 @@ async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
         house.app.database.until_waiting(1, WAITING).await;
         // The time of a report is in whole seconds.
         let second = now();
-        eventually("the next second", async || (now() > second).then_some(())).await;
+        until("the next second", async || now() > second).await;
         let report = message(&format!("{RISC}/sessions-revoked"), "ada", &json!({}));
         let telling = tokio::spawn({
             let house = house.clone();
