@@ -1009,7 +1009,7 @@ export interface components {
         /** @description Another account of the user, to merge with. */
         MergeMeRequest: {
             /** @description `true` changes nothing, and answers what the merge would change. The default is `false`. */
-            dry_run?: boolean | null;
+            dry_run?: boolean;
             /** @description The token that the provider's SDK has just returned for the other account, at most ten minutes old. */
             id_token: string;
             /** @description The raw nonce, if the SDK used one; at most 512 bytes. */

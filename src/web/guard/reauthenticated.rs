@@ -64,6 +64,7 @@ pub struct MergeMeRequest {
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
     /// `true` changes nothing, and answers what the merge would change. The default is `false`.
+    #[schema(value_type = bool, required = false)]
     pub dry_run: Option<bool>,
     /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
     pub reauthentication: Option<ReauthenticationRequest>,
