@@ -768,24 +768,37 @@ export interface components {
         };
         /** @description The place where its owner sees what became of a request. */
         DeletionReceipt: {
-            /** @description The code in that address. It says nothing of anybody. */
+            /**
+             * @description The code in that address. It says nothing of anybody.
+             * @example 0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b
+             */
             confirmation_code: string;
             /**
              * Format: uri
              * @description The address of a page for people.
+             * @example https://id.example.com/providers/facebook/data-deletion/0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b
              */
             url: string;
         };
         /** @description A form with a signed request. */
         DeletionRequest: {
-            /** @description The signature and the payload, each in base64url, separated by a dot. */
+            /**
+             * @description The signature and the payload, each in base64url, separated by a dot.
+             * @example c2lnbmF0dXJl.eyJ1c2VyX2lkIjoiMjE4NDcxIn0
+             */
             signed_request: string;
         };
         /** @description The device, as the sign-in described it. */
         Device: {
-            /** @description The owner's name for the device. */
+            /**
+             * @description The owner's name for the device.
+             * @example Ada's phone
+             */
             name: string | null;
-            /** @description The platform that the device runs. */
+            /**
+             * @description The platform that the device runs.
+             * @example Android 17
+             */
             platform: string | null;
         };
         /** @description The device that signs in. */
@@ -797,7 +810,10 @@ export interface components {
         };
         /** @description A refused message (RFC 8935 §2.3). */
         EventError: {
-            /** @description The check that failed, for developers. */
+            /**
+             * @description The check that failed, for developers.
+             * @example `aud` is not a client id that is configured for this provider
+             */
             description: string;
             /**
              * @description The error's name (RFC 8935 §2.4).
@@ -901,18 +917,30 @@ export interface components {
              * @description The time at which the identity was linked.
              */
             created_at: string;
-            /** @description True for the identity that this session was opened with. Unlinking it ends the session. */
+            /**
+             * @description True for the identity that this session was opened with. Unlinking it ends the session.
+             * @example true
+             */
             current: boolean;
-            /** @description The account's e-mail address at the last sign-in. */
+            /**
+             * @description The account's e-mail address at the last sign-in.
+             * @example ada@example.com
+             */
             email: string | null;
             /**
              * Format: uuid
              * @description The identity's id.
              */
             id: string;
-            /** @description The provider's name, as in the path of the sign-in. */
+            /**
+             * @description The provider's name, as in the path of the sign-in.
+             * @example google
+             */
             provider: string;
-            /** @description The account's `sub` at the provider. */
+            /**
+             * @description The account's `sub` at the provider.
+             * @example 110169484474386276334
+             */
             subject: string;
         };
         /** @description An account at an identity provider that is linked to a user. */
@@ -1282,7 +1310,10 @@ export interface components {
              * @description The time at which the session was opened.
              */
             created_at: string;
-            /** @description True for the session of this request. */
+            /**
+             * @description True for the session of this request.
+             * @example true
+             */
             current: boolean;
             device: components["schemas"]["Device"];
             /**
@@ -1290,7 +1321,10 @@ export interface components {
              * @description The session's id, which is the `sid` of its access tokens.
              */
             id: string;
-            /** @description The IPv4 or IPv6 address that the session was opened from. */
+            /**
+             * @description The IPv4 or IPv6 address that the session was opened from.
+             * @example 203.0.113.7
+             */
             ip: string | null;
             /**
              * Format: date-time
@@ -1298,9 +1332,15 @@ export interface components {
              *     copied the session's tokens when to use them.
              */
             last_used_at: string;
-            /** @description The name of the provider that the user signed in with. */
+            /**
+             * @description The name of the provider that the user signed in with.
+             * @example google
+             */
             provider: string;
-            /** @description The `User-Agent` header of the sign-in. */
+            /**
+             * @description The `User-Agent` header of the sign-in.
+             * @example VestibuleDemo/1.4 (Android 17)
+             */
             user_agent: string | null;
         };
         /** @description The end of one session. */

@@ -23,6 +23,7 @@ resource!("Providers": request_data_deletion);
 #[expect(dead_code, reason = "it describes what `facebook::read` reads by hand")]
 struct DeletionRequest {
     /// The signature and the payload, each in base64url, separated by a dot.
+    #[schema(example = "c2lnbmF0dXJl.eyJ1c2VyX2lkIjoiMjE4NDcxIn0")]
     signed_request: String,
 }
 
@@ -30,9 +31,13 @@ struct DeletionRequest {
 #[derive(Serialize, ToSchema)]
 struct DeletionReceipt {
     /// The address of a page for people.
-    #[schema(format = "uri")]
+    #[schema(
+        format = "uri",
+        example = "https://id.example.com/providers/facebook/data-deletion/0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b"
+    )]
     url: String,
     /// The code in that address. It says nothing of anybody.
+    #[schema(example = "0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b")]
     confirmation_code: String,
 }
 

@@ -69,6 +69,7 @@ struct EventError {
     #[schema(value_type = String, example = "invalid_audience")]
     err: &'static str,
     /// The check that failed, for developers.
+    #[schema(example = "`aud` is not a client id that is configured for this provider")]
     description: &'static str,
 }
 

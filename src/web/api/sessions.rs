@@ -30,8 +30,10 @@ struct Session {
     /// The session's id, which is the `sid` of its access tokens.
     id: Uuid,
     /// True for the session of this request.
+    #[schema(example = true)]
     current: bool,
     /// The name of the provider that the user signed in with.
+    #[schema(example = "google")]
     provider: String,
     /// The time at which the session was opened.
     #[serde(with = "time::serde::rfc3339")]
@@ -41,10 +43,10 @@ struct Session {
     #[serde(with = "time::serde::rfc3339")]
     last_used_at: OffsetDateTime,
     /// The IPv4 or IPv6 address that the session was opened from.
-    #[schema(required = true, value_type = Option<String>)]
+    #[schema(required = true, value_type = Option<String>, example = "203.0.113.7")]
     ip: Option<IpAddr>,
     /// The `User-Agent` header of the sign-in.
-    #[schema(required = true)]
+    #[schema(required = true, example = "VestibuleDemo/1.4 (Android 17)")]
     user_agent: Option<String>,
     device: Device,
 }
@@ -53,10 +55,10 @@ struct Session {
 #[derive(Serialize, ToSchema)]
 struct Device {
     /// The owner's name for the device.
-    #[schema(required = true)]
+    #[schema(required = true, example = "Ada's phone")]
     name: Option<String>,
     /// The platform that the device runs.
-    #[schema(required = true)]
+    #[schema(required = true, example = "Android 17")]
     platform: Option<String>,
 }
 

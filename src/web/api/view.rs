@@ -55,16 +55,19 @@ pub(crate) struct Identity {
     /// The identity's id.
     id: Uuid,
     /// The provider's name, as in the path of the sign-in.
+    #[schema(example = "google")]
     provider: String,
     /// The account's `sub` at the provider.
+    #[schema(example = "110169484474386276334")]
     subject: String,
     /// The account's e-mail address at the last sign-in.
-    #[schema(required = true)]
+    #[schema(required = true, example = "ada@example.com")]
     email: Option<String>,
     /// The time at which the identity was linked.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
     /// True for the identity that this session was opened with. Unlinking it ends the session.
+    #[schema(example = true)]
     current: bool,
 }
 

@@ -9,7 +9,6 @@ pub const REQUEST_ID: &str = "0199a6c2f0c47d51b3c59c8d2f6a7e10";
 const USER: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e11";
 const OTHER_USER: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e15";
 const IDENTITY: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e12";
-const SESSION: &str = "0199a6c2-f0c4-7d51-b3c5-9c8d2f6a7e13";
 const SUBJECT: &str = "110169484474386276334";
 const EMAIL: &str = "ada@example.com";
 const THEN: &str = "2026-01-31T09:26:53.589793Z";
@@ -34,6 +33,9 @@ pub fn sample(schema: &Value, schemas: &Value) -> Value {
     if let Some(parts) = schema["allOf"].as_array() {
         let members = parts.iter().filter_map(|part| sample(part, schemas).as_object().cloned());
         return members.flatten().collect::<Map<_, _>>().into();
+    }
+    if let Some(first) = schema["enum"].get(0) {
+        return first.clone();
     }
     let is = |name| schema["type"] == name;
     if let Some(members) = schema["properties"].as_object() {
@@ -60,27 +62,11 @@ pub fn sample(schema: &Value, schemas: &Value) -> Value {
 pub fn of(schema: &str) -> Option<Value> {
     Some(match schema {
         "Credential" => credential(),
-        "DeletionReceipt" => {
-            let code = "0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b";
-            let url = format!("https://id.example.com/providers/facebook/data-deletion/{code}");
-            json!({ "url": url, "confirmation_code": code })
-        }
-        "DeletionRequest" => json!({ "signed_request": "c2lnbmF0dXJl.eyJ1c2VyX2lkIjoiMjE4NDcxIn0" }),
-        "EventError" => json!({
-            "err": "invalid_audience", "description": "`aud` is not a client id that is configured for this provider",
-        }),
-        "Identities" => json!({ "identities": [identity()] }),
-        "Identity" => identity(),
         "JwkSet" => json!({ "keys": [{
             "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256",
             "kid": "y-mb4lLIhEBkSItlHErgd7bwrBp0sA-Kq4KMEJJlYbo",
             "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
         }] }),
-        "Me" => {
-            let mut body = user_with_claims();
-            body["identities"] = json!([identity()]);
-            body
-        }
         "OAuthError" => {
             json!({ "error": "invalid_grant", "error_description": "session_ended: the session has ended" })
         }
@@ -96,12 +82,6 @@ pub fn of(schema: &str) -> Option<Value> {
         "RevocationRequest" => {
             json!({ "token": REFRESH_TOKEN, "token_type_hint": "refresh_token", "client_id": CLIENT_ID })
         }
-        "Sessions" => json!({ "sessions": [{
-            "id": SESSION, "current": true, "provider": "google", "created_at": THEN,
-            "last_used_at": "2026-02-01T07:00:00Z", "ip": "203.0.113.7",
-            "user_agent": "VestibuleDemo/1.4 (Android 17)",
-            "device": { "name": "Ada's phone", "platform": "Android 17" },
-        }] }),
         "TokenGrant" => token_grant(),
         "TokenRequest" => {
             json!({ "grant_type": "refresh_token", "refresh_token": REFRESH_TOKEN, "client_id": CLIENT_ID })
@@ -186,10 +166,4 @@ fn user_with_claims() -> Value {
     let mut body = user();
     body["claims"] = json!({ "roles": ["editor"], "tenant": 7 });
     body
-}
-
-fn identity() -> Value {
-    json!({
-        "id": IDENTITY, "provider": "google", "subject": SUBJECT, "email": EMAIL, "created_at": THEN, "current": true,
-    })
 }
