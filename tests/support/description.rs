@@ -77,11 +77,6 @@ impl Document {
         Validator(schemas, index)
     }
 
-    /// A validator for the JSON body of an operation.
-    pub fn of_body(&self, id: &str) -> Validator {
-        self.validator(&self.operation(id).body["requestBody"]["content"]["application/json"]["schema"])
-    }
-
     /// The value that an example is, or refers to.
     pub fn example<'a>(&'a self, example: &'a Value) -> &'a Value {
         let pointer = example["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));

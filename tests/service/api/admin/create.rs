@@ -140,16 +140,10 @@ async fn a_user_that_no_sign_in_would_store_is_refused_and_the_member_named() {
         (json!({ "name": "Ada" }), "a user needs an `email` or an identity"),
         (json!({ "e-mail": "ada@example.com" }), "the body has an unknown member"),
         (json!({ "email": "Ada <ada@example.com>" }), "`email` must be exactly one e-mail address"),
-        (json!({ "email": 7 }), "`email` must be a string"),
-        (
-            json!({ "email": "ada@example.com", "email_verified": "true" }),
-            "`email_verified` must be true or false",
-        ),
         (
             with(identity(json!({})), &json!({ "email_verified": true })),
             "`email_verified` must not be true without an `email`",
         ),
-        (json!({ "email": "a@example.com", "name": "x".repeat(201) }), "`name` must have at most 200"),
         (
             json!({ "email": "a@example.com", "picture": "http://x.example" }),
             "`picture` must be an `https` URL",
@@ -162,7 +156,6 @@ async fn a_user_that_no_sign_in_would_store_is_refused_and_the_member_named() {
         (json!({ "identities": ["idp"] }), "`identities[0]` must be an object"),
         (identity(json!({ "provider": null })), "`identities[0].provider` is missing"),
         (identity(json!({ "provider": "other" })), "must be the name of a configured provider"),
-        (identity(json!({ "subject": "ä" })), "`identities[0].subject` must be 1 to 255"),
         (identity(json!({ "sub": "ada" })), "an identity has an unknown member"),
         (identity(json!({ "email": "ada" })), "`identities[0].email` must be exactly one"),
         (identity(json!({ "email_verified": true })), "`identities[0].email_verified` must not be true"),
