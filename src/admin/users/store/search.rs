@@ -5,14 +5,12 @@ use sqlx::{PgPool, Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use super::filter::Filters;
-use super::{COLUMNS, ListedUser, Row, count, cursor};
+use super::{COLUMNS, ListedUser, Row, cursor};
 use crate::store::{Error, retrying, unprepared};
 
 /// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
 /// shorter.
 const TRIGRAM: usize = 3;
-/// The most users whose parts are compared, if they are no more than a twentieth of all.
-const FEW_PARTS: u64 = 30_000;
 /// The length in bytes from which a text that names a user is not looked for within the addresses and names of others:
 /// each of its trigrams costs, and hardly another text holds all of it.
 const LONG: usize = 16;
@@ -101,7 +99,7 @@ pub async fn search(
         for way in Way::ALL.into_iter().skip_while(|way| *way < first) {
             let start = start.filter(|position| position.0 == way);
             if found.len() < wanted && text.serves(way, start) {
-                let mut query = text.statement(pool, way, filters, start, wanted - found.len()).await?;
+                let mut query = text.statement(way, filters, start, wanted - found.len());
                 let query = query.build_query_as::<Row>();
                 let rows = query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?;
                 found.extend(rows.into_iter().map(|row| (way, row)));
@@ -207,8 +205,7 @@ impl Text {
     async fn known(&self, pool: &PgPool, word: &str) -> Result<bool, Error> {
         let alone = Self { words: words(word), ..Self::default() };
         let mut sql = QueryBuilder::new("SELECT EXISTS (");
-        // The first one found is enough, so duplicates need not be found.
-        alone.push_having_words(&mut sql, " UNION ALL ");
+        alone.push_having_words(&mut sql);
         sql.push(")");
         let query = sql.build_query_scalar();
         Ok(query.persistent(false).fetch_one(&mut *unprepared(pool).await?).await?)
@@ -226,31 +223,19 @@ impl Text {
         }
     }
 
-    async fn statement(
+    fn statement(
         &self,
-        pool: &PgPool,
         way: Way,
         filters: &Filters,
         start: Option<&Position>,
         limit: usize,
-    ) -> Result<QueryBuilder<Postgres>, Error> {
+    ) -> QueryBuilder<Postgres> {
         let mut sql = QueryBuilder::new("SELECT ");
-        sql.push(COLUMNS).push(", ").push(way.key().unwrap_or("NULL::text")).push(" AS key FROM ");
-        let few = way == Way::Parts && !filters.is_empty() && self.has_few_parts(pool).await?;
-        // `OFFSET 0` keeps the planner from reading all users until enough of the matches pass the filters.
-        if way == Way::Words {
-            sql.push("(SELECT id FROM (");
-            self.push_having_words(&mut sql, " UNION ");
-            sql.push(
-                ") AS f ORDER BY id DESC) AS f CROSS JOIN LATERAL (SELECT * FROM users u WHERE u.id = f.id",
-            );
-            sql.push(" OFFSET 0) AS u WHERE true");
-        } else if few {
-            self.push(sql.push("(SELECT * FROM users u WHERE "), way);
-            sql.push(" OFFSET 0) AS u WHERE true");
-        } else {
-            self.push(sql.push("users u WHERE "), way);
-        }
+        sql.push(COLUMNS)
+            .push(", ")
+            .push(way.key().unwrap_or("NULL::text"))
+            .push(" AS key FROM users u WHERE ");
+        self.push(&mut sql, way);
         filters.push(&mut sql);
         for better in Way::ALL.into_iter().filter(|better| *better < way && self.serves(*better, None)) {
             self.push(sql.push(" AND ("), better);
@@ -269,11 +254,10 @@ impl Text {
         match way {
             Way::Whole => sql.push("array_position(").push_bind(self.named.clone()).push(", u.id)"),
             Way::Email | Way::Name => sql.push(way.key().unwrap_or_default()).push(", u.id"),
-            Way::Words => sql.push("f.id DESC"),
-            Way::Parts => sql.push("u.id DESC"),
+            Way::Words | Way::Parts => sql.push("u.id DESC"),
         };
         sql.push(" LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
-        Ok(sql)
+        sql
     }
 
     fn push(&self, sql: &mut QueryBuilder<Postgres>, way: Way) {
@@ -285,7 +269,7 @@ impl Text {
             Way::Name => push_beginning(sql, "u.folded_name", &self.name),
             Way::Words => {
                 sql.push("u.id IN (");
-                self.push_having_words(sql, " UNION ");
+                self.push_having_words(sql);
                 sql.push(")");
             }
             Way::Parts => {
@@ -298,23 +282,15 @@ impl Text {
         }
     }
 
-    fn push_having_words(&self, sql: &mut QueryBuilder<Postgres>, union: &str) {
+    fn push_having_words(&self, sql: &mut QueryBuilder<Postgres>) {
         sql.push("SELECT user_id AS id FROM identities WHERE ");
         sql.push("search_words(folded(name), folded(split_part(email, '@', 1))) @@ ");
         sql.push_bind(self.words.clone()).push("::tsquery");
         for others in ["seen_noted_on IS NULL", "own_name"] {
-            sql.push(union).push("SELECT id FROM users WHERE ").push(others);
+            sql.push(" UNION ALL SELECT id FROM users WHERE ").push(others);
             sql.push(" AND search_words(folded_name, folded(split_part(email, '@', 1))) @@ ");
             sql.push_bind(self.words.clone()).push("::tsquery");
         }
-    }
-
-    /// Returns `true` if a search for parts has so few matches that all can be fetched.
-    async fn has_few_parts(&self, pool: &PgPool) -> Result<bool, Error> {
-        let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u WHERE ");
-        self.push(&mut sql, Way::Parts);
-        let everybody = count::estimate(pool, &Filters::default()).await?;
-        Ok(count::expected(pool, sql).await? <= FEW_PARTS.min(everybody / 20))
     }
 }
 
