@@ -8,13 +8,14 @@ use rocket::http::uri::Origin;
 use rocket::response::Redirect;
 use rocket::{Route, State as Managed, get, post, routes};
 use serde::Serialize;
+use sqlx::PgPool;
 use strum::VariantArray;
 use url::form_urlencoded;
 use uuid::Uuid;
 
 use self::query::ListQuery;
 use self::store::search::{Found, Position, search, suggest};
-use self::store::{Cursor, ListedUser, Sort, Status, count};
+use self::store::{Cursor, Filters, ListedUser, Sort, Status, count};
 use super::audit::network;
 use super::audit::store::{Filter, page};
 use super::csv::Csv;
@@ -55,8 +56,8 @@ pub(super) struct Users {
     columns: Vec<Column>,
     people: Vec<ListedUser>,
     count: String,
-    /// True if the page ends before it is full, and the next one goes on.
-    ends_early: bool,
+    /// True if the database gave the list up because it took too long.
+    slow: bool,
     /// The positions of the first and the last user on the page, if the order has them.
     range: Option<(usize, usize)>,
     /// The ends of the URLs of the first, the previous and the next page, if they exist.
@@ -76,7 +77,7 @@ pub(super) struct Users {
 }
 
 impl Users {
-    fn new(asked: ListQuery, providers: Vec<String>, people: Vec<ListedUser>, count: String) -> Self {
+    fn new(asked: ListQuery, providers: Vec<String>) -> Self {
         let all = Tab { value: "", label: "All", link: asked.without("status") };
         let states = Status::VARIANTS.iter().map(|status| Tab {
             value: status.into(),
@@ -89,8 +90,6 @@ impl Users {
             statuses: std::iter::once(all).chain(states).collect(),
             kept: asked.kept(),
             columns: columns(&asked),
-            people,
-            count,
             file: asked.suffix(asked.sort(), None),
             claimed: Email::parse(asked.q()).map(|email| email.folded().to_owned()),
             asked,
@@ -98,13 +97,79 @@ impl Users {
         }
     }
 
-    fn with_links(mut self, first: bool, before: Option<String>, after: Option<String>) -> Self {
+    /// Fills in a page of the list.
+    async fn list(
+        &mut self,
+        pool: &PgPool,
+        filters: &Filters,
+        at: Option<&str>,
+        number: Option<usize>,
+    ) -> Result<(), Error> {
+        // An invalid cursor starts from the beginning.
+        let start = at.and_then(Cursor::decode);
+        let page = store::page(pool, filters, self.asked.sort(), start.as_ref(), PAGE).await?;
+        let shown = page.users.len();
+        let first = page.before.is_none() && (shown > 0 || start.is_none());
+        self.count = if first && page.after.is_none() {
+            counted(true, shown as u64)
+        } else {
+            counted(false, retrying!(count::estimate(pool, filters))?.max(shown as u64))
+        };
+        self.people = page.users;
+        let [before, after] = [page.before, page.after].map(|cursor| cursor.as_ref().map(Cursor::encode));
+        self.link(first, before, after);
+        if let Some(number) = if first { Some(1) } else { number } {
+            let place = |at: String, number: usize| format!("{at}&number={number}");
+            self.range = (shown > 0).then(|| (number, number.saturating_add(shown - 1)));
+            self.after = self.after.take().map(|at| place(at, number.saturating_add(shown)));
+            if number > PAGE {
+                self.before = self.before.take().map(|at| place(at, number - PAGE));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills in the results of a search. Returns the only user whom the text names.
+    async fn search(
+        &mut self,
+        pool: &PgPool,
+        filters: &Filters,
+        at: Option<&str>,
+    ) -> Result<Option<Uuid>, Error> {
+        let (text, start) = (self.asked.q().to_owned(), at.and_then(Position::decode));
+        let found = search(pool, &text, &self.providers, filters, start.as_ref(), PAGE).await?;
+        let Found { users, mut after, remains, certain } = found;
+        if let ([user], true, true) = (&users[..], certain, filters.is_empty()) {
+            return Ok(Some(user.id));
+        }
+        let nobody = users.is_empty() && start.is_none();
+        (self.people, self.remains) = (users, remains);
+        if nobody {
+            let near = retrying!(suggest(pool, &text))?;
+            self.suggestion = near.filter(|near| *near != text.to_ascii_lowercase());
+            if let Some(text) = &self.suggestion {
+                (self.people, after) =
+                    (search(pool, text, &self.providers, filters, None, PAGE).await?.users, None);
+            }
+            let request = Filter { request: Some(text), ..Filter::default() };
+            let (events, _) = page(pool, &request, None, EVENTS).await?;
+            self.events = events.into_iter().map(EventView::from).collect();
+        }
+        self.count = match (&start, &after) {
+            (None, None) => counted(true, self.people.len() as u64),
+            (None, Some(_)) => format!("more than {PAGE} users"),
+            (Some(_), _) => "further users".into(),
+        };
+        self.link(start.is_none(), None, after.as_ref().map(Position::encode));
+        Ok(None)
+    }
+
+    fn link(&mut self, first: bool, before: Option<String>, after: Option<String>) {
         let address = |at: Option<&str>| self.asked.suffix(self.asked.sort(), at);
         let first = (!first).then(|| address(None));
         let before = before.map(|at| address(Some(&at)));
         let after = after.map(|at| address(Some(&at)));
         (self.first, self.before, self.after) = (first, before, after);
-        self
     }
 }
 
@@ -185,76 +250,31 @@ async fn list(
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Answer, Failure> {
-    let (asked, pool) = (ListQuery::read(uri), db.pool());
+    let asked = ListQuery::read(uri);
     if network(asked.q()).is_some() {
         let query: String = form_urlencoded::byte_serialize(asked.q().as_bytes()).collect();
         return Ok(Answer::Left(Redirect::to(format!("/admin/audit?ip={query}"))));
     }
-    let providers = known(providers, db).await?;
-    let filters = asked.filters(staff.member.time_zone.as_deref());
-    let text = asked.q().to_owned();
-    let view = match (&filters, text.as_str()) {
-        (Err(NothingMatches), _) => Users::new(asked, providers, Vec::new(), counted(true, 0)),
-        (Ok(filters), "") => {
-            // An invalid cursor starts from the beginning.
-            let start = at.and_then(Cursor::decode);
-            let page = store::page(pool, filters, asked.sort(), start.as_ref(), PAGE).await?;
-            let (shown, first) = (page.users.len() as u64, page.before.is_none());
-            let count = if first && page.after.is_none() {
-                counted(true, shown)
-            } else {
-                counted(false, retrying!(count::estimate(pool, filters))?.max(shown))
-            };
-            let view = Users::new(asked, providers, page.users, count);
-            let [before, after] = [page.before, page.after].map(|cursor| cursor.as_ref().map(Cursor::encode));
-            let shown = view.people.len();
-            let number = if first { Some(1) } else { number };
-            let place = |at: String, number: usize| format!("{at}&number={number}");
-            let mut view = view.with_links(first, before, after);
-            view.ends_early = page.ends_early;
-            if let Some(number) = number {
-                view.range = (shown > 0).then(|| (number, number.saturating_add(shown - 1)));
-                view.after = view.after.map(|at| place(at, number.saturating_add(shown)));
-                // The pages before may have ended early.
-                if number > PAGE && number % PAGE == 1 {
-                    view.before = view.before.map(|at| place(at, number - PAGE));
-                }
-            }
-            view
+    let mut view = Users::new(asked, known(providers, db).await?);
+    let read = match view.asked.filters(staff.member.time_zone.as_deref()) {
+        Err(NothingMatches) => Ok(None),
+        Ok(filters) if view.asked.q().is_empty() => {
+            view.list(db.pool(), &filters, at, number).await.map(|()| None)
         }
-        (Ok(filters), text) => {
-            let start = at.and_then(Position::decode);
-            let found = search(pool, text, &providers, filters, start.as_ref(), PAGE).await?;
-            let Found { users, after, remains, certain } = found;
-            if let ([user], true, true) = (&users[..], certain, filters.is_empty()) {
-                let search = asked.0.searched();
-                record(pool, &staff.member, Look::list("users_viewed", &search), &origin.0).await?;
-                return Ok(Answer::Left(Redirect::to(format!("/admin/users/{}", user.id))));
-            }
-            let nobody = users.is_empty() && start.is_none();
-            let suggestion = if nobody {
-                retrying!(suggest(pool, text))?.filter(|near| *near != text.to_ascii_lowercase())
-            } else {
-                None
-            };
-            let (users, after) = match &suggestion {
-                Some(text) => (search(pool, text, &providers, filters, None, PAGE).await?.users, None),
-                None => (users, after),
-            };
-            let request = Filter { request: Some(text.to_owned()), ..Filter::default() };
-            let events = if nobody { page(pool, &request, None, EVENTS).await?.0 } else { Vec::new() };
-            let count = match (&start, &after) {
-                (None, None) => counted(true, users.len() as u64),
-                (None, Some(_)) => format!("more than {PAGE} users"),
-                (Some(_), _) => "further users".into(),
-            };
-            let events = events.into_iter().map(EventView::from).collect();
-            let view = Users { remains, suggestion, events, ..Users::new(asked, providers, users, count) };
-            view.with_links(start.is_none(), None, after.as_ref().map(Position::encode))
-        }
+        Ok(filters) => view.search(db.pool(), &filters, at).await,
     };
-    record(pool, &staff.member, Look::list("users_viewed", &view.asked.0.searched()), &origin.0).await?;
-    Ok(Answer::Right(Page::new(&staff, "admin/users", &view)))
+    let only = match read {
+        Err(error) if error.is_timeout() => {
+            view.slow = true;
+            None
+        }
+        read => read?,
+    };
+    record(db.pool(), &staff.member, Look::list("users_viewed", &view.asked.0.searched()), &origin.0).await?;
+    Ok(match only {
+        Some(id) => Answer::Left(Redirect::to(format!("/admin/users/{id}"))),
+        None => Answer::Right(Page::new(&staff, "admin/users", &view)),
+    })
 }
 
 #[post("/users.csv", data = "<form>")]

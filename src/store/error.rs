@@ -66,6 +66,13 @@ impl Error {
         Self::Disconnected(error)
     }
 
+    /// Returns `true` if PostgreSQL gave the statement up because it took too long (`query_canceled`).
+    pub fn is_timeout(&self) -> bool {
+        let Self::Unavailable(error) = self else { return false };
+        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+        code.as_deref() == Some("57014")
+    }
+
     pub(super) const fn late() -> Self {
         Self::Unavailable(sqlx::Error::PoolTimedOut)
     }

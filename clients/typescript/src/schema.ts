@@ -1573,7 +1573,7 @@ export interface components {
         UserRecords: {
             /** @description The `cursor` of the next page; `null` on the last. */
             next: string | null;
-            /** @description The users, in order. There may be fewer than `limit`, or none, although others follow: a page looks at some 5,000 users. */
+            /** @description The users, in order. */
             users: components["schemas"]["UserRecord"][];
         };
         /** @description A user at one moment, as staff and the product's backend see them. */
@@ -1694,7 +1694,7 @@ export interface operations {
                 seen_from?: string;
                 /** @description The last day (UTC) on which the user was last seen. */
                 seen_to?: string;
-                /** @description The order without `q`. `last_seen` begins with the latest, to within 35 days unless a filter leaves at most some 5,000 users; `email` and `name`, and these backwards, end with the users who have none. */
+                /** @description The order without `q`. `last_seen` begins with the latest, to within 35 days; `email` and `name`, and these backwards, end with the users who have none. */
                 sort?: "newest" | "oldest" | "last_seen" | "email" | "email_backwards" | "name" | "name_backwards";
                 /** @description The `next` of the page before. The other parameters must be as there. */
                 cursor?: string;

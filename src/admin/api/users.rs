@@ -22,7 +22,7 @@ use crate::admin::users::store::{Cursor, Days, Filters, Sort, Times, day, page};
 use crate::domain::{Email, UserState, is_subject};
 use crate::provider::Providers;
 use crate::store::sessions::{self, SessionRow};
-use crate::store::{identities, merging, retrying};
+use crate::store::{Error, identities, merging, retrying};
 use crate::web::guard::{ClientOrigin, JsonBody};
 use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
 
@@ -50,7 +50,7 @@ failures!(
 /// A page of users.
 #[derive(Serialize, ToSchema)]
 struct UserRecords {
-    /// The users, in order. There may be fewer than `limit`, or none, although others follow: a page looks at some 5,000 users.
+    /// The users, in order.
     users: Vec<UserRecord>,
     /// The `cursor` of the next page; `null` on the last.
     #[schema(required = true)]
@@ -148,7 +148,7 @@ async fn found(
         let cursor = |text: &str| Cursor::decode(text).filter(|cursor| cursor.sort() == sort);
         let start = asked.take("cursor", cursor, rule)?;
         asked.end()?;
-        let page = page(pool, &filters, sort, start.as_ref(), limit).await?;
+        let page = page(pool, &filters, sort, start.as_ref(), limit).await.map_err(too_slow)?;
         return Ok((
             page.users.iter().map(|user| user.id).collect(),
             page.after.as_ref().map(Cursor::encode),
@@ -159,8 +159,16 @@ async fn found(
     }
     let start = asked.take("cursor", Position::decode, rule)?;
     asked.end()?;
-    let found = search(pool, &q, &known(providers, db).await?, &filters, start.as_ref(), limit).await?;
+    let found = search(pool, &q, &known(providers, db).await?, &filters, start.as_ref(), limit).await;
+    let found = found.map_err(too_slow)?;
     Ok((found.users.iter().map(|user| user.id).collect(), found.after.as_ref().map(Position::encode)))
+}
+
+/// Returns the problem of a list, which may be too slow.
+fn too_slow(error: Error) -> Problem {
+    let detail =
+        "the list took too long; narrow it by `created_from` and `created_to`, or choose another `sort`";
+    if error.is_timeout() { Problem::unavailable(1, detail).logged(error.to_string()) } else { error.into() }
 }
 
 /// Returns a text that is a day and nothing else. The parsers also accept times and weeks.
@@ -189,7 +197,7 @@ fn date(text: &str) -> Option<&str> {
         ("seen_from" = Option<String>, Query, format = Date, description = "The first day (UTC) on which the user was last seen."),
         ("seen_to" = Option<String>, Query, format = Date, description = "The last day (UTC) on which the user was last seen."),
         ("sort" = inline(Option<Sort>), Query,
-         description = "The order without `q`. `last_seen` begins with the latest, to within 35 days unless a filter leaves at most some 5,000 users; `email` and `name`, and these backwards, end with the users who have none."),
+         description = "The order without `q`. `last_seen` begins with the latest, to within 35 days; `email` and `name`, and these backwards, end with the users who have none."),
         ("cursor" = Option<String>, Query, max_length = 2048,
          description = "The `next` of the page before. The other parameters must be as there."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "The most users on the page; 50 by default."),

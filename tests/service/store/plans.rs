@@ -4,7 +4,7 @@
 use std::str::FromStr;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, PgPool};
+use sqlx::{Connection, Executor, PgConnection, PgPool};
 use strum::VariantArray;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -108,6 +108,14 @@ fn all_filters() -> Vec<Filters> {
     all
 }
 
+/// One filter at most, in the order of creation: a page costs the same wherever in the order the matches are. Only for days on
+/// which users were last seen, which an index has in another order, the planner may prefer to pass the newer users.
+fn is_usual(filters: &Filters, sort: Sort) -> bool {
+    let given = [filters.provider.is_some(), filters.status.is_some(), filters.created != Times::default()];
+    let by_creation = matches!(sort, Sort::Newest | Sort::Oldest);
+    by_creation && filters.last_seen == Days::default() && given.iter().filter(|given| **given).count() < 2
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     let database = filled().await;
@@ -118,26 +126,7 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     assert_eq!(watched.wrong, ["everything"], "a scan is noticed");
     watched.wrong.clear();
 
-    for filters in all_filters() {
-        count::estimate(&pool, &filters).await.unwrap();
-        watched.check(format!("estimate {filters:?}")).await;
-        for &sort in Sort::VARIANTS {
-            let mut cursor: Option<Cursor> = None;
-            for page in ["first", "second", "later", "last"] {
-                // A long page leads deep into the list.
-                let size = if page == "later" { 2_000 } else { PAGE };
-                let found = listing::page(&pool, &filters, sort, cursor.as_ref(), size).await.unwrap();
-                watched.check(format!("{page} page, {sort:?}, {filters:?}")).await;
-                if let Some(before) = &found.before {
-                    listing::page(&pool, &filters, sort, Some(before), PAGE).await.unwrap();
-                    watched.check(format!("before {page} page, {sort:?}, {filters:?}")).await;
-                }
-                let Some(after) = found.after else { break };
-                cursor = Some(after);
-            }
-        }
-    }
-
+    lists(&mut watched).await;
     let providers = listing::providers(&pool).await.unwrap();
     watched.check("providers".into()).await;
     let user: Uuid = value!(&database.pool, "SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
@@ -211,57 +200,32 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     assert!(watched.wrong.is_empty(), "{:#?}", watched.wrong);
 }
 
-/// A provider has so many users that they are looked for among the next in the order. By e-mail, they come late.
-#[tokio::test(flavor = "multi_thread")]
-async fn pages_of_a_provider_with_many_users_are_in_order_and_miss_nobody() {
-    let database = Database::create().await;
-    let filled = "INSERT INTO users (id, email, name, seen_noted_on)
-         SELECT lpad(to_hex(n), 32, '0')::uuid, CASE WHEN n % 11 = 0 THEN 'z' ELSE 'a' END || n || '@example.com',
-                CASE WHEN n % 11 = 0 AND n % 5 > 0 THEN 'Ada ' || n % 100 END,
-                CASE WHEN n % 3 > 0 THEN current_date - n % 500 END
-         FROM generate_series(1, 120000) n;
-         INSERT INTO identities (id, user_id, provider, subject) SELECT id, id, 'line', id FROM users WHERE email > 'z';
-         ANALYZE users, identities";
-    database.pool.execute(filled).await.unwrap();
-    let filters = Filters { provider: Some("line".into()), ..Filters::default() };
-    for (sort, order) in [
-        (Sort::LastSeen, "seen_noted_on DESC NULLS LAST, id DESC"),
-        (Sort::Email, "email, id"),
-        (Sort::Name, "folded_name, id"),
-    ] {
-        let all = format!("SELECT id FROM users WHERE email > 'z' ORDER BY {order}");
-        let all: Vec<Uuid> = sqlx::query_scalar(AssertSqlSafe(all)).fetch_all(&database.pool).await.unwrap();
-        // A page may end early.
-        let page = async |start: Option<&Cursor>, size| {
-            let (mut ids, mut before, mut after) = (Vec::<Uuid>::new(), None, start.cloned());
-            loop {
-                let page = listing::page(&database.pool, &filters, sort, after.as_ref(), size - ids.len())
-                    .await
-                    .unwrap();
-                if ids.is_empty() {
-                    before = page.before;
+/// Each filter in each order, page after page.
+async fn lists(watched: &mut Watched) {
+    let pool = watched.pool.clone();
+    for filters in all_filters() {
+        count::estimate(&pool, &filters).await.unwrap();
+        watched.check(format!("estimate {filters:?}")).await;
+        for &sort in Sort::VARIANTS {
+            let mut cursor: Option<Cursor> = None;
+            for page in ["first", "second", "later", "last"] {
+                // A long page leads deep into the list.
+                let size = if page == "later" { 2_000 } else { PAGE };
+                let (cost, found) =
+                    watched.cost(listing::page(&pool, &filters, sort, cursor.as_ref(), size)).await;
+                let found = found.unwrap();
+                watched.check(format!("{page} page, {sort:?}, {filters:?}")).await;
+                if is_usual(&filters, sort) && size == PAGE && cost > 5_000 {
+                    watched.wrong.push(format!("{cost} for the {page} page, {sort:?}, {filters:?}"));
                 }
-                ids.extend(page.users.iter().map(|user| user.id));
-                after = page.after;
-                if ids.len() == size || after.is_none() {
-                    return (ids, before, after);
+                if let Some(before) = &found.before {
+                    listing::page(&pool, &filters, sort, Some(before), PAGE).await.unwrap();
+                    watched.check(format!("before {page} page, {sort:?}, {filters:?}")).await;
                 }
+                let Some(after) = found.after else { break };
+                cursor = Some(after);
             }
-        };
-        let (first, _, after) = page(None, PAGE).await;
-        assert!(first == all[..PAGE], "{sort:?}");
-        let (second, before, after) = page(after.as_ref(), 10_000).await;
-        assert!(second == all[PAGE..PAGE + 10_000], "{sort:?}");
-        let (mut again, mut before) = (Vec::new(), before);
-        while let Some(cursor) = before {
-            let page = listing::page(&database.pool, &filters, sort, Some(&cursor), PAGE).await.unwrap();
-            again.splice(0..0, page.users.iter().map(|user| user.id));
-            before = page.before;
         }
-        assert!(again == first, "{sort:?}");
-        let (rest, _, end) = page(after.as_ref(), all.len()).await;
-        assert!(rest == all[PAGE + 10_000..], "{sort:?}");
-        assert_eq!(end, None);
     }
 }
 

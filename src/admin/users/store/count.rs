@@ -2,7 +2,7 @@
 //! `pg_statistic`). Nothing is counted, so pages have to call them estimates.
 
 use serde_json::Value;
-use sqlx::{PgPool, Postgres, QueryBuilder};
+use sqlx::{PgPool, QueryBuilder};
 
 use super::filter::Filters;
 use crate::store::{Error, unprepared};
@@ -10,13 +10,8 @@ use crate::store::{Error, unprepared};
 pub async fn estimate(pool: &PgPool, filters: &Filters) -> Result<u64, Error> {
     let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u WHERE true");
     filters.push(&mut sql);
-    expected(pool, sql).await
-}
-
-/// Returns the planner's row estimate for a statement that begins with `EXPLAIN (FORMAT JSON)`.
-pub(super) async fn expected(pool: &PgPool, mut sql: QueryBuilder<Postgres>) -> Result<u64, Error> {
-    let plan: Value =
-        sql.build_query_scalar().persistent(false).fetch_one(&mut *unprepared(pool).await?).await?;
+    let query = sql.build_query_scalar::<Value>();
+    let plan = query.persistent(false).fetch_one(&mut *unprepared(pool).await?).await?;
     let rows = plan.pointer("/0/Plan/Plan Rows").and_then(Value::as_u64);
     rows.ok_or_else(|| Error::unexpected("plan"))
 }

@@ -66,13 +66,6 @@ impl Cursor {
         }
     }
 
-    /// Returns the place right behind this position in its direction, before which the user at the position is.
-    pub(super) fn past(&self) -> (Uuid, Option<String>) {
-        let (id, grows) = (self.2.as_u128(), self.0.descends() == (self.1 == Direction::Before));
-        let id = if grows { id.saturating_add(1) } else { id.saturating_sub(1) };
-        (Uuid::from_u128(id), self.3.clone())
-    }
-
     /// Binds the key with the type of the column that it is compared with.
     pub(super) fn push_key(&self, sql: &mut QueryBuilder<Postgres>) {
         match (self.0, &self.3) {

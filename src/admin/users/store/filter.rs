@@ -84,49 +84,31 @@ impl Filters {
 
     /// Appends the conditions on a user `u`, each after an `AND`.
     pub(super) fn push(&self, sql: &mut QueryBuilder<Postgres>) {
-        self.push_stored(sql);
-        self.push_last_seen(sql);
-    }
-
-    /// Appends the conditions that the rows of the user and the identities decide.
-    pub(super) fn push_stored(&self, sql: &mut QueryBuilder<Postgres>) {
         if let Some(provider) = &self.provider {
             sql.push(" AND EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ");
             // The planner does not infer a condition on one id from that on the other.
             self.push_created(sql.push_bind(provider.clone()), "i.user_id");
             sql.push(")");
         }
-        self.push_status(sql);
-        self.push_created(sql, "u.id");
-        self.push_noted(sql);
+        self.push_others(sql);
     }
 
-    /// Appends the conditions for which sessions may be looked up.
-    pub(super) fn push_last_seen(&self, sql: &mut QueryBuilder<Postgres>) {
-        // The sessions are looked up only if the noted day decides nothing.
+    /// Appends the conditions beside that on the provider.
+    pub(super) fn push_others(&self, sql: &mut QueryBuilder<Postgres>) {
+        if let Some(status) = self.status {
+            sql.push(" AND ").push(status.condition());
+        }
+        self.push_created(sql, "u.id");
+        // The noted day is in an index. The sessions are looked up only if it decides nothing.
         if let Some(from) = self.last_seen.from {
+            sql.push(" AND u.seen_noted_on >= ").push_bind(from).push(" - 34");
             sql.push(" AND (u.seen_noted_on >= ").push_bind(from);
             sql.push(concat!(" OR ", last_seen_on!(), " >= ")).push_bind(from).push(")");
         }
         if let Some(to) = self.last_seen.to {
+            sql.push(" AND u.seen_noted_on <= ").push_bind(to);
             sql.push(" AND (u.seen_noted_on <= ").push_bind(to).push(" - 34");
             sql.push(concat!(" OR ", last_seen_on!(), " <= ")).push_bind(to).push(")");
-        }
-    }
-
-    pub(super) fn push_status(&self, sql: &mut QueryBuilder<Postgres>) {
-        if let Some(status) = self.status {
-            sql.push(" AND ").push(status.condition());
-        }
-    }
-
-    /// Appends the condition on the noted day of all users who may have been last seen in these days.
-    pub(super) fn push_noted(&self, sql: &mut QueryBuilder<Postgres>) {
-        if let Some(from) = self.last_seen.from {
-            sql.push(" AND u.seen_noted_on >= ").push_bind(from).push(" - 34");
-        }
-        if let Some(to) = self.last_seen.to {
-            sql.push(" AND u.seen_noted_on <= ").push_bind(to);
         }
     }
 
