@@ -41,15 +41,11 @@ use crate::telemetry;
 use crate::telemetry::otlp::{self, Traces};
 use crate::web::database::{Db, PostgresPool};
 use crate::web::guard::json_body::Budget;
-use crate::web::http::cors::Cors;
-use crate::web::http::proof_nonce::ProofNonceField;
 use crate::web::http::rate_limit::RateLimits;
-use crate::web::http::rate_limit_fields::RateLimitFields;
 use crate::web::http::reject_empty_segments::ExactPath;
 use crate::web::http::request_log::RequestLog;
 use crate::web::http::stage::Stage;
-use crate::web::http::traces::RequestTraces;
-use crate::web::http::{catcher, deadline, templates};
+use crate::web::http::{catcher, cors, deadline, proof_nonce, rate_limit_fields, templates, traces};
 use crate::web::metrics::Metrics;
 use crate::web::ops::Probe;
 use crate::web::{self, api, data_deletion, openapi, ops, problem, well_known};
@@ -296,7 +292,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(config.session)
         .manage(config.events)
         .manage(config.proxies)
-        .manage(config.web.clone())
+        .manage(config.web)
         .manage(RateLimits::open(&config.rate_limit))
         .manage(Budget::default())
         .manage(providers)
@@ -304,9 +300,10 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(provider_tokens)
         .attach(RequestLog::default())
         .attach(ExactPath)
-        .attach(RateLimitFields)
-        .attach(ProofNonceField)
+        .attach(rate_limit_fields::fairing())
+        .attach(proof_nonce::fairing())
         .attach(templates::fairing())
+        .attach(cors::fairing())
         .mount("/", deadline::routes(ops::RESOURCE.routes()))
         .mount("/api/v1", deadline::once_started(api::routes()))
         .mount("/api/v1/admin", deadline::once_started(admin::api::routes()))
@@ -316,9 +313,8 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .mount("/", deadline::once_started(data_deletion::RESOURCE.routes()))
         .mount("/", problem::pages::RESOURCE.routes())
         .register("/", catcher::catchers());
-    let rocket = if config.web.is_off() { rocket } else { rocket.attach(Cors(config.web)) };
     let rocket = match Traces::open()? {
-        Some(traces) => rocket.manage(traces.clone()).attach(RequestTraces(traces)),
+        Some(traces) => rocket.manage(traces).attach(traces::fairing()),
         None => rocket,
     };
     Ok((rocket, start))

@@ -1,6 +1,6 @@
 //! Pages on other origins (`web.origins`) that call the app's routes of the API (Fetch, "CORS protocol").
 
-use rocket::fairing::{Fairing, Info, Kind};
+use rocket::fairing::{AdHoc, Fairing};
 use rocket::http::{Header, Method, Status};
 use rocket::response::{self, Responder};
 use rocket::{Request, Response};
@@ -58,25 +58,21 @@ impl<'r> Responder<'r, 'static> for Preflight {
 }
 
 /// Lets the listed pages read all answers of the app's routes, errors included.
-#[derive(Debug)]
-pub struct Cors(pub config::Web);
+pub fn fairing() -> impl Fairing {
+    AdHoc::on_response("CORS", |request, response| Box::pin(async move { add(request, response) }))
+}
 
-#[rocket::async_trait]
-impl Fairing for Cors {
-    fn info(&self) -> Info {
-        Info { name: "CORS", kind: Kind::Response }
+fn add(request: &Request<'_>, response: &mut Response<'_>) {
+    let pages: Option<&config::Web> = request.rocket().state();
+    let Some(pages) = pages.filter(|pages| !pages.is_off()) else { return };
+    if !is_for_apps(request.uri().path().as_str()) {
+        return;
     }
-
-    async fn on_response<'r>(&self, request: &'r Request<'_>, response: &mut Response<'r>) {
-        if !is_for_apps(request.uri().path().as_str()) {
-            return;
-        }
-        response.adjoin_raw_header("Vary", "Origin");
-        let origin = request.headers().get_one("Origin");
-        if let Some(origin) = origin.filter(|_| is_listed(request, &self.0)) {
-            response.set_raw_header("Access-Control-Allow-Origin", origin.to_owned());
-            response.set_raw_header("Access-Control-Allow-Credentials", "true");
-            response.set_raw_header("Access-Control-Expose-Headers", EXPOSED);
-        }
+    response.adjoin_raw_header("Vary", "Origin");
+    let origin = request.headers().get_one("Origin");
+    if let Some(origin) = origin.filter(|_| is_listed(request, pages)) {
+        response.set_raw_header("Access-Control-Allow-Origin", origin.to_owned());
+        response.set_raw_header("Access-Control-Allow-Credentials", "true");
+        response.set_raw_header("Access-Control-Expose-Headers", EXPOSED);
     }
 }

@@ -1,6 +1,6 @@
 //! `DPoP-Nonce` on the answer to every request with a proof, and to every one that needs another (RFC 9449 §8 and §9).
 
-use rocket::fairing::{Fairing, Info, Kind};
+use rocket::fairing::{AdHoc, Fairing};
 use rocket::{Request, Response};
 
 use crate::clock;
@@ -10,24 +10,20 @@ use crate::web::guard::proof;
 use crate::web::metrics::Metrics;
 
 /// Adds the header field to the answers, and counts the proofs.
-#[derive(Debug)]
-pub struct ProofNonceField;
+pub fn fairing() -> impl Fairing {
+    AdHoc::on_response("proof nonce field", |request, response| {
+        Box::pin(async move { add(request, response) })
+    })
+}
 
-#[rocket::async_trait]
-impl Fairing for ProofNonceField {
-    fn info(&self) -> Info {
-        Info { name: "proof nonce field", kind: Kind::Response }
+fn add(request: &Request<'_>, response: &mut Response<'_>) {
+    let status = response.status().code;
+    let problem = matches!(status, 400 | 401).then(|| Problem::unexplained(status).keep(request));
+    let Some(verdict) = proof::verdict(request, problem) else { return };
+    if let Some(metrics) = request.rocket().state::<Metrics>() {
+        metrics.prove(verdict);
     }
-
-    async fn on_response<'r>(&self, request: &'r Request<'_>, response: &mut Response<'r>) {
-        let status = response.status().code;
-        let problem = matches!(status, 400 | 401).then(|| Problem::unexplained(status).keep(request));
-        let Some(verdict) = proof::verdict(request, problem) else { return };
-        if let Some(metrics) = request.rocket().state::<Metrics>() {
-            metrics.prove(verdict);
-        }
-        if let Some(nonces) = request.rocket().state::<ProofNonces>() {
-            response.set_raw_header("DPoP-Nonce", nonces.current(clock::now()));
-        }
+    if let Some(nonces) = request.rocket().state::<ProofNonces>() {
+        response.set_raw_header("DPoP-Nonce", nonces.current(clock::now()));
     }
 }

@@ -6,13 +6,13 @@
 
 use std::sync::OnceLock;
 
-use rocket::fairing::{Fairing, Info, Kind};
+use rocket::fairing::{AdHoc, Fairing};
 use rocket::{Request, Response};
 use strum::VariantArray;
 
 use super::rate_limit::{Key, Policy, RateLimits, Standing};
 
-/// The standing of a request under each policy, kept with it for [`RateLimitFields`].
+/// The standing of a request under each policy, kept with it for [`fairing`].
 #[derive(Debug, Default)]
 struct Standings([OnceLock<Option<Standing>>; Policy::VARIANTS.len()]);
 
@@ -23,26 +23,22 @@ pub fn count(request: &Request<'_>, limits: &RateLimits, policy: Policy, key: Ke
 }
 
 /// Adds the header fields to the answers.
-#[derive(Debug)]
-pub struct RateLimitFields;
+pub fn fairing() -> impl Fairing {
+    AdHoc::on_response("rate limit fields", |request, response| {
+        Box::pin(async move { add(request, response) })
+    })
+}
 
-#[rocket::async_trait]
-impl Fairing for RateLimitFields {
-    fn info(&self) -> Info {
-        Info { name: "rate limit fields", kind: Kind::Response }
-    }
-
-    async fn on_response<'r>(&self, request: &'r Request<'_>, response: &mut Response<'r>) {
-        let Some(limits) = request.rocket().state::<RateLimits>() else { return };
-        let Standings(standings) = request.local_cache(Standings::default);
-        for (&policy, standing) in Policy::VARIANTS.iter().zip(standings) {
-            if let Some(Some(Standing { remaining, seconds, .. })) = standing.get()
-                && let Some(field) = limits.field(policy)
-            {
-                let name = field.split(';').next().unwrap_or_default();
-                response.adjoin_raw_header("RateLimit", format!("{name};r={remaining};t={seconds}"));
-                response.adjoin_raw_header("RateLimit-Policy", field);
-            }
+fn add(request: &Request<'_>, response: &mut Response<'_>) {
+    let Some(limits) = request.rocket().state::<RateLimits>() else { return };
+    let Standings(standings) = request.local_cache(Standings::default);
+    for (&policy, standing) in Policy::VARIANTS.iter().zip(standings) {
+        if let Some(Some(Standing { remaining, seconds, .. })) = standing.get()
+            && let Some(field) = limits.field(policy)
+        {
+            let name = field.split(';').next().unwrap_or_default();
+            response.adjoin_raw_header("RateLimit", format!("{name};r={remaining};t={seconds}"));
+            response.adjoin_raw_header("RateLimit-Policy", field);
         }
     }
 }

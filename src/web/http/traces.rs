@@ -10,7 +10,7 @@ use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{Span, SpanBuilder, SpanKind, Status, TraceContextExt, TracerProvider};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
-use rocket::fairing::{Fairing, Info, Kind};
+use rocket::fairing::{AdHoc, Fairing};
 use rocket::http::HeaderMap;
 use rocket::{Request, Response};
 
@@ -23,8 +23,9 @@ use crate::web::guard::verified_identity::ProviderCall;
 use crate::web::problem::Problem;
 
 /// Sends a span for each request.
-#[derive(Debug)]
-pub struct RequestTraces(pub Traces);
+pub fn fairing() -> impl Fairing {
+    AdHoc::on_response("traces", |request, response| Box::pin(async move { send(request, response) }))
+}
 
 struct Headers<'r>(&'r HeaderMap<'r>);
 
@@ -56,61 +57,54 @@ pub(super) async fn noting<T>(request: &Request<'_>, handled: impl Future<Output
     database::noting(request.local_cache(Steps::default).clone(), handled).await
 }
 
-#[rocket::async_trait]
-impl Fairing for RequestTraces {
-    fn info(&self) -> Info {
-        Info { name: "traces", kind: Kind::Response }
+fn send(request: &Request<'_>, response: &Response<'_>) {
+    let Some(Traces(provider)) = request.rocket().state::<Traces>() else { return };
+    let tracer = provider.tracer(env!("CARGO_PKG_NAME"));
+    let (end, id) = (clock::system(), RequestId::of(request));
+    let method = request.method().as_str();
+    let status = response.status().code;
+    let mut attributes = vec![
+        KeyValue::new("http.request.method", method),
+        KeyValue::new("http.response.status_code", i64::from(status)),
+        KeyValue::new("vestibule.request_id", id.as_str().to_owned()),
+    ];
+    let name = request.route().map_or_else(
+        || method.to_owned(),
+        |route| {
+            attributes.push(KeyValue::new("http.route", route.uri.to_string()));
+            format!("{method} {}", route.uri)
+        },
+    );
+    if status >= 400 {
+        let error = Problem::internal().keep(request).kind.entry().error;
+        attributes.push(KeyValue::new("error.type", error));
     }
-
-    async fn on_response<'r>(&self, request: &'r Request<'_>, response: &mut Response<'r>) {
-        let tracer = self.0.0.tracer(env!("CARGO_PKG_NAME"));
-        let (end, id) = (clock::system(), RequestId::of(request));
-        let method = request.method().as_str();
-        let status = response.status().code;
-        let mut attributes = vec![
-            KeyValue::new("http.request.method", method),
-            KeyValue::new("http.response.status_code", i64::from(status)),
-            KeyValue::new("vestibule.request_id", id.as_str().to_owned()),
-        ];
-        let name = request.route().map_or_else(
-            || method.to_owned(),
-            |route| {
-                attributes.push(KeyValue::new("http.route", route.uri.to_string()));
-                format!("{method} {}", route.uri)
-            },
-        );
-        if status >= 400 {
-            let error = Problem::internal().keep(request).kind.entry().error;
-            attributes.push(KeyValue::new("error.type", error));
-        }
-        let started = end - id.started().elapsed();
-        let span = SpanBuilder::from_name(name).with_kind(SpanKind::Server);
-        let span = span.with_start_time(started).with_attributes(attributes);
-        let mut span = span.start_with_context(&tracer, &parent(request));
-        if status >= 500 {
-            span.set_status(Status::error(""));
-        }
-        let context = Context::new().with_remote_span_context(span.span_context().clone());
-        let time = |at: Instant| started + at.duration_since(id.started());
-        let within = |name: String, attribute: KeyValue, from: SystemTime, took: Duration| {
-            let part = SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes([attribute]);
-            part.with_start_time(from).start_with_context(&tracer, &context).end_with_timestamp(from + took);
-        };
-        if let Some(call) = ProviderCall::of(request) {
-            let provider = KeyValue::new("vestibule.provider", call.provider.clone());
-            within("ask provider".to_owned(), provider, time(call.from), call.took);
-        }
-        let steps = mem::take(
-            &mut *request.local_cache(Steps::default).lock().unwrap_or_else(PoisonError::into_inner),
-        );
-        for step in steps {
-            within(
-                step.name,
-                KeyValue::new("db.system.name", "postgresql"),
-                time(step.until) - step.took,
-                step.took,
-            );
-        }
-        span.end_with_timestamp(end);
+    let started = end - id.started().elapsed();
+    let span = SpanBuilder::from_name(name).with_kind(SpanKind::Server);
+    let span = span.with_start_time(started).with_attributes(attributes);
+    let mut span = span.start_with_context(&tracer, &parent(request));
+    if status >= 500 {
+        span.set_status(Status::error(""));
     }
+    let context = Context::new().with_remote_span_context(span.span_context().clone());
+    let time = |at: Instant| started + at.duration_since(id.started());
+    let within = |name: String, attribute: KeyValue, from: SystemTime, took: Duration| {
+        let part = SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes([attribute]);
+        part.with_start_time(from).start_with_context(&tracer, &context).end_with_timestamp(from + took);
+    };
+    if let Some(call) = ProviderCall::of(request) {
+        let provider = KeyValue::new("vestibule.provider", call.provider.clone());
+        within("ask provider".to_owned(), provider, time(call.from), call.took);
+    }
+    let steps =
+        mem::take(&mut *request.local_cache(Steps::default).lock().unwrap_or_else(PoisonError::into_inner));
+    for step in steps {
+        within(
+            step.name,
+            KeyValue::new("db.system.name", "postgresql"),
+            time(step.until) - step.took,
+            step.took,
+        );
+    }
+    span.end_with_timestamp(end);
 }
