@@ -16,7 +16,7 @@ use utoipa::openapi::OpenApi;
 
 pub(crate) use self::api::view::{Cached, Json};
 pub use self::database::Db;
-pub use self::http::rfc3339::rfc3339;
+pub use self::http::templates::rfc3339;
 pub(crate) use self::openapi::problems::{ErrorResponses, NotFoundOnly, Problems, errors, failures};
 pub use self::problem::{ErrorCode, Problem};
 use self::resource::Resource;

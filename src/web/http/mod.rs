@@ -10,7 +10,6 @@ pub mod rate_limit_fields;
 pub mod reject_empty_segments;
 pub mod request_id;
 pub mod request_log;
-pub mod rfc3339;
 pub mod stage;
 pub mod templates;
 pub mod traces;

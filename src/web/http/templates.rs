@@ -11,6 +11,8 @@ use rocket::fairing::Fairing;
 use rocket::http::ContentType;
 use rocket_dyn_templates::Template;
 use serde::Serialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// The templates by name, which is the path below `templates/` without `.html.tera` (`build.rs`).
 const TEMPLATES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/templates.rs"));
@@ -20,6 +22,11 @@ pub type Html = (ContentType, Template);
 
 pub fn html(name: &'static str, context: impl Serialize) -> Html {
     (ContentType::HTML, Template::render(name, context))
+}
+
+/// Returns a time as RFC 3339 in UTC, to the second.
+pub fn rfc3339(time: OffsetDateTime) -> String {
+    time.replace_nanosecond(0).unwrap_or(time).format(&Rfc3339).unwrap_or_default()
 }
 
 /// Returns the path for Rocket's `template_dir`. Rocket insists on a path that exists, so it gets one that always
