@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
+use aws_lc_rs::rand;
 use serde::Deserialize;
 
 /// A secret. Its only accessor is [`Secret::expose`], which is easy to search for.
@@ -34,6 +35,16 @@ impl Secret<String> {
         expanded.and_then(|expanded| expanded.fill(&mut key)).expect("HKDF gives 32 bytes");
         key
     }
+}
+
+/// Returns random bytes, for a secret that nobody can guess.
+///
+/// # Panics
+/// The system's random number generator failed, so nothing that follows could be trusted.
+pub fn random<const LENGTH: usize>() -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    rand::fill(&mut bytes).expect("the system gives random bits");
+    bytes
 }
 
 /// A secret that can be replaced while it is in use. Clones share it.
@@ -74,5 +85,28 @@ impl From<Secret<String>> for SecretKeys {
 impl<T> fmt::Debug for Secret<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_never_shows_in_debug_output() {
+        assert_eq!(format!("{:?}", Some(Secret::new("hush"))), "Some([redacted])");
+    }
+
+    #[test]
+    fn each_random_bit_is_set_about_half_of_the_time() {
+        let mut set = [0_i32; 8 * 48];
+        for _ in 0..10_000 {
+            let bytes = random::<48>();
+            for (bit, count) in set.iter_mut().enumerate() {
+                *count += i32::from(bytes[bit / 8] >> (bit % 8) & 1);
+            }
+        }
+        // Five standard deviations are 250.
+        assert!(set.iter().all(|count| (count - 5_000).abs() < 300), "{set:?}");
     }
 }
