@@ -20,13 +20,17 @@ const OF_ACCESS: [&str; 4] = ["scope", "scp", "azpacr", "appidacr"];
 
 /// Refuses a JOSE header that names another kind of token, such as `at+jwt` (RFC 9068 §2.1) or `logout+jwt`.
 pub(super) fn check_header(header: &Object) -> Result<(), Refusal> {
-    let Some(typ) = header.get("typ") else { return Ok(()) };
-    let typ = typ.as_str().unwrap_or_default().to_ascii_lowercase();
-    match typ.strip_prefix("application/").unwrap_or(&typ) {
-        "jwt" => Ok(()),
-        "at+jwt" => Err(ACCESS_TOKEN),
-        _ => Err(OTHER),
+    match of(header).as_deref() {
+        None | Some("jwt") => Ok(()),
+        Some("at+jwt") => Err(ACCESS_TOKEN),
+        Some(_) => Err(OTHER),
     }
+}
+
+/// Returns `typ` in lower case, without the prefix that senders may leave out (RFC 7515 §4.1.9).
+pub(super) fn of(header: &Object) -> Option<String> {
+    let typ = header.get("typ")?.as_str().unwrap_or_default().to_ascii_lowercase();
+    Some(typ.strip_prefix("application/").map(str::to_owned).unwrap_or(typ))
 }
 
 /// Refuses the claims of another kind of token.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::id_token::Unverified;
 use super::refusal::visible;
-use super::{IdToken, Issuers, Object};
+use super::{IdToken, Issuers, Object, kind};
 
 /// The farthest that a message may come from the future, in seconds: the sender's clock and ours may differ.
 const MAX_SKEW: i64 = 5 * 60;
@@ -56,21 +56,10 @@ const OF_OTHERS: [&str; 6] = ["exp", "sub", "nonce", "azp", "typ", "token_use"];
 
 /// Refuses a JOSE header that names another kind of token. Google names none, and Apple's messages are plain JWTs.
 pub(super) fn check_header(header: &Object) -> Result<(), &'static str> {
-    match kind(header).as_deref() {
+    match kind::of(header).as_deref() {
         None | Some("secevent+jwt" | "jwt") => Ok(()),
         Some(_) => Err("`typ` is not that of a security event"),
     }
-}
-
-/// Returns true if the header says that this is a security event (RFC 8417 §2.3).
-fn is_typed(header: &Object) -> bool {
-    kind(header).as_deref() == Some("secevent+jwt")
-}
-
-/// Returns `typ` in lower case, without the prefix that senders may leave out (RFC 7515 §4.1.9).
-fn kind(header: &Object) -> Option<String> {
-    let typ = header.get("typ")?.as_str().unwrap_or_default().to_ascii_lowercase();
-    Some(typ.strip_prefix("application/").map(str::to_owned).unwrap_or(typ))
 }
 
 /// Checks that a message is none of the other tokens that its sender signs with the same keys, some of which have claims
@@ -80,7 +69,9 @@ pub fn check_kind(token: &IdToken, expires: bool) -> Result<(), Refused> {
     let Some((header, claims)) = token.unverified().map(Unverified::parts) else { return Ok(()) };
     check_header(header).map_err(Refused::malformed)?;
     let mut foreign = OF_OTHERS.iter().filter(|name| !(expires && **name == "exp"));
-    if !is_typed(header) && foreign.any(|name| claims.get(name).is_some()) {
+    // RFC 8417 §2.3.
+    let typed = kind::of(header).as_deref() == Some("secevent+jwt");
+    if !typed && foreign.any(|name| claims.get(name).is_some()) {
         return Err(Refused::malformed("the token is not a security event: `typ` must be `secevent+jwt`"));
     }
     Ok(())
