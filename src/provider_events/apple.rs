@@ -4,8 +4,6 @@
 //! milliseconds. The documentation says `account-deleted` and Apple sends `account-delete`. `exp` is a day after `iat`
 //! and is not checked: a notification that comes late is still true, and none is applied twice.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 
 use super::Error;
@@ -52,12 +50,12 @@ fn told(claims: &Object) -> Result<Vec<Object>, Refused> {
             let wrapped =
                 Object::parse(format!(r#"{{"events":{text}}}"#).as_bytes()).map_err(|_| MALFORMED)?;
             let alone = wrapped.get("events").filter(|_| wrapped.members().count() == 1);
-            Cow::Owned(alone.cloned().ok_or(MALFORMED)?)
+            alone.cloned().ok_or(MALFORMED)?
         }
-        Some(value) => Cow::Borrowed(value),
+        Some(value) => value.clone(),
         None => return Err(MALFORMED),
     };
-    let several = match value.into_owned() {
+    let several = match value {
         Value::Array(several) if (1..=MAX_EVENTS).contains(&several.len()) => several,
         one @ Value::Object(_) => vec![one],
         _ => return Err(MALFORMED),
