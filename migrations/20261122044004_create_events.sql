@@ -44,13 +44,19 @@ CREATE INDEX events_actor_idx ON events (actor, id) WHERE actor IS NOT NULL;
 CREATE INDEX events_staff_idx ON events (id) WHERE actor IS NOT NULL;
 
 -- The author of a change (`store::author`): the member of staff or API key with the reason, or null for the user; the origin of
--- the request; and the role that a member of staff needs for it.
+-- the request; and the role that a member of staff needs for it. Instances of
+-- two releases send it, so what it lacks becomes another parameter.
 CREATE TYPE author AS (actor text, reason text, ip inet, user_agent text, request_id text, needs text);
--- Returns the event of a change, to be inserted.
+-- The first columns of an event, which statements insert. A column that is added later gets its default.
+CREATE TYPE new_event AS (
+    created_at timestamptz, id uuid, user_id uuid, session_id uuid, kind text, reason text, provider text, email text, ip inet,
+    user_agent text, request_id text, actor text, detail jsonb
+);
+-- Returns the event of a change.
 CREATE FUNCTION event(
     who author, kind text, user_id uuid DEFAULT NULL, provider text DEFAULT NULL, session_id uuid DEFAULT NULL,
     reason text DEFAULT NULL, email text DEFAULT NULL, detail jsonb DEFAULT '{}'
-) RETURNS events LANGUAGE sql AS $$
+) RETURNS new_event LANGUAGE sql AS $$
     SELECT now(), event_id(), user_id, session_id, kind, reason, provider, email, who.ip, who.user_agent, who.request_id, who.actor,
            nullif(detail || jsonb_strip_nulls(jsonb_build_object('reason', who.reason)), '{}')
 $$;
