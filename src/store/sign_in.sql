@@ -231,6 +231,7 @@ recorded AS (
                WHEN a.outcome = 'linked' THEN jsonb_build_object('identity_id', a.identity_id)
            END
     FROM input t JOIN decision d ON d.outcome <> 'raced' JOIN answer a ON true LEFT JOIN bereft b ON true
+    RETURNING 1
 ),
 -- The event for the user who lost the unverified address. It does not show the other user's IP address and user agent.
 recorded_loss AS (
@@ -239,13 +240,13 @@ recorded_loss AS (
            jsonb_build_object('to', coalesce(k.id, t.new_user_id))
     FROM input t CROSS JOIN bereft b LEFT JOIN known k ON true
 ),
--- The event of a change to the user's own fields, by a known identity or by the one that was linked.
+-- The event of a change to the user's own fields, by a known identity or by the one that was linked, which comes first.
 recorded_update AS (
     INSERT INTO events (kind, reason, provider, user_id, session_id, ip, user_agent, request_id, detail)
     SELECT 'user_updated', CASE WHEN b.id IS NOT NULL THEN 'email_proven' END, t.provider, c.id,
            t.session_id, t.ip, t.user_agent, t.request_id,
            jsonb_strip_nulls(jsonb_build_object('fields', c.fields, 'from', b.id))
-    FROM input t LEFT JOIN bereft b ON true CROSS JOIN LATERAL (
+    FROM input t CROSS JOIN (SELECT count(*) FROM recorded) AS first LEFT JOIN bereft b ON true CROSS JOIN LATERAL (
         SELECT u.id, changed_fields(to_jsonb(k), to_jsonb(u)) AS fields FROM changed_user u JOIN known k ON k.id = u.id
         UNION ALL
         SELECT u.id, changed_fields(to_jsonb(h), to_jsonb(u)) FROM linked u JOIN holder h ON h.id = u.id
