@@ -78,8 +78,8 @@ pub struct DeletionRow {
     pub pending: bool,
 }
 
-/// Returns the deletion that the event records. The erasure counts as unfinished while any trace is pending that was written
-/// down within the minute after it, since an address does not say whose it was.
+/// Returns the deletion that the event records. The erasure counts as unfinished while the user's trace is pending, or that of
+/// any address from the minute after it, since an address does not say whose it was.
 pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>, Error> {
     let row = sqlx::query_as!(
         DeletionRow,
@@ -87,7 +87,9 @@ pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>,
                   coalesce((e.detail->>'identity_count')::bigint, 0) AS "identities!",
                   coalesce((e.detail->>'session_count')::bigint, 0) AS "sessions!",
                   EXISTS (SELECT FROM traces t
-                          WHERE t.requested_at >= e.created_at AND t.requested_at < e.created_at + interval '1 minute')
+                          WHERE CASE t.field WHEN 'user_id' THEN t.value = e.user_id::text
+                                ELSE t.requested_at >= e.created_at
+                                     AND t.requested_at < e.created_at + interval '1 minute' END)
                       AS "pending!"
            FROM events e WHERE e.id = $1 AND e.kind = 'user_deleted' AND e.user_id IS NOT NULL"#,
         event,
