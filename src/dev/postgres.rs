@@ -14,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use url::form_urlencoded::byte_serialize;
 
@@ -61,6 +62,11 @@ impl Options {
     }
 }
 
+/// The time in which a server accepts connections, also after a crash.
+const STARTING: Duration = Duration::from_mins(5);
+/// The time for a fast shutdown, before the server is killed.
+const STOPPING: Duration = Duration::from_secs(15);
+
 /// A running server. Dropping this value stops it and waits for the end (a fast shutdown).
 #[derive(Debug)]
 pub struct Postgres {
@@ -83,7 +89,11 @@ impl Postgres {
 
     /// Waits until the server accepts connections.
     fn wait(&mut self) -> Result<(), Error> {
-        while self.run("postgres", "SELECT 1").is_err() {
+        let began = Instant::now();
+        while let Err(error) = self.run("postgres", "SELECT 1") {
+            if !matches!(error, Error::Psql(..)) || began.elapsed() > STARTING {
+                return Err(error);
+            }
             if self.process.try_wait().map_err(Error::io("wait for", &self.server.bin_dir))?.is_some() {
                 return Err(self.server.not_started());
             }
@@ -163,7 +173,12 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
-        // The process is ours, so this does not fail.
+        let began = Instant::now();
+        while matches!(self.process.try_wait(), Ok(None)) && began.elapsed() < STOPPING {
+            thread::sleep(PAUSE);
+        }
+        // The process is ours, so these do not fail. A process that has ended takes no signal.
+        let _ = self.process.kill();
         let _ = self.process.wait();
         // The next start creates it again, so an error does not matter.
         let _ = fs::remove_dir(&self.server.socket_dir);

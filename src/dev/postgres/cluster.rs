@@ -17,17 +17,20 @@ pub(super) fn data_dir(root: &Path, major: u32) -> PathBuf {
 
 /// Creates the server's data directory in `root` if it is missing. The caller holds the lock.
 pub(super) fn ensure(root: &Path, server: &Server, durable: bool) -> Result<(), Error> {
+    let mut others = String::new();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().contains(UNFINISHED) {
             // If an `initdb` has not ended yet and still writes, the next start removes the rest.
             let _ = fs::remove_dir_all(entry.path());
+        } else if entry.path().join("PG_VERSION").is_file() {
+            others = format!("; the data of another version stays in {}", entry.path().display());
         }
     }
     if server.data_dir.exists() {
         return Ok(());
     }
     let new = server.data_dir.display();
-    eprintln!("creating the PostgreSQL cluster in {new} (first start only) ...");
+    eprintln!("creating the PostgreSQL cluster in {new} (first start only{others}) ...");
     create(server, durable)
 }
 
