@@ -34,7 +34,7 @@ struct Shared {
     /// Number of reloads, failed ones included.
     reloads: AtomicU64,
     /// The time at which an unknown key id last requested a reload. Other requests wait for its lock until that reload has ended.
-    asked_at: Mutex<Option<Instant>>,
+    asked_at: Arc<Mutex<Option<Instant>>>,
     failures: AtomicU64,
 }
 
@@ -44,7 +44,7 @@ impl KeyRing {
             rotation: Rotation::new(pool, secret_key, periods)?,
             keys: RwLock::new(None),
             reloads: AtomicU64::new(0),
-            asked_at: Mutex::new(None),
+            asked_at: Arc::default(),
             failures: AtomicU64::new(0),
         };
         Ok(Self(Arc::new(shared)))
@@ -76,12 +76,16 @@ impl KeyRing {
             return found;
         }
         let reloaded = async {
-            let mut asked_at = self.0.asked_at.lock().await;
+            let mut asked_at = self.0.asked_at.clone().lock_owned().await;
             if asked_at.is_none_or(|at| at.elapsed() >= ASKED_EVERY) {
                 *asked_at = Some(Instant::now());
                 let ring = self.clone();
-                // It is a task of its own, so that the timeout does not cut the reload off.
-                let _ = tokio::spawn(async move { ring.reload_or_warn().await }).await;
+                // It is a task of its own, so that the timeout neither cuts the reload off nor lets another one begin.
+                let reload = async move {
+                    ring.reload_or_warn().await;
+                    drop(asked_at);
+                };
+                let _ = tokio::spawn(reload).await;
             }
         };
         // After a timeout the id stays unknown.
