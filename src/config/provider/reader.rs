@@ -68,7 +68,9 @@ pub(in crate::config) fn read_each(
 /// Returns Google as the preset, unless another token-information endpoint or a URL of keys is set.
 fn implied(settings: Section<'_>) -> Option<Preset> {
     let url = settings.get::<String>("tokeninfo_url").ok().flatten();
-    let google = url.map_or(!settings.sets("tokeninfo_url"), |url| url == GOOGLE_TOKENINFO);
+    let google = url.map_or(!settings.sets("tokeninfo_url"), |url| {
+        Url::parse(&url).is_ok_and(|url| url.as_str() == GOOGLE_TOKENINFO)
+    });
     (google && !settings.sets("jwks_url")).then_some(Preset::Google)
 }
 
