@@ -265,6 +265,7 @@ async fn list(
     };
     let only = match read {
         Err(error) if error.is_timeout() => {
+            tracing::warn!(%error, "a list of users took too long");
             view.slow = true;
             None
         }

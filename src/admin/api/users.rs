@@ -168,7 +168,7 @@ async fn found(
 fn too_slow(error: Error) -> Problem {
     let detail =
         "the list took too long; narrow it by `created_from` and `created_to`, or choose another `sort`";
-    if error.is_timeout() { Problem::unavailable(1, detail).logged(error.to_string()) } else { error.into() }
+    if error.is_timeout() { Problem::unavailable(60, detail).logged(error.to_string()) } else { error.into() }
 }
 
 /// Returns a text that is a day and nothing else. The parsers also accept times and weeks.
