@@ -62,7 +62,7 @@ fn first_usable(found: Vec<Installation>) -> Result<Installation, Error> {
 
 /// Returns the installation in `dir`, or the reason why it cannot be used.
 fn examine(dir: &Path) -> Result<Installation, String> {
-    let mut programs = ["postgres", "initdb", "pg_ctl"].into_iter();
+    let mut programs = ["postgres", "initdb"].into_iter();
     if let Some(missing) = programs.find(|program| !dir.join(program).is_file()) {
         return Err(format!("it does not contain `{missing}`"));
     }
