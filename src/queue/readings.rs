@@ -72,7 +72,7 @@ impl Readings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the queues until the shutdown begins or the pool is closed. `read` gets the previous reading, to skip rows
+    /// Reads the queues until it is stopped or the pool is closed. `read` gets the previous reading, to skip rows
     /// that were due before it. Logs an error as `problem`.
     pub async fn keep_reading<R: Future<Output = Result<Vec<Summary>, Error>>>(
         &self,

@@ -1,11 +1,11 @@
-//! The tasks that work on queues until the shutdown.
+//! The tasks that work on queues until they are closed: at the shutdown, or when the receivers change.
 
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// True once the shutdown has begun.
+/// True once the tasks are to end.
 pub type Stop = watch::Receiver<bool>;
 
 #[derive(Debug, Default)]

@@ -27,7 +27,7 @@ pub trait Worker: Clone + Send + Sync + 'static {
     const IN_FLIGHT: usize;
     /// The pause before the queue is read again, if it had nothing or its work fails.
     const PAUSE: Duration;
-    /// The time at the shutdown for the attempts that were begun.
+    /// The time at the end for the attempts that were begun.
     const GRACE: Duration;
 
     fn pool(&self) -> &PgPool;
@@ -55,7 +55,7 @@ pub trait Worker: Clone + Send + Sync + 'static {
     fn abandon(&self);
 }
 
-/// Works until the shutdown begins or the pool is closed.
+/// Works until it is stopped or the pool is closed.
 pub async fn keep_working<W: Worker>(mut worker: W, mut stop: Stop) {
     let (mut in_flight, mut ended) = (JoinSet::new(), Vec::new());
     let mut failures = 0;

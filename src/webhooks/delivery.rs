@@ -139,9 +139,6 @@ impl Worker for Delivery {
 
     fn abandon(&self) {
         let webhook = self.webhook();
-        tracing::info!(
-            webhook,
-            "some webhook messages were not answered before the shutdown and will be sent again"
-        );
+        tracing::info!(webhook, "some webhook messages were not answered in time and will be sent again");
     }
 }
