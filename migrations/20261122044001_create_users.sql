@@ -17,7 +17,7 @@ CREATE TABLE users (
     -- one is 35 days old. The last day is that of the session used last (`sessions.rotated_at`), which each visit writes
     -- anyway; it is noted when that session is deleted. To write this row costs up to 23 kB of WAL.
     seen_noted_on date,
-    -- The time of the last write by an import. With `updated_at` and `seen_noted_on` it shows whether the user is still
+    -- The time of the last write by an import, or of the creation by the admin API. With `updated_at` and `seen_noted_on` it shows whether the user is still
     -- unchanged, because an import adds only to unchanged users.
     imported_at    timestamptz,
     -- What the product's backend says about the user in access tokens, as the members of one object. The limit of 1,000

@@ -1,6 +1,6 @@
 -- Sessions: one row for each sign-in on a device. A session belongs to the identity it was opened with and through it to
--- the user, so unlinking the identity or deleting the user deletes the session. The event of its sign-in has the same id, and
--- keeps what the request told: IP address, user agent, request id.
+-- the user, so the session is deleted when the identity is unlinked or moves, or the user is merged or deleted. The event of
+-- its sign-in has the same id, and keeps what the request told: IP address, user agent, request id.
 --
 -- Secrets are stored as the first 128 bits of their SHA-256, which is the length of the shortest secret. All refresh
 -- tokens of a session share the family secret, and each has a secret of its own. `token_hash` belongs to the live token,

@@ -26,7 +26,8 @@ CREATE TABLE events (
     ip         inet,
     user_agent text,
     request_id text,
-    -- The e-mail address of the member of staff who caused the event, `key:<name>` for an API key, or null for the user.
+    -- Who caused the event: the e-mail address of a member of staff, `key:<name>`, `provider:<name>`, `the command line`, or null
+    -- for the user.
     actor      text,
     detail     jsonb
 ) PARTITION BY RANGE (id);
@@ -43,9 +44,8 @@ CREATE INDEX events_request_idx ON events (request_id) WHERE kind NOT IN ('signe
 CREATE INDEX events_actor_idx ON events (actor, id) WHERE actor IS NOT NULL;
 CREATE INDEX events_staff_idx ON events (id) WHERE actor IS NOT NULL;
 
--- The author of a change (`store::author`): the member of staff or API key with the reason, or null for the user; the origin of
--- the request; and the role that a member of staff needs for it. Instances of
--- two releases send it, so what it lacks becomes another parameter.
+-- The author of a change (`store::author`): the actor as above, with the reason; the origin of the request; and the role that a
+-- member of staff needs for it. Instances of two releases send it, so what it lacks becomes another parameter.
 CREATE TYPE author AS (actor text, reason text, ip inet, user_agent text, request_id text, needs text);
 -- The first columns of an event, which statements insert. A column that is added later gets its default.
 CREATE TYPE new_event AS (

@@ -57,7 +57,8 @@ impl Staff {
     }
 }
 
-/// The fields of a form that a page of this session sent.
+/// The fields of a form, or of a link that fills one in ([`StaffForm::of`]). As a guard, the fields that a page of this
+/// session sent:
 ///
 /// - **Succeeds** when the CSRF token is the session's and the browser names no other site as the sender.
 /// - **Fails** with 403 otherwise, and with 400 when the form cannot be read.

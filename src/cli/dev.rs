@@ -23,7 +23,7 @@ pub(super) enum Command {
     Token(Token),
     /// Let the development identity provider report something about an account
     ///
-    /// The provider signs a security event, and it is sent to the server, which must be running, as a provider would.
+    /// Signs a security event with the provider's key, and sends it to the server, which must be running.
     #[command(after_help = after_help!("Example:\n  vestibule dev event account-disabled --email ada@example.com"))]
     Event(Event),
     /// Fill the development database with made-up users

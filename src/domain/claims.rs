@@ -1,7 +1,7 @@
 //! The claims of a provider, and the checks of OpenID Connect Core §3.1.3.7 on them.
 //!
 //! Providers send numbers as strings, Booleans as strings, and one audience or several. Each claim is parsed
-//! into exactly one type here; a value that does not fit is refused, not guessed.
+//! into exactly one type here. A value that does not fit is refused if the claim is required, and otherwise counts as absent.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! The `id_token` as the client sent it: its format, and its unverified content.
 //!
 //! The content read here is **unverified**. It serves to refuse early a token that no provider could accept,
-//! and to show staff the claims of a refused token. Nothing else is decided by it.
+//! to choose the client's rules, and to show staff the claims of a refused token. Otherwise it counts only once a
+//! signature or an endpoint has confirmed it.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

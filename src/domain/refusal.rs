@@ -21,7 +21,7 @@ pub enum Reason {
     /// The account's hosted domain is not an allowed one.
     DomainNotAllowed,
     UserDisabled,
-    /// The provider has reported the identity's account hijacked, disabled or deleted.
+    /// The provider has reported the identity's account hijacked, disabled or deleted, or a hijacker may have linked it.
     IdentitySuspended,
     /// The identity is unknown and the caller asked not to create a user.
     UserNotFound,

@@ -233,10 +233,10 @@ impl Document<KeySet> {
             verdict => return Ok(verdict),
         }
         // The provider may have published new keys.
-        let (keys, since) = self.renew(url, now, &keys).await?;
+        let (keys, own) = self.renew(url, now, &keys).await?;
         match jws.verify(&keys.value, issuers) {
             // The keys were fetched before this token came, and its key may be newer.
-            Err(jws::Failure::UnknownKey) if !since => Err(unknown_key(1)),
+            Err(jws::Failure::UnknownKey) if !own => Err(unknown_key(1)),
             verdict => Ok(verdict),
         }
     }

@@ -1,8 +1,7 @@
 //! The call to a provider's token-information endpoint, such as Google's
 //! `https://oauth2.googleapis.com/tokeninfo?id_token=…`, or to one for introspection (RFC 7662).
 //!
-//! Every failure is blamed either on the token (400, 401, an error inside a 200, a token that is not active)
-//! or on the provider (everything else).
+//! Each failure is blamed on the token, on the service's credentials, or on the provider: see `classify`.
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use url::form_urlencoded::byte_serialize;

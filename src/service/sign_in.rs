@@ -44,7 +44,7 @@ pub enum Error {
 ///
 /// Known identities, and new ones with an unused e-mail address, share a statement with concurrent sign-ins. All
 /// others, and those for which the shared statement has no result, run a statement of their own.
-/// After an error, nothing but the event of a refusal was written.
+/// After an error, nothing but the event of a refusal was written, unless a connection broke: then a session may be open.
 pub async fn sign_in(
     pool: &PgPool,
     shared: &SharedStatements,

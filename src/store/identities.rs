@@ -129,7 +129,8 @@ pub enum Unlinked {
     NotPermitted,
 }
 
-/// Unlinks one of a user's identities; see `unlink_identity.sql`. The user must have been updated then, if a time is given.
+/// Unlinks one of a user's identities; see `unlink_identity.sql`. The user's `updated_at` must still be `seen`, if that
+/// is given.
 pub async fn unlink(
     pool: &PgPool,
     user: Uuid,

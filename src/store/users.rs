@@ -1,4 +1,4 @@
-//! Sign-ins, and the deletion of users.
+//! Sign-ins, names, and the deletion of users.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -260,7 +260,8 @@ pub enum Deletion {
     Hijacked,
 }
 
-/// Deletes a user with all of their data, who must have been updated then, if a time is given; see `delete_user.sql`. If users
+/// Deletes a user with all of their data, whose `updated_at` must still be `seen`, if that is given; see
+/// `delete_user.sql`. If users
 /// delete themselves, their IP address and user agent are not stored.
 pub async fn delete(
     pool: &PgPool,

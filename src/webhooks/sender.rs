@@ -156,8 +156,8 @@ fn failure(error: &reqwest::Error) -> Failure {
     }
 }
 
-/// Returns the value of `webhook-signature` (Standard Webhooks, "Signature scheme"): one signature for each secret, so that the receiver can change its own at
-/// any time while there are two.
+/// Returns the value of `webhook-signature` (Standard Webhooks, "Signature scheme"): one signature for each secret, so that
+/// the receiver can change its own at any time while there are two.
 fn signatures(secrets: &[Secret<Vec<u8>>], id: &str, timestamp: i64, payload: &str) -> String {
     let signed = format!("{id}.{timestamp}.{payload}");
     let signature = |secret: &Secret<Vec<u8>>| {

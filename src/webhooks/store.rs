@@ -75,8 +75,8 @@ pub async fn wake(pool: &PgPool, webhook: &str, after: i64, step: i64) -> Result
 }
 
 /// Takes up to `limit` due messages of a webhook, for `lease` seconds. A message is due if its time has come and no
-/// earlier message of the same user waits. It looks at those that are due since then, or all. If the connection is lost,
-/// messages may have been taken until their lease ends.
+/// earlier message of the same user waits. It looks at those that are due since `since`, or at all without it. If the
+/// connection is lost, messages may have been taken until their lease ends.
 pub async fn claim(
     pool: &PgPool,
     webhook: &str,
@@ -234,7 +234,7 @@ pub(super) async fn record_replay(
     Ok(recorded.rows_affected() > 0)
 }
 
-/// Lets up to `batch` messages of a webhook after `after` be sent now, that one or any: those that wait for a retry, and
+/// Lets up to `batch` messages of a webhook after `after` be sent now, `only` one or any: those that wait for a retry, and
 /// parked ones as well if `parked`, with all their attempts again. Returns their number, and the last one. A message on its
 /// way, or behind another one of its user, is left: it is due once that one is over.
 pub async fn replay(

@@ -1,5 +1,5 @@
-//! Changes that staff make to users. The preview of a change carries a fingerprint of the users that it shows. The change
-//! is made to exactly those users, or not at all.
+//! Changes that staff make to users. The preview of a change carries a fingerprint of the users that it shows. A change that
+//! cannot be undone, or gives identities away, is made to exactly those users, or not at all.
 
 pub mod decision;
 pub(super) mod pages;
@@ -166,8 +166,8 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// Returns the fingerprint that confirms this preview: the SHA-256 of its data, except the number of sessions,
-    /// which changes often.
+    /// Returns the fingerprint that confirms this preview: the SHA-256 of what the API shows of it.
+    /// Sessions, notes and the day last seen are not in it, since they change often.
     pub fn fingerprint(&self) -> String {
         URL_SAFE_NO_PAD.encode(digest(&SHA256, json!(self.change).to_string().as_bytes()))
     }

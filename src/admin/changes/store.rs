@@ -1,5 +1,5 @@
-//! The statements that change users for staff. Each checks the actor's role itself and records its event. They change users
-//! who are as the preview showed them, or no user.
+//! The statements that change users for staff. Each checks the actor's role itself and records its event. Those that get
+//! the `updated_at` of the preview change users who still have it, or no user.
 
 use serde::Serialize;
 use sqlx::PgPool;
@@ -48,8 +48,8 @@ pub(super) async fn release(pool: &PgPool, identity: Uuid, user: Uuid, by: By<'_
     change!("src/admin/changes/release_identity.sql", pool, by, Role::Admin, identity, user)
 }
 
-/// Makes the change that `event` names to a user, who must have been updated then, if a time is given; see `act.sql`. It
-/// needs that role or a higher one.
+/// Makes the change that `event` names to a user, whose `updated_at` must still be `seen`, if that is given; see `act.sql`.
+/// It needs that role or a higher one.
 pub(super) async fn act(
     pool: &PgPool,
     (user, seen): (Uuid, Option<OffsetDateTime>),
@@ -74,7 +74,7 @@ pub struct DeletionRow {
     pub identities: i64,
     /// The active ones.
     pub sessions: i64,
-    /// True while the erasure from events has not finished.
+    /// True while the user's own trace, or one of an address, is to be erased from events.
     pub pending: bool,
 }
 

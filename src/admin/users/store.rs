@@ -30,7 +30,7 @@ use crate::store::{Error, retrying, unprepared};
 pub struct ListedUser {
     pub id: Uuid,
     pub email: Option<String>,
-    /// True if a provider vouches for the e-mail address.
+    /// True if the e-mail address is verified: by a provider, a backend or an import.
     pub email_verified: bool,
     pub name: Option<String>,
     #[serde(with = "time::serde::rfc3339")]

@@ -119,7 +119,7 @@ impl<'r> NewKey<'r> {
         // A refusal is recorded with the name, which anybody can make up in a path.
         let provider = &provider_in_path(request)?.settings.name;
         let key = Self(Proof::of(request, None)?);
-        // The one who must have a proof is known later.
+        // Whether the client needs a proof is known only from the verified token.
         let early = if session.binding == Binding::Off { Binding::Off } else { Binding::Optional };
         key.bind(early, provider)?;
         Ok(key)
