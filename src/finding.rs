@@ -1,4 +1,4 @@
-//! What `vestibule check` finds about one item.
+//! A finding of `vestibule check` about one item.
 
 #[derive(Debug)]
 pub enum Finding {

@@ -22,7 +22,7 @@ pub(super) struct Question {
     pub reason: String,
     error: Option<&'static str>,
     button: String,
-    /// What the words are about, if the fields of a page around it do not say it.
+    /// The subject of the words, if the fields of a page around it do not have it.
     #[serde(flatten)]
     about: Option<Value>,
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::domain::{By, Origin, Role};
 
-/// Who asks for a change to a user.
+/// The one who asks for a change to a user.
 #[derive(Debug, Clone, Copy)]
 pub enum Asking<'a> {
     /// The user, in that session.

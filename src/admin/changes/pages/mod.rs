@@ -175,7 +175,7 @@ fn name(user: &UserState) -> String {
 
 struct Visit<'r> {
     staff: Staff,
-    /// What was typed or is in the link.
+    /// The fields as they were typed, or as the link has them.
     form: StaffForm,
     path: &'r str,
     db: &'r Db,
