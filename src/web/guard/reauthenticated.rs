@@ -30,7 +30,8 @@ pub struct Reauthenticated(pub SignedIn);
 
 /// An identity to link, from a signed-in user who has just signed in.
 ///
-/// - **Succeeds** when [`Reauthenticated`] does, and then [`VerifiedIdentity`].
+/// - **Succeeds** when [`Reauthenticated`] does, and then [`VerifiedIdentity`], with a token that is not older than
+///   `session.reauthentication_window`: an old one may have been found by another person.
 /// - **Fails** otherwise. A refused `id_token` answers 422 here, since 401 is about the access token.
 pub struct NewIdentity<'r> {
     pub signed_in: SignedIn,
@@ -74,7 +75,7 @@ pub struct MergeMeRequest {
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkRequest {
-    /// The token as the provider's SDK returned it.
+    /// The token that the provider's SDK has just returned, at most ten minutes old (`session.reauthentication_window`).
     #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
     pub id_token: String,
     /// The raw nonce, if the SDK used one; at most 512 bytes.
@@ -158,7 +159,8 @@ impl<'r> NewIdentity<'r> {
         let known = ["id_token", "nonce", "authorization_code", "redirect_uri", "reauthentication"];
         only(&body, &known, "the body")?;
         reauthenticate(request, &signed_in, &body).await?;
-        let identity = verified_identity::verify(request, provider, &body).await;
+        let config::Session { reauthentication_window: window, .. } = state(request)?;
+        let identity = verified_identity::verify(request, provider, &body, Some(*window)).await;
         Ok(Self { signed_in, identity: identity.map_err(Problem::beside_a_bearer)? })
     }
 }

@@ -114,7 +114,7 @@ impl<'r> VerifiedIdentity<'r> {
         let page = Page::of(request)?;
         let body = json_body::read(request, data).await?;
         let page = page.asking(&body)?;
-        Ok(Self { page, ..verify(request, provider, &body).await? })
+        Ok(Self { page, ..verify(request, provider, &body, None).await? })
     }
 
     /// Stores the authorization code, once the identity is a user's.
@@ -134,10 +134,12 @@ errors!(VerifiedIdentity<'_>: {
 
 data_guard!(VerifiedIdentity<'r>, |request, data| Self::of(request, data).await);
 
+/// Verifies the `id_token` of a body, which must not be older than `max_age` seconds if that is given.
 pub(super) async fn verify<'r>(
     request: &'r Request<'_>,
     provider: &'r Provider,
     body: &Object,
+    max_age: Option<u32>,
 ) -> Result<VerifiedIdentity<'r>, Problem> {
     let settings = &provider.settings;
     let id_token = json_body::required(body, "id_token")?;
@@ -155,7 +157,8 @@ pub(super) async fn verify<'r>(
     let name = name(body)?.and_then(display_name);
     let tokens = state(request)?;
     let now = clock::now();
-    let claims = vouch(request, provider, &id_token, nonce, now).await?;
+    let fresh = max_age.map(|max_age| provider.with_max_age(max_age));
+    let claims = vouch(request, fresh.as_ref().unwrap_or(provider), &id_token, nonce, now).await?;
     Ok(VerifiedIdentity {
         provider: settings,
         claims,

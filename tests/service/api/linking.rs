@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
-use crate::support::token::{at, claims, unverified, with};
+use crate::support::token::{at, claims, now, unverified, with};
 
 async fn assert_refused(app: &App, answer: &Answer, before: [usize; 3], status: u16, error: &str) {
     assert_problem(answer, status, error);
@@ -318,4 +318,17 @@ async fn the_database_itself_refuses_what_the_rules_exclude() {
         let error = sqlx::query(sql).execute(&app.database.pool).await.unwrap_err();
         assert_eq!(error.as_database_error().unwrap().constraint(), Some(constraint), "{error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn linking_takes_no_token_older_than_the_reauthentication_window() {
+    let app = App::start().await;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let before = app.database.rows().await;
+    let found = |age: i64| with(at("second", "grace", "grace@example.com"), &json!({ "iat": now() - age }));
+    for age in [601, 22 * 3600] {
+        let answer = app.link(&ada, "second", &found(age)).await;
+        assert_refused(&app, &answer, before, 422, "token_expired").await;
+    }
+    assert_eq!(app.link(&ada, "second", &found(590)).await.status, 201);
 }
