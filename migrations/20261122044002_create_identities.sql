@@ -13,13 +13,14 @@ CREATE TABLE identities (
     picture        text,
     created_at     timestamptz NOT NULL DEFAULT now(),
     updated_at     timestamptz NOT NULL DEFAULT now(),
-    -- Since when it is this user's, and the identity whose session linked it, or merged its user into this one.
+    -- Since when it is this user's.
     joined_at      timestamptz NOT NULL DEFAULT now(),
-    joined_by      uuid,
+    -- The time of its latest sign-in whose session is deleted, if no session of a later sign-in is left (`note_sign_in()`).
+    signed_in_at   timestamptz,
     -- Since when its provider has reported the account hijacked, disabled or deleted, and the provider's reason.
     reported_at      timestamptz,
     reported_reason  text,
-    -- Since when it is held, because a hijacker may have linked it.
+    -- Since when it is held: it came to the user while another person may have had a hijacked account.
     held_at          timestamptz,
     -- Since when it must not sign in, and why: the provider's reason, or `held`.
     suspended_at     timestamptz GENERATED ALWAYS AS (coalesce(reported_at, held_at)) STORED,

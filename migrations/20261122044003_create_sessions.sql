@@ -52,18 +52,19 @@ END $$;
 CREATE TRIGGER sessions_check_identity AFTER INSERT OR UPDATE OF identity_id ON sessions
 FOR EACH ROW EXECUTE FUNCTION check_session_identity();
 
-CREATE FUNCTION delete_sessions_of_identity() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Notes the time of an identity's latest sign-in when the session of that sign-in is deleted. It waits for no identity: the
+-- clean-up deletes sessions, and everything else locks the user and the identity before the sessions.
+CREATE FUNCTION note_sign_in() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
-    PERFORM pg_advisory_xact_lock(1936028531, uuid_hash(OLD.id) & 4095);
-    WITH deleted AS (
-        DELETE FROM sessions WHERE identity_id = OLD.id RETURNING rotated_at
-    )
-    UPDATE users u SET seen_noted_on = last.day
-    FROM (SELECT max(rotated_at)::date AS day FROM deleted) AS last
-    WHERE u.id = OLD.user_id AND u.seen_noted_on < last.day;
+    UPDATE identities i SET signed_in_at = last.signed_in_at
+    FROM (SELECT identity_id, max(created_at) AS signed_in_at FROM deleted GROUP BY identity_id) AS last
+    WHERE i.id = last.identity_id AND i.id IN (
+        SELECT n.id FROM identities n JOIN deleted d ON d.identity_id = n.id
+        WHERE (n.signed_in_at < d.created_at OR n.signed_in_at IS NULL)
+              AND NOT EXISTS (SELECT FROM sessions s WHERE s.identity_id = n.id AND s.created_at > d.created_at)
+        FOR NO KEY UPDATE OF n SKIP LOCKED
+    );
     RETURN NULL;
 END $$;
--- By its name it runs before the other triggers: whatever ends sessions locks them first. An identity that moves to another
--- user gets another id: a sign-in under way that read it as the first user's cannot open its session, and runs again.
-CREATE TRIGGER identities_delete_sessions AFTER DELETE OR UPDATE OF id ON identities
-FOR EACH ROW EXECUTE FUNCTION delete_sessions_of_identity();
+CREATE TRIGGER sessions_note_sign_in AFTER DELETE ON sessions REFERENCING OLD TABLE AS deleted
+FOR EACH STATEMENT EXECUTE FUNCTION note_sign_in();

@@ -13,7 +13,7 @@ CREATE TABLE provider_tokens (
     -- True for an access token, which revokes nothing once it has expired.
     access          boolean     NOT NULL DEFAULT false,
     created_at      timestamptz NOT NULL DEFAULT now(),
-    -- The time at which the identity was gone (`follow_deletion()`).
+    -- The time at which the identity was gone (`follow_departure()`).
     due_at          timestamptz,
     attempts        smallint    NOT NULL DEFAULT 0,
     -- Null for a token that is kept. Infinity for one that is parked, which is counted with those that wait.

@@ -165,6 +165,15 @@ impl Advice {
                 "Sign in the way you did before. Then add the new way to sign in within the app.",
                 None,
             ),
+            Reason::TooManyIdentities => (
+                "Too many identities",
+                "The user with this e-mail address has 20 identities, which is the most that a user may have.",
+                "Sign in the way you did before.",
+                Some((
+                    ADMIN,
+                    "the user. Once an admin has unlinked identities that nobody uses, the new one can sign in.",
+                )),
+            ),
             Reason::EmailNotVerified => (
                 "E-mail not verified",
                 "The provider has not verified this e-mail address.",

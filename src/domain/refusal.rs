@@ -29,6 +29,8 @@ pub enum Reason {
     IdentityConflict,
     /// Another user has the e-mail address; linking this identity takes a session of that user.
     LinkRequired,
+    /// The user with the e-mail address has as many identities as a user may have.
+    TooManyIdentities,
     /// The provider has not verified the e-mail address.
     EmailNotVerified,
     /// The provider gave no usable e-mail address, and its settings require one.

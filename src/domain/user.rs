@@ -9,6 +9,9 @@ use uuid::Uuid;
 
 use super::custom_claims::CustomClaims;
 
+/// The most identities that a user may have. Statements read all identities of a user, so each further one slows down others.
+pub const MAX_IDENTITIES: u16 = 20;
+
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct User {
@@ -149,6 +152,11 @@ impl UserState {
         self.identities.iter().any(|identity| identity.hijacked)
     }
 
+    /// Returns true if the user has more than [`MAX_IDENTITIES`].
+    pub fn has_too_many_identities(&self) -> bool {
+        self.identities.len() > usize::from(MAX_IDENTITIES)
+    }
+
     /// Returns the number of active sessions.
     pub fn sessions(&self) -> i64 {
         self.identities.iter().map(|identity| identity.sessions).sum()
@@ -162,16 +170,17 @@ pub fn merged(from: &UserState, into: &UserState) -> UserState {
     let address = if into.email.is_some() { into } else { from };
     let named = if into.name.is_some() { into } else { from };
     let proves = |identity: &LinkedIdentity| identity.email_verified && address.has_address_of(identity);
+    let proven = from.identities.iter().chain(&into.identities).any(proves);
     let user = User {
         email: address.email.clone(),
-        email_verified: address.email_verified || from.identities.iter().chain(&into.identities).any(proves),
+        email_verified: address.email_verified || proven,
         name: named.name.clone(),
         picture: into.picture.clone().or_else(|| from.picture.clone()),
         ..into.user.clone()
     };
     UserState {
         user,
-        email_vouched: address.email_vouched,
+        email_vouched: address.email_vouched && !proven,
         own_name: named.own_name,
         disabled_at: into.disabled_at.or(from.disabled_at),
         claims: into.claims.with_missing(&from.claims),

@@ -72,6 +72,7 @@ pub enum NotMerged {
     Suspended,
     Outdated,
     ClaimsTooLong,
+    TooManyIdentities,
     NoUser,
 }
 
@@ -124,6 +125,9 @@ async fn merge_once(
     }
     if merged(&from, &into).claims.is_too_long() {
         return Ok(Err(NotMerged::ClaimsTooLong));
+    }
+    if merged(&from, &into).has_too_many_identities() {
+        return Ok(Err(NotMerged::TooManyIdentities));
     }
     if dry_run {
         return Ok(Ok(Merging { from, into }));

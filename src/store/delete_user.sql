@@ -5,11 +5,24 @@
 --   $1 user  $2 author
 --   $3 the user's updated_at: for staff, the user must be unchanged since the preview
 --   $4 the user's session, which may have ended while the provider was asked
+--
+-- A report of a provider may suspend an identity while this statement waits for the user's row. So it compares the row before
+-- and after: if it has changed, nothing is deleted, and the caller runs the statement again.
 WITH RECURSIVE permitted AS MATERIALIZED (
     SELECT may($2) AS yes
 ),
 live AS MATERIALIZED (
     SELECT FROM live_sessions WHERE id = $4 AND user_id = $1
+),
+seen AS MATERIALIZED (
+    SELECT updated_at FROM users
+    WHERE id = $1 AND ($3::timestamptz IS NULL OR updated_at = $3) AND (SELECT yes FROM permitted)
+),
+locked AS MATERIALIZED (
+    SELECT updated_at FROM users WHERE id = $1 AND EXISTS (SELECT FROM seen) FOR UPDATE
+),
+decision AS MATERIALIZED (
+    SELECT locked.updated_at <> seen.updated_at AS raced FROM seen JOIN locked ON true
 ),
 -- A hijacker would delete the report with the user, and come back as somebody new.
 hijacked AS MATERIALIZED (
@@ -18,8 +31,7 @@ hijacked AS MATERIALIZED (
 ),
 deleted AS (
     DELETE FROM users
-    WHERE id = $1 AND ($3::timestamptz IS NULL OR updated_at = $3)
-          AND (SELECT yes FROM permitted)
+    WHERE id = $1 AND (SELECT NOT raced FROM decision)
           AND ($4::uuid IS NULL OR disabled_at IS NULL AND EXISTS (SELECT FROM live) AND NOT EXISTS (SELECT FROM hijacked))
     RETURNING id, email
 ),
@@ -65,6 +77,7 @@ recorded AS (
         'session_count', (SELECT count(*) FROM identities i JOIN sessions s ON s.identity_id = i.id
                           WHERE i.user_id = d.id AND s.ended_at IS NULL AND s.expires_at > now()))) AS e
 )
-SELECT EXISTS (SELECT FROM deleted) AS "deleted!", (SELECT yes FROM permitted) AS "permitted!",
+SELECT coalesce((SELECT raced FROM decision), false) AS "raced!", EXISTS (SELECT FROM deleted) AS "deleted!",
+       (SELECT yes FROM permitted) AS "permitted!",
        EXISTS (SELECT FROM hijacked) AS "hijacked!", EXISTS (SELECT FROM users WHERE id = $1) AS "there!",
        ARRAY(SELECT DISTINCT value FROM left_behind) AS "traces!"

@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::{Asking, Author, Error};
+use crate::domain::user::MAX_IDENTITIES;
 use crate::domain::{Email, Origin, VerifiedClaims};
 
 /// An identity as its user sees it.
@@ -63,6 +64,8 @@ pub enum Linked {
     Taken,
     Suspended,
     Outdated,
+    /// The user has [`MAX_IDENTITIES`].
+    TooMany,
     NoUser,
 }
 
@@ -90,6 +93,7 @@ pub async fn link(
         session,
         claims.issued_at,
         Author::from(origin) as Author<'_>,
+        i32::from(MAX_IDENTITIES),
     )
     .fetch_optional(pool)
     .await?;
@@ -110,6 +114,7 @@ pub async fn link(
         "identity_already_linked" => Ok(Linked::Taken),
         "identity_suspended" => Ok(Linked::Suspended),
         "token_expired" => Ok(Linked::Outdated),
+        "too_many_identities" => Ok(Linked::TooMany),
         "raced" => Err(Error::Raced(None)),
         outcome => Err(Error::unexpected(outcome)),
     }

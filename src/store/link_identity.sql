@@ -1,13 +1,13 @@
 -- Links a verified identity to a signed-in user.
 --
 --   $1 user  $2 identity's new id  $3 provider  $4 subject  $5 email  $6 the provider proves it  $7 name  $8 picture
---   $9 session  $10 `iat` of the token  $11 author
+--   $9 session  $10 `iat` of the token  $11 author  $12 the most identities that a user may have
 --
 -- The session may have ended while the request's body was read and the provider was called, so it is checked again. The
 -- user's row is locked and changed. A concurrent sign-in or unlinking that depends on the user's identities then notices
 -- the change; and if this statement had to wait for the lock, it notices that its snapshot is old, and is repeated.
 WITH seen AS MATERIALIZED (
-    SELECT u.id, u.updated_at, s.identity_id FROM live_sessions s JOIN users u ON u.id = s.user_id
+    SELECT u.id, u.updated_at FROM live_sessions s JOIN users u ON u.id = s.user_id
     WHERE s.id = $9 AND u.id = $1 AND u.disabled_at IS NULL
 ),
 owner AS MATERIALIZED (
@@ -19,14 +19,13 @@ taken AS MATERIALIZED (
     SELECT id, user_id, email, created_at, suspended_at, tokens_from FROM identities WHERE provider = $3 AND subject = $4
 ),
 decision AS MATERIALIZED (
-    SELECT owner.id AS user_id, seen.identity_id AS by_id,
+    SELECT owner.id AS user_id,
            CASE
                WHEN owner.updated_at <> seen.updated_at THEN 'raced'
-               -- A token from before its user's deletion.
-               WHEN taken.id IS NULL AND EXISTS (
-                   SELECT FROM deleted_identities g
-                   WHERE g.hash = identity_hash($3, $4) AND g.deleted_at > $10::timestamptz
-               ) THEN 'token_expired'
+               WHEN taken.id IS NULL AND unknown_identity_refusal($3, $4, $10::timestamptz) IS NOT NULL
+                   THEN unknown_identity_refusal($3, $4, $10::timestamptz)
+               WHEN taken.id IS NULL AND (SELECT count(*) FROM identities WHERE user_id = owner.id) >= $12::integer
+                   THEN 'too_many_identities'
                WHEN taken.id IS NULL THEN 'linked'
                WHEN taken.suspended_at IS NOT NULL THEN 'identity_suspended'
                WHEN taken.tokens_from > $10::timestamptz THEN 'token_expired'
@@ -36,15 +35,17 @@ decision AS MATERIALIZED (
     FROM owner JOIN seen ON true LEFT JOIN taken ON true
 ),
 linked AS (
-    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture, joined_by)
-    SELECT $2, user_id, $3, $4, $5, $6, $7, $8, by_id FROM decision WHERE outcome = 'linked'
+    INSERT INTO identities (id, user_id, provider, subject, email, email_verified, name, picture)
+    SELECT $2, user_id, $3, $4, $5, $6, $7, $8 FROM decision WHERE outcome = 'linked'
     RETURNING id, user_id, email, created_at
 ),
--- A verified e-mail address verifies the user's own if they are equal, and replaces an unverified one if it is free.
+-- A verified e-mail address verifies the user's own if they are equal, in place of a backend or an import that vouches for it,
+-- and replaces an unverified one if it is free.
 touched AS (
     UPDATE users u
     SET email = CASE WHEN p.counts THEN lower($5::text COLLATE "C") ELSE u.email END,
         email_verified = u.email_verified OR p.counts,
+        email_vouched = u.email_vouched AND ($6 AND u.email = lower($5::text COLLATE "C")) IS NOT TRUE,
         updated_at = now()
     FROM linked l JOIN owner o ON o.id = l.user_id CROSS JOIN LATERAL (
         SELECT $6 AND NOT o.email_verified

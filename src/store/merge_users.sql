@@ -23,7 +23,7 @@ WITH unchanged AS MATERIALIZED (
 ),
 -- The session may have ended while the provider was called.
 asking AS MATERIALIZED (
-    SELECT identity_id FROM live_sessions WHERE id = $13 AND user_id = $3
+    SELECT FROM live_sessions WHERE id = $13 AND user_id = $3
 ),
 allowed AS MATERIALIZED (
     SELECT may($12) AND ($13::uuid IS NULL OR EXISTS (SELECT FROM asking)) AS yes
@@ -38,9 +38,7 @@ renamed AS (
 ),
 moved AS (
     UPDATE identities i
-    SET id = r.id, user_id = d.into_id, joined_at = now(), updated_at = now(),
-        -- Who was let in by another that moves stays known (`apply.sql`).
-        joined_by = coalesce((SELECT id FROM renamed WHERE old_id = i.joined_by), (SELECT identity_id FROM asking))
+    SET id = r.id, user_id = d.into_id, joined_at = now(), updated_at = now()
     FROM decision d CROSS JOIN renamed r WHERE i.id = r.old_id AND i.user_id = d.from_id
     RETURNING i.id
 ),
@@ -48,6 +46,9 @@ moved AS (
 gone AS (
     DELETE FROM users u USING decision d WHERE u.id = d.from_id AND move_notes(d.from_id, d.into_id)
     RETURNING u.id, u.email, u.seen_noted_on
+),
+remembered AS (
+    INSERT INTO merged_users (id, into_id) SELECT g.id, d.into_id FROM gone g, decision d
 ),
 kept AS (
     UPDATE users u

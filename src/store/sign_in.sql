@@ -19,7 +19,7 @@ WITH input AS (
            $19::text AS if_taken, $20::text AS if_free, $21::boolean AS refuse_recycled,
            -- The name that the app was told, for a new user of whom the provider gives none.
            $22::text AS told_name,
-           $23::timestamptz AS issued_at, $24::bytea AS jkt
+           $23::timestamptz AS issued_at, $24::bytea AS jkt, $25::integer AS most_identities
 ),
 known AS MATERIALIZED (
     SELECT i.id AS identity_id, i.email AS identity_email, i.email_verified AS identity_email_verified,
@@ -69,11 +69,8 @@ decision AS MATERIALIZED (
                    SELECT FROM seen s LEFT JOIN locked l ON l.id = s.id WHERE l.updated_at IS DISTINCT FROM s.updated_at
                ) THEN 'raced'
                WHEN known.id IS NOT NULL THEN 'signed_in'
-               -- A token from before its user's deletion does not undo that.
-               WHEN EXISTS (
-                   SELECT FROM deleted_identities g
-                   WHERE g.hash = identity_hash(t.provider, t.subject) AND g.deleted_at > t.issued_at
-               ) THEN 'token_expired'
+               WHEN unknown_identity_refusal(t.provider, t.subject, t.issued_at) IS NOT NULL
+                   THEN unknown_identity_refusal(t.provider, t.subject, t.issued_at)
                WHEN holder.id IS NULL THEN t.if_free
                WHEN t.if_taken <> 'linked' THEN t.if_taken
                -- A user with the unverified address loses it to the user who verifies it. An imported user without
@@ -83,7 +80,9 @@ decision AS MATERIALIZED (
                -- An address that its user never verified has not been recycled.
                WHEN t.refuse_recycled AND same.provider AND holder.email_verified THEN 'identity_conflict'
                -- A hijacker may read the mailboxes that the account showed, which another provider verifies.
-               WHEN EXISTS (SELECT FROM identities i WHERE i.user_id = holder.id AND i.hijacked) THEN 'link_required'
+               WHEN has_hijacked_identity(holder.id) THEN 'link_required'
+               WHEN (SELECT count(*) FROM identities i WHERE i.user_id = holder.id) >= t.most_identities
+                   THEN 'too_many_identities'
                ELSE 'linked'
            END AS outcome,
            same.provider AS same_provider
@@ -116,7 +115,10 @@ news AS MATERIALIZED (
                     k.picture IS NULL AND t.picture IS NOT NULL) AS picture_follows,
            (t.email IS NOT NULL AND (t.email, t.proves) IS DISTINCT FROM (k.identity_email, k.identity_email_verified))
                OR t.name <> coalesce(k.identity_name, '') OR t.picture <> coalesce(k.identity_picture, '')
-               AS identity_differs
+               AS identity_differs,
+           -- From now on this identity proves the address, and nobody else vouches for it.
+           (k.email_vouched AND t.proves AND k.email = t.folded) IS TRUE AS vouch_ends,
+           k.proof_differs
     FROM input t JOIN known k ON true JOIN decision d ON d.outcome = 'signed_in'
 ),
 -- Somebody who merely claims the address loses it to the user who proves it. It must be free before that one gets it.
@@ -135,7 +137,7 @@ created AS (
 ),
 linked AS (
     UPDATE users u
-    SET email_verified = true, name = coalesce(u.name, t.name), picture = coalesce(u.picture, t.picture),
+    SET email_verified = true, email_vouched = false, name = coalesce(u.name, t.name), picture = coalesce(u.picture, t.picture),
         seen_noted_on = current_date, updated_at = now()
     FROM input t, holder h, decision d
     WHERE d.outcome = 'linked' AND u.id = h.id
@@ -154,14 +156,15 @@ changed_user AS (
     UPDATE users u
     SET email = CASE WHEN n.email_follows THEN t.folded ELSE u.email END,
         email_verified = u.email_verified OR n.email_follows,
-        email_vouched = u.email_vouched AND (n.email_follows AND u.email <> t.folded) IS NOT TRUE,
+        email_vouched = u.email_vouched AND NOT n.email_follows AND NOT n.vouch_ends,
         -- The user may have chosen a name since this statement's snapshot.
         name = CASE WHEN n.name_follows AND NOT u.own_name THEN t.name ELSE u.name END,
         picture = CASE WHEN n.picture_follows THEN t.picture ELSE u.picture END,
         seen_noted_on = current_date,
         updated_at = now()
     FROM news n CROSS JOIN input t CROSS JOIN (SELECT count(*) FROM bereft) AS first
-    WHERE u.id = n.id AND (n.email_follows OR n.name_follows OR n.picture_follows)
+    WHERE u.id = n.id
+          AND (n.email_follows OR n.name_follows OR n.picture_follows OR n.vouch_ends OR n.proof_differs)
     RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.claims::text
 ),
 -- Notes the day once the noted one is old, if nothing else of the user changes. No decision depends on it, so `updated_at`
@@ -170,7 +173,7 @@ came_back AS (
     UPDATE users SET seen_noted_on = current_date
     WHERE id = (
         SELECT u.id FROM users u JOIN news n ON n.id = u.id
-        WHERE n.away AND NOT (n.email_follows OR n.name_follows OR n.picture_follows)
+        WHERE n.away AND NOT (n.email_follows OR n.name_follows OR n.picture_follows OR n.vouch_ends OR n.proof_differs)
         FOR NO KEY UPDATE OF u SKIP LOCKED
     )
 ),

@@ -21,8 +21,7 @@ new AS MATERIALIZED (
     SELECT * FROM input t
     WHERE NOT EXISTS (SELECT FROM identities i WHERE i.provider = t.provider AND i.subject = t.subject)
           AND NOT EXISTS (SELECT FROM users u WHERE u.email = lower(t.email COLLATE "C"))
-          AND NOT EXISTS (SELECT FROM deleted_identities g
-                          WHERE g.hash = identity_hash(t.provider, t.subject) AND g.deleted_at > t.issued_at)
+          AND unknown_identity_refusal(t.provider, t.subject, t.issued_at) IS NULL
 ),
 created AS (
     INSERT INTO users (id, email, email_verified, name, own_name, picture, seen_noted_on)

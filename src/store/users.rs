@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::sessions::{Hash, seconds};
 use super::{Asking, Author, Error};
 use crate::domain::linking::Decision;
-use crate::domain::user::Identity;
+use crate::domain::user::{Identity, MAX_IDENTITIES};
 use crate::domain::{CustomClaims, Email, Origin, Reason, Thumbprint, User, VerifiedClaims};
 
 #[derive(Debug)]
@@ -206,6 +206,7 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
         item.told_name,
         item.claims.issued_at,
         item.key(),
+        i32::from(MAX_IDENTITIES),
     )
     .fetch_one(pool)
     .await?;
@@ -278,6 +279,9 @@ pub async fn delete(
         session,
     );
     let row = row.fetch_one(pool).await?;
+    if row.raced {
+        return Err(Error::Raced(None));
+    }
     Ok(match (row.deleted, row.permitted) {
         (true, _) => Deletion::Done(row.traces),
         _ if row.hijacked => Deletion::Hijacked,

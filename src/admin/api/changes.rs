@@ -16,7 +16,7 @@ use super::{reason, user};
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::pages::refused as words;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview};
-use crate::domain::{By, Object, merged};
+use crate::domain::{By, Object, Reason, merged};
 use crate::store::{merging, retrying, sessions};
 use crate::web::guard::json_body::{only, optional, required};
 use crate::web::guard::{ClientOrigin, JsonBody};
@@ -37,6 +37,15 @@ failures!(
 
 failures!(
     UnlinkFailures: ErrorCode::NoSuchUser, ErrorCode::UserChanged, ErrorCode::NotFound, ErrorCode::LastIdentity
+);
+
+failures!(
+    MoveFailures: ErrorCode::NoSuchUser, ErrorCode::UserChanged, ErrorCode::NotFound,
+    ErrorCode::Refused(Reason::TooManyIdentities)
+);
+
+failures!(
+    MergeFailures: ErrorCode::NoSuchUser, ErrorCode::UserChanged, ErrorCode::Refused(Reason::TooManyIdentities)
 );
 
 /// Defines the body of a change: the members of all changes, and its own, which are ids.
@@ -185,6 +194,7 @@ impl ChangeResult {
 fn refusal(why: Refused) -> Problem {
     match why {
         Refused::LastIdentity => Problem::new(ErrorCode::LastIdentity, words(why)),
+        Refused::TooManyIdentities => Problem::new(ErrorCode::Refused(Reason::TooManyIdentities), words(why)),
         Refused::ClaimsTooLong => Problem::malformed(words(why)),
         // An API key has no account of its own.
         Refused::OwnAccount => Problem::internal(),
@@ -359,7 +369,7 @@ route! {
     ///
     /// Ends the identity's sessions. The e-mail addresses of both users stay as they are; whether they are verified goes with
     /// the identity that proves it. Needs the role `admin`.
-    fn move_user_identity("/users/<id>/move", Administrator, MoveRequest) -> PartFailures {
+    fn move_user_identity("/users/<id>/move", Administrator, MoveRequest) -> MoveFailures {
         |user, body| Change::Move { identity: body.identity, from: user, to: body.to }
     }
 }
@@ -369,7 +379,7 @@ route! {
     ///
     /// Links all identities of the user in the path to the user `into`, and deletes the user in the path. Replace the id of the
     /// one by that of the other wherever it is stored. This cannot be undone. Needs the role `admin`.
-    fn merge_users("/users/<id>/merge", Administrator, MergeRequest) -> Failures {
+    fn merge_users("/users/<id>/merge", Administrator, MergeRequest) -> MergeFailures {
         |user, body| Change::Merge { from: user, into: body.into }
     }
 }

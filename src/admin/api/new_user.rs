@@ -5,11 +5,10 @@ use serde_json::Value;
 use super::parameters::wrong;
 use super::store::{NewIdentity, NewUser};
 use crate::domain::claims::{self, MAX_NAME_CHARS};
+use crate::domain::user::MAX_IDENTITIES;
 use crate::domain::{CustomClaims, Email, Object};
 use crate::web::Problem;
 use crate::web::guard::json_body::{flag, only, optional, required};
-
-const MAX_IDENTITIES: usize = 20;
 
 const STRING: &str = "must be a string";
 
@@ -41,7 +40,7 @@ pub(super) fn parse(body: &Object, providers: &[String]) -> Result<NewUser, Prob
     };
     let rule = format!("must be an array of at most {MAX_IDENTITIES}");
     let identities: Vec<Value> = optional(body, "identities", &rule)?.unwrap_or_default();
-    if identities.len() > MAX_IDENTITIES {
+    if identities.len() > usize::from(MAX_IDENTITIES) {
         return Err(wrong(format!("`identities` {rule}")));
     }
     for (number, item) in identities.into_iter().enumerate() {

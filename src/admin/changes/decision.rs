@@ -2,6 +2,7 @@
 //! same decision. Nothing here reads or writes stored data.
 
 use super::{Change, Loaded};
+use crate::domain::user::MAX_IDENTITIES;
 use crate::domain::{UserState, merged};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub enum Refused {
     LastIdentity,
     /// The claims of both users take more room than a user's claims may.
     ClaimsTooLong,
+    /// The user would have more identities than a user may have.
+    TooManyIdentities,
 }
 
 pub fn refusal(change: &Loaded, actor: &str) -> Option<Refused> {
@@ -18,6 +21,9 @@ pub fn refusal(change: &Loaded, actor: &str) -> Option<Refused> {
         Change::Delete { user } | Change::Disable { user } => is(user, actor),
         Change::Merge { from, into } if merged(from, into).claims.is_too_long() => {
             return Some(Refused::ClaimsTooLong);
+        }
+        Change::Merge { from, into } if merged(from, into).has_too_many_identities() => {
+            return Some(Refused::TooManyIdentities);
         }
         Change::Merge { from, into } => {
             let disables = into.disabled_at.is_none() && from.disabled_at.is_some();
@@ -27,8 +33,11 @@ pub fn refusal(change: &Loaded, actor: &str) -> Option<Refused> {
             let reachable = user.identities.len() > 1 || user.email_vouched;
             return (!reachable).then_some(Refused::LastIdentity);
         }
-        Change::Move { .. }
-        | Change::Release { .. }
+        Change::Move { to, .. } => {
+            let full = to.identities.len() >= usize::from(MAX_IDENTITIES);
+            return full.then_some(Refused::TooManyIdentities);
+        }
+        Change::Release { .. }
         | Change::Enable { .. }
         | Change::EndSessions { .. }
         | Change::EndSession { .. } => false,

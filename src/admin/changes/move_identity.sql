@@ -16,7 +16,7 @@ unchanged AS MATERIALIZED (
     FOR NO KEY UPDATE OF u
 ),
 moved AS (
-    UPDATE identities SET id = $6, user_id = $4, joined_at = now(), joined_by = NULL, updated_at = now()
+    UPDATE identities SET id = $6, user_id = $4, joined_at = now(), updated_at = now()
     WHERE id = $1 AND user_id = $2 AND (SELECT count(*) FROM unchanged) = 2
     RETURNING id, provider, email, email_verified
 ),
@@ -24,7 +24,9 @@ moved AS (
 touched AS (
     UPDATE users u
     SET updated_at = now(),
-        email_verified = u.email_verified OR (u.id = $4 AND m.email_verified AND u.email = lower(m.email COLLATE "C")) IS TRUE
+        email_verified = u.email_verified OR (u.id = $4 AND m.email_verified AND u.email = lower(m.email COLLATE "C")) IS TRUE,
+        email_vouched = u.email_vouched
+            AND (u.id = $4 AND m.email_verified AND u.email = lower(m.email COLLATE "C")) IS NOT TRUE
     FROM moved m WHERE u.id IN ($2, $4)
 ),
 recorded AS (

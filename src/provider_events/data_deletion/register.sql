@@ -7,6 +7,10 @@ WITH registered AS (
     INSERT INTO provider_events AS r (code, provider, message_id) VALUES ($1, $2, 'deletion ' || $3)
     ON CONFLICT ON CONSTRAINT provider_events_pkey DO UPDATE SET provider = r.provider
     RETURNING code, outcome
+),
+-- What is remembered of the times in which it was a user's, if it is unlinked.
+forgotten AS (
+    DELETE FROM former_identities WHERE provider = $2 AND subject = $4 AND left_at <= $5::timestamptz + interval '1 minute'
 )
 SELECT r.code AS "code!", r.outcome, i.id AS "identity?", i.user_id AS "user?", u.updated_at AS "updated_at?",
        u.disabled_at IS NOT NULL AS "disabled!",

@@ -17,10 +17,13 @@ unlinked AS (
     DELETE FROM identities i USING unchanged u WHERE i.id = $2 AND i.user_id = u.id
     RETURNING i.user_id, i.provider, i.subject, i.email, i.name, i.picture
 ),
--- As for a user who is deleted.
+-- As for a user who is deleted. With this row, nothing else is kept of the identity (`follow_departure()`).
 remembered AS (
     INSERT INTO deleted_identities (hash, deleted_at) SELECT identity_hash(provider, subject), date_trunc('second', clock_timestamp()) FROM unlinked
     ON CONFLICT ON CONSTRAINT deleted_identities_pkey DO UPDATE SET deleted_at = excluded.deleted_at
+),
+forgotten AS (
+    DELETE FROM former_identities f USING unlinked i WHERE f.provider = i.provider AND f.subject = i.subject
 ),
 kept AS MATERIALIZED (
     SELECT u.id,

@@ -21,6 +21,7 @@ failures!(LinkFailures:
     ErrorCode::IdentityAlreadyLinked,
     ErrorCode::InvalidAccessToken,
     ErrorCode::Refused(Reason::IdentitySuspended),
+    ErrorCode::Refused(Reason::TooManyIdentities),
 );
 
 failures!(UnlinkFailures: ErrorCode::NotFound, ErrorCode::LastIdentity);
@@ -92,6 +93,10 @@ async fn link_identity(
         }
         Linked::Suspended => Err(Reason::IdentitySuspended.into()),
         Linked::Outdated => Err(Problem::outdated().beside_a_bearer()),
+        Linked::TooMany => Err(Problem::new(
+            ErrorCode::Refused(Reason::TooManyIdentities),
+            "the user has as many identities as a user may have",
+        )),
         Linked::NoUser => Err(bearer::over(db, signed_in.token).await),
     }
 }

@@ -20,6 +20,7 @@ failures!(MergeFailures:
     ErrorCode::Refused(Reason::UserNotFound),
     ErrorCode::Refused(Reason::UserDisabled),
     ErrorCode::IdentityAlreadyLinked,
+    ErrorCode::Refused(Reason::TooManyIdentities),
 );
 
 /// A merge of another user into the signed-in one: what it changed, or would change.
@@ -136,6 +137,10 @@ async fn merge_me(
         }
         Err(NotMerged::Suspended) => Err(Reason::IdentitySuspended.into()),
         Err(NotMerged::Outdated) => Err(Problem::outdated().beside_a_bearer()),
+        Err(NotMerged::TooManyIdentities) => Err(Problem::new(
+            ErrorCode::Refused(Reason::TooManyIdentities),
+            "both users together have more identities than a user may have",
+        )),
         Err(NotMerged::ClaimsTooLong) => {
             let detail =
                 "the claims of both users are too long for one: the backend has to set shorter ones first";

@@ -24,6 +24,7 @@ failures!(
     ErrorCode::Refused(Reason::UserNotFound),
     ErrorCode::Refused(Reason::IdentityConflict),
     ErrorCode::Refused(Reason::LinkRequired),
+    ErrorCode::Refused(Reason::TooManyIdentities),
     ErrorCode::Refused(Reason::EmailNotVerified),
     ErrorCode::Refused(Reason::EmailMissing),
 );

@@ -294,6 +294,13 @@ impl ErrorCode {
                 "A user with this e-mail address exists, and this provider's verification of the address is not sufficient for linking, or the user's identity with the address is suspended.",
                 "Sign in with an identity that is already linked, then link this one to the account.",
             ),
+            Self::Refused(Reason::TooManyIdentities) => (
+                409,
+                "too_many_identities",
+                "The user has too many identities",
+                "A user may have 20 identities, and this one has as many, or two users who are merged have more together.",
+                "Unlink an identity that the user no longer needs, then try again.",
+            ),
             Self::PayloadTooLarge => (
                 413,
                 "payload_too_large",

@@ -1,9 +1,13 @@
 //! Who is it? Linking, and the takeovers that it must not allow.
 
 use serde_json::{Value, json};
+use sqlx::Executor;
+use vestibule::admin::changes::decision::Refused;
+use vestibule::admin::changes::{Change, Outcome};
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
+use crate::support::race::{at_once, rounds};
 use crate::support::token::{at, claims, now, unverified, with};
 
 async fn assert_refused(app: &App, answer: &Answer, before: [usize; 3], status: u16, error: &str) {
@@ -331,4 +335,53 @@ async fn linking_takes_no_token_older_than_the_reauthentication_window() {
         assert_refused(&app, &answer, before, 422, "token_expired").await;
     }
     assert_eq!(app.link(&ada, "second", &found(590)).await.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_has_at_most_twenty_identities_at_every_door() {
+    let app = App::start().await;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let token = ada.access_token();
+    for number in 1..20 {
+        let linked = app.link(&token, "second", &at("second", &format!("ada-{number}"), "")).await;
+        assert_eq!(linked.status, 201, "{number}");
+    }
+    let other = app.sign_in_at("third", &at("third", "other", "")).await;
+    let before = app.database.rows().await;
+    let linked = app.link(&token, "second", &at("second", "ada-20", "")).await;
+    assert_refused(&app, &linked, before, 409, "too_many_identities").await;
+    let by_address = app.sign_in_at("third", &at("third", "ada", "ada@example.com")).await;
+    assert_refused(&app, &by_address, before, 409, "too_many_identities").await;
+    let merged = app.merge(&token, "third", &at("third", "other", "")).await;
+    assert_refused(&app, &merged, before, 409, "too_many_identities").await;
+    let full = Some(Outcome::Refused(Refused::TooManyIdentities));
+    let (from, into) = (other.user(), ada.user());
+    assert_eq!(app.by_staff(Change::Merge { from, into }).await, full);
+    assert_eq!(app.by_staff(Change::Move { identity: other.identity(), from, to: into }).await, full);
+    assert_eq!(app.link(&token, "second", &at("second", "ada-19", "")).await.status, 200, "it is linked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_at_once_leave_a_user_with_twenty_identities() {
+    let app = std::sync::Arc::new(App::start().await);
+    for round in 0..rounds() {
+        let token = app.sign_in(&claims(&format!("{round}"), "")).await.access_token();
+        for number in 1..19 {
+            app.database.pool.execute(sqlx::query(
+                "INSERT INTO identities (id, user_id, provider, subject)
+                 SELECT gen_random_uuid(), user_id, 'third', subject || '-' || $2 FROM identities WHERE subject = $1",
+            ).bind(round.to_string()).bind(number.to_string())).await.unwrap();
+        }
+        let link = |number: usize| {
+            let (app, token) = (app.clone(), token.clone());
+            async move {
+                app.link(&token, "second", &at("second", &format!("{round}-{number}"), ""))
+                    .await
+                    .status
+                    .as_u16()
+            }
+        };
+        let (one, other) = at_once(link(1), link(2)).await;
+        assert_eq!((one.min(other), one.max(other)), (201, 409), "{round}");
+    }
 }

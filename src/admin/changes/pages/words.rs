@@ -16,6 +16,9 @@ pub(in crate::admin) const fn refused(why: Refused) -> &'static str {
             "This is the only way to sign in as this user, for whose e-mail address neither a backend nor an import \
              vouches. Move the identity to the right user, merge the two users, or delete this one."
         }
+        Refused::TooManyIdentities => {
+            "The user would have more than 20 identities, which is the most that a user may have. Unlink some of them first."
+        }
         Refused::ClaimsTooLong => {
             "The claims of both users are too long for one user. The product's backend has to set shorter ones first."
         }

@@ -213,9 +213,7 @@ async fn an_event_ends_the_sessions_of_its_identity_and_only_a_hijacked_one_thos
     assert_eq!(linked.status, 201, "{}", linked.text);
     let other = app.sign_in(&also).await;
     let stranger = house.sign_in("grace").await;
-    let linked_long_ago =
-        "UPDATE identities SET joined_at = joined_at - interval '2 days' WHERE joined_by IS NOT NULL";
-    app.database.run(linked_long_ago).await;
+    app.database.run("UPDATE identities SET joined_at = joined_at - interval '8 days'").await;
     app.age(60.0).await;
     house.risc("sessions-revoked", "ada").await;
     assert_eq!(app.refresh(&ada.refresh_token()).await.status, 401);

@@ -1,6 +1,7 @@
 //! What providers report about their accounts, and what it does here.
 
 mod effects;
+mod history;
 mod judgement;
 mod proofs;
 mod races;
@@ -42,10 +43,21 @@ impl House {
     }
 
     async fn open_on(database: Database) -> Self {
+        Self::open_whole(database, &json!({})).await
+    }
+
+    /// Opens a house with further settings of the provider.
+    async fn open_with(settings: Value) -> Self {
+        Self::open_whole(Database::create().await, &settings).await
+    }
+
+    async fn open_whole(database: Database, settings: &Value) -> Self {
         let (keys, transmitter) = transmitter().await;
         let ssf_url = format!("{}/.well-known/risc-configuration", transmitter.url());
-        let app =
-            App::start_on(database, |figment| figment.merge(("providers.second.ssf_url", ssf_url))).await;
+        let app = App::start_on(database, |figment| {
+            figment.merge(("providers.second", settings)).merge(("providers.second.ssf_url", ssf_url))
+        })
+        .await;
         Self { app, keys, transmitter }
     }
 

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
+use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome};
+use vestibule::domain::api_key::KeyRole;
 
 use super::{House, NAME, RISC, message};
 use crate::support::app::{Answer, App};
@@ -99,12 +101,77 @@ async fn a_second_identity_or_the_backend_that_vouches_keeps_an_address_verified
     assert_eq!(unlink(&app, &second, ada.identity()).await.status, 204);
     assert_eq!(address(&app, &ada.user_id()).await, (Some("ada@example.com".into()), true));
 
-    app.database.run("UPDATE users SET email_vouched = true").await;
     let third = app.sign_in_at("third", &at("third", "ada", "ada@example.com")).await;
+    app.database.run("UPDATE users SET email_vouched = true").await;
     app.database.run("UPDATE identities SET email_verified = false WHERE provider = 'third'").await;
     assert_eq!(unlink(&app, &third, second.identity()).await.status, 204);
     assert_eq!(address(&app, &ada.user_id()).await, (Some("ada@example.com".into()), true));
     assert_eq!(losses(&app).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vouch_ends_with_the_first_identity_that_proves_the_address() {
+    let house = House::open_with(json!({ "recycled_email": "refuse" })).await;
+    let app = &house.app;
+    let key = app.api_key("backend", KeyRole::Admin).await;
+    for (number, how) in ["linked", "known", "linked by a session", "merged", "moved"].into_iter().enumerate()
+    {
+        for end in ["unlinked", "purged", "changed"] {
+            let subject = format!("{number}-{end}");
+            let email = format!("{subject}@vouched.example");
+            let mut body = json!({ "email": email, "email_verified": true });
+            let account = at(NAME, &subject, &email);
+            match how {
+                "known" => body["identities"] = json!([{ "provider": NAME, "subject": subject }]),
+                "linked by a session" | "moved" => {
+                    body["identities"] =
+                        json!([{ "provider": "third", "subject": subject, "email_verified": false }]);
+                }
+                _ => {}
+            }
+            let created = app.as_user(&key, Method::POST, "/api/v1/admin/users", Some(&body)).await;
+            assert_eq!(created.status, 201, "{}", created.text);
+            let user = created.json()["id"].as_str().unwrap().to_owned();
+            let third = at("third", &subject, "");
+            match how {
+                "linked by a session" => {
+                    let session = app.sign_in_at("third", &third).await;
+                    assert_eq!(app.link(&session.access_token(), NAME, &account).await.status, 201);
+                }
+                "merged" => {
+                    let unproven = at(NAME, &subject, "");
+                    let from = app.sign_in_at(NAME, &unproven).await;
+                    app.database.run("UPDATE identities SET email = subject || '@vouched.example', email_verified = true
+                        WHERE email IS NULL AND provider = 'second'").await;
+                    let merge = Change::Merge { from: from.user(), into: user.parse().unwrap() };
+                    assert_eq!(app.by_staff(merge).await, Some(Outcome::Done));
+                }
+                "moved" => {
+                    let from = app.sign_in_at(NAME, &at(NAME, &subject, "")).await;
+                    app.database.run("UPDATE identities SET email = subject || '@vouched.example', email_verified = true
+                        WHERE email IS NULL AND provider = 'second'").await;
+                    let identity = from.identity();
+                    let change = Change::Move { identity, from: from.user(), to: user.parse().unwrap() };
+                    assert_eq!(app.by_staff(change).await, Some(Outcome::Done));
+                }
+                _ => {}
+            }
+            let prover = app.sign_in_at(NAME, &account).await;
+            assert_eq!(prover.user_id(), user, "{how} {end}: {}", prover.text);
+            assert_eq!(address(app, &user).await, (Some(email.clone()), true), "{how} {end}");
+            let own = claims(&subject, &format!("{subject}@own.example"));
+            assert_eq!(app.link(&prover.access_token(), "idp", &own).await.status, 201);
+            match end {
+                "unlinked" => assert_eq!(unlink(app, &prover, prover.identity()).await.status, 204),
+                "purged" => house.risc("account-purged", &subject).await,
+                _ => drop(app.sign_in_at(NAME, &unverified(at(NAME, &subject, "other@example.com"))).await),
+            }
+            assert_eq!(address(app, &user).await, (Some(email.clone()), false), "{how} {end}");
+            let next = app.sign_in_at("fourth", &at("fourth", &subject, &email)).await;
+            assert_eq!(next.outcome(), "created", "{how} {end}");
+            assert_ne!(next.user_id(), user, "{how} {end}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -249,8 +316,9 @@ async fn a_hijacker_who_merged_the_user_with_his_own_is_held_whichever_remains()
         };
         assert_eq!(merged.status, 200, "{}", merged.text);
         if later {
-            // Nobody has signed in with the account for longer than a day.
-            app.database.run("UPDATE identities SET joined_at = joined_at - interval '2 days'").await;
+            // The merge was more than a week ago, and the account has signed in since.
+            app.sign_in_at(NAME, &account).await;
+            house.days_later(8).await;
         }
         house.hijacked("ada").await;
         let back = app.sign_in_at("third", &eve).await;
