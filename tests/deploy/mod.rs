@@ -6,6 +6,7 @@
 
 mod backup;
 mod drain;
+mod every_request;
 mod haproxy;
 mod inside;
 mod nginx;

@@ -15,7 +15,7 @@ pub struct Nginx {
     /// Where it redirects to HTTPS.
     pub plain: SocketAddr,
     pub requests: PathBuf,
-    _running: Running,
+    running: Running,
 }
 
 impl Nginx {
@@ -57,6 +57,11 @@ impl Nginx {
             tokio::net::TcpStream::connect(site.address).await.ok()
         })
         .await;
-        Some(Self { site, plain: ([127, 0, 0, 1], plain).into(), requests, _running: running })
+        Some(Self { site, plain: ([127, 0, 0, 1], plain).into(), requests, running })
+    }
+
+    /// What it has written to its error log.
+    pub fn said(&self) -> String {
+        self.running.said()
     }
 }

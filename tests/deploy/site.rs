@@ -3,9 +3,15 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Client, ClientBuilder};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::support::tls::pem;
 
@@ -50,6 +56,18 @@ impl Site {
             .resolve(HOST, self.address)
             .redirect(reqwest::redirect::Policy::none())
             .timeout(Duration::from_secs(20))
+    }
+
+    /// What speaks TLS with it, for clients that write each byte themselves.
+    pub fn tls(&self) -> TlsConnector {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        TlsConnector::from(Arc::new(config))
     }
 
     pub fn client_at(&self, address: &str) -> Client {

@@ -9,10 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::deploy::phone;
 use crate::deploy::site::HOST;
@@ -52,14 +49,7 @@ async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
     let deployment = Deployment::start("slow").await;
     let Some(proxy) = deployment.haproxy(&[]).await else { return };
     let site = &proxy.site;
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(site.certificate.as_bytes()).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let tls = TlsConnector::from(Arc::new(config));
+    let tls = site.tls();
 
     let (started, begun) = (Instant::now(), Arc::<AtomicUsize>::default());
     let mut slow = JoinSet::new();

@@ -38,8 +38,17 @@ impl Raw {
         let _ = timeout(TIMEOUT, self.stream.write_all(bytes.as_ref())).await.expect("the service reads");
     }
 
+    /// The answer to a request that begins so. That to `HEAD` has no body.
+    pub async fn answer_to(&mut self, start: &str) -> Option<Answer> {
+        self.read(start.starts_with("HEAD ")).await
+    }
+
     /// The next answer, or nothing when the service closed the connection instead.
     pub async fn answer(&mut self) -> Option<Answer> {
+        self.read(false).await
+    }
+
+    async fn read(&mut self, is_head: bool) -> Option<Answer> {
         let head = loop {
             if let Some(at) = self.received.windows(4).position(|four| four == b"\r\n\r\n") {
                 break self.received.drain(..at + 4).collect::<Vec<_>>();
@@ -49,7 +58,8 @@ impl Raw {
             }
         };
         let (status, headers) = parse(std::str::from_utf8(&head).expect("the head is text"));
-        let length = headers.get("Content-Length").map_or(0, |n| n.to_str().unwrap().parse().unwrap());
+        let length = headers.get("Content-Length").filter(|_| !is_head);
+        let length = length.map_or(0, |n| n.to_str().unwrap().parse().unwrap());
         while self.received.len() < length {
             assert!(self.receive().await, "the answer ends too early");
         }

@@ -5,6 +5,7 @@ mod http1;
 mod ops;
 mod rate_limit;
 mod reject_empty_segments;
+mod unread_bodies;
 
 use reqwest::Method;
 use serde_json::{Value, json};

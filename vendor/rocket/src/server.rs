@@ -2,15 +2,17 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use std::pin::{pin, Pin};
+use std::task::{ready, Context, Poll};
 
 use yansi::Paint;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::sleep;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{sleep, timeout, Sleep};
 use tokio_stream::wrappers::ReceiverStream;
 use futures::stream::StreamExt;
 use futures::future::{FutureExt, Future, BoxFuture};
-use http_body_util::{Either, Empty, StreamBody};
+use http_body_util::{BodyExt, Either, Empty, StreamBody};
 use hyper_util::rt::TokioIo;
 
 #[cfg(feature = "http2")]
@@ -21,7 +23,6 @@ use hyper_util::server::conn::auto::Builder;
 use crate::http::hyper::server::conn::http1::Builder;
 
 use crate::{route, Rocket, Orbit, Request, Response, Data, Config};
-use crate::form::Form;
 use crate::outcome::Outcome;
 use crate::error::{Error, ErrorKind};
 use crate::ext::{AsyncReadExt, CancellableListener};
@@ -29,7 +30,7 @@ use crate::request::ConnectionMeta;
 use crate::data::IoHandler;
 
 use crate::http::{hyper, uncased, Method, Status, Header};
-use crate::http::hyper::body::Frame;
+use crate::http::hyper::body::{Body as _, Frame};
 use crate::http::private::{TcpListener, Listener, Connection, Incoming};
 
 // A token returned to force the execution of one method before another.
@@ -128,10 +129,121 @@ async fn hyper_service_fn(
                 rocket.send_response(response, tx, version).await;
             }
         }
+
+        if !h_body.is_end_stream() {
+            discard(&mut h_body).await;
+        }
     });
 
     // Receive the response written to `tx` by the task above.
-    rx.await.map_err(|e| io::Error::new(io::ErrorKind::BrokenPipe, e))
+    //
+    // A panic in a fairing, or a header that HTTP does not allow, leaves none:
+    // with an error here, hyper would close the connection without a byte.
+    if let Ok(response) = rx.await {
+        return Ok(response);
+    }
+
+    let empty = Either::Left(Empty::new());
+    hyper::Response::builder().status(500).body(empty).map_err(io::Error::other)
+}
+
+/// The longest head of a request, and the most of a body that a connection has
+/// in memory, in bytes. It is more than usual proxies pass on.
+const MAX_HEAD: usize = 32 << 10;
+
+/// The most bytes that are read, and the longest time that is spent, to discard
+/// what a client sends after its response.
+const DISCARDED_BYTES: usize = 1 << 20;
+const DISCARDED_TIME: Duration = Duration::from_secs(5);
+
+/// Discards the rest of a body that no handler has read, after the response.
+/// The connection can then be kept, and a client that sends its whole request
+/// before it reads gets the response. The body beyond the limit is left.
+async fn discard(body: &mut hyper::Body) {
+    let discarding = async {
+        let mut left = DISCARDED_BYTES;
+        while let Some(Ok(frame)) = body.frame().await {
+            let length = frame.data_ref().map_or(0, |data| data.len());
+            match left.checked_sub(length) {
+                Some(rest) => left = rest,
+                None => break,
+            }
+        }
+    };
+
+    let _ = timeout(DISCARDED_TIME, discarding).await;
+}
+
+/// A connection that is closed once its client has closed it, too, or after a
+/// limit. Until then, it discards what comes: if a socket is closed with unread
+/// bytes, the kernel resets the connection, and the client may lose the
+/// response.
+struct Lingering<C> {
+    conn: C,
+    /// After the end of the responses: the time limit, and the bytes left.
+    rest: Option<(Pin<Box<Sleep>>, usize)>,
+}
+
+impl<C: AsyncRead + Unpin> AsyncRead for Lingering<C> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.conn).poll_read(cx, buf)
+    }
+}
+
+impl<C: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<C> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.conn).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.conn).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Lingering { conn, rest } = &mut *self;
+        if rest.is_none() {
+            ready!(Pin::new(&mut *conn).poll_shutdown(cx))?;
+        }
+
+        let (until, left) = rest.get_or_insert_with(|| {
+            (Box::pin(sleep(DISCARDED_TIME)), DISCARDED_BYTES)
+        });
+
+        let mut discarded = [0; 4096];
+        while until.as_mut().poll(cx).is_pending() {
+            let mut buf = ReadBuf::new(&mut discarded);
+            // An error ends the connection, whose responses have been sent.
+            let read = ready!(Pin::new(&mut *conn).poll_read(cx, &mut buf));
+            let length = buf.filled().len();
+            if read.is_err() || length == 0 || length > *left {
+                break;
+            }
+
+            *left -= length;
+        }
+
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.conn).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.conn.is_write_vectored()
+    }
 }
 
 impl Rocket<Orbit> {
@@ -251,32 +363,14 @@ impl Rocket<Orbit> {
 
     /// Preprocess the request for Rocket things. Currently, this means:
     ///
-    ///   * Rewriting the method in the request if _method form field exists.
     ///   * Run the request fairings.
     ///
-    /// Keep this in-sync with derive_form when preprocessing form fields.
+    /// The method is the request's: a form's field `_method` does not change it.
     pub(crate) async fn preprocess_request(
         &self,
         req: &mut Request<'_>,
         data: &mut Data<'_>
     ) -> RequestToken {
-        // Check if this is a form and if the form contains the special _method
-        // field which we use to reinterpret the request's method.
-        let (min_len, max_len) = ("_method=get".len(), "_method=delete".len());
-        let peek_buffer = data.peek(max_len).await;
-        let is_form = req.content_type().map_or(false, |ct| ct.is_form());
-
-        if is_form && req.method() == Method::Post && peek_buffer.len() >= min_len {
-            let method = std::str::from_utf8(peek_buffer).ok()
-                .and_then(|raw_form| Form::values(raw_form).next())
-                .filter(|field| field.name == "_method")
-                .and_then(|field| field.value.parse().ok());
-
-            if let Some(method) = method {
-                req._set_method(method);
-            }
-        }
-
         // Run request fairings.
         self.fairings.handle_request(req, data).await;
 
@@ -638,6 +732,7 @@ impl Rocket<Orbit> {
         let keep_alive = self.config.keep_alive;
         http1.keep_alive(keep_alive != 0)
             .preserve_header_case(true)
+            .max_buf_size(MAX_HEAD)
             .header_read_timeout(None);
 
         #[cfg(feature = "http2")]
@@ -667,7 +762,7 @@ impl Rocket<Orbit> {
                     hyper_service_fn(rocket.clone(), connection.clone(), req)
                 });
 
-                let io = TokioIo::new(conn);
+                let io = TokioIo::new(Lingering { conn, rest: None });
                 #[cfg(feature = "http2")]
                 let mut server = pin!(server.serve_connection_with_upgrades(io, service));
                 #[cfg(not(feature = "http2"))]

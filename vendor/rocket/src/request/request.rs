@@ -1062,16 +1062,9 @@ impl<'r> Request<'r> {
 
         // Set the rest of the headers. This is rather unfortunate and slow.
         for (name, value) in hyper.headers.iter() {
-            // FIXME: This is rather unfortunate. Header values needn't be UTF8.
-            let value = match std::str::from_utf8(value.as_bytes()) {
-                Ok(value) => value,
-                Err(_) => {
-                    warn!("Header '{}' contains invalid UTF-8", name);
-                    warn_!("Rocket only supports UTF-8 header values. Dropping header.");
-                    continue;
-                }
-            };
-
+            // A value may have any bytes (RFC 9110 section 5.5). Those that are
+            // not UTF-8 become U+FFFD, and the rest of the value stays.
+            let value = String::from_utf8_lossy(value.as_bytes());
             request.add_header(Header::new(name.as_str(), value));
         }
 

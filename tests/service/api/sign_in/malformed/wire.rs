@@ -88,9 +88,7 @@ async fn a_body_that_stops_arriving_is_given_up_within_seconds() {
     let app = App::start().await;
     let mut raw = Raw::connect(&app).await;
     let started = Instant::now();
-    // Rocket itself waits for the first fourteen bytes of any body, and knows no limit there.
-    let body = r#"{"id_token":"e30.e30.e30","#;
-    raw.send(format!("{}Host: vestibule\r\nContent-Length: 100\r\n\r\n{body}", head())).await;
+    raw.send(format!("{}Host: vestibule\r\nContent-Length: 100\r\n\r\n{{", head())).await;
     let answer = raw.answer().await.expect("an answer");
     assert_problem(&answer, 400, "invalid_request");
     raw.closed().await;
