@@ -6,6 +6,7 @@
 
 mod error;
 mod files;
+mod hosts;
 pub mod identity_provider;
 pub mod postgres;
 
@@ -158,11 +159,11 @@ impl Development {
         Ok(())
     }
 
+    /// Adds the provider, if it is that of development, to a server, which then answers to the names of this machine only.
     pub fn mount(&mut self, rocket: Rocket<Build>) -> Rocket<Build> {
-        match self.identity_provider.take() {
-            Some(provider) => provider.mount(rocket),
-            None => rocket,
-        }
+        let Some(provider) = self.identity_provider.take() else { return rocket };
+        let public_url: String = rocket.figment().extract_inner("public_url").unwrap_or_default();
+        provider.mount(rocket.attach(hosts::fairing(&public_url)))
     }
 
     /// Returns the first commands to try, ready to paste; empty if a real provider is configured.

@@ -152,6 +152,55 @@ async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
+/// A page of the web can point a name of its own at this machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_development_server_answers_to_the_names_of_this_machine_alone() {
+    let database = Database::create().await;
+    let (directory, port) = (fresh("hosts"), free_port());
+    let settings = [
+        ("DATABASE_URL", database.url.as_str()),
+        ("ROCKET_DEV_DIR", directory.to_str().unwrap()),
+        ("ROCKET_PORT", &port.to_string()),
+        ("ROCKET_PUBLIC_URL", "https://vestibule.test"),
+    ];
+    let mut program = command(&settings, &[]);
+    let mut service = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let (client, url) = (reqwest::Client::new(), format!("http://127.0.0.1:{port}"));
+    eventually("it is ready", async || {
+        let answer = client.get(format!("{url}/readyz")).send().await.ok()?;
+        answer.status().is_success().then_some(())
+    })
+    .await;
+    let ours = ["127.0.0.1", "127.1.2.3", "localhost", "LocalHost", "localhost.", "app.localhost", "[::1]"];
+    let others = [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "evillocalhost",
+        "vestibule.test.evil.example",
+        "192.168.0.7",
+        "0.0.0.0",
+        "[::2]",
+    ];
+    let public = ["vestibule.test", "Vestibule.Test"];
+    let ours = ours.into_iter().chain(public).map(|host| (host, 200));
+    let mut wrong = Vec::new();
+    for (host, status) in ours.chain(others.map(|host| (host, 400))) {
+        for host in [host.to_owned(), format!("{host}:{port}")] {
+            for path in ["/dev/idp/mint?email=ada@example.com", "/livez"] {
+                let answer = client.get(format!("{url}{path}")).header("Host", &host).send().await.unwrap();
+                if answer.status() != status {
+                    wrong.push(format!("{host}{path}: {}", answer.status()));
+                }
+            }
+        }
+    }
+    kill_process(Pid::from_child(&service), Signal::TERM).unwrap();
+    assert!(service.wait().unwrap().success());
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_developer_lets_the_provider_report_each_event_and_sees_what_it_does() {
     let database = Database::create().await;
