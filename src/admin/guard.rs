@@ -15,6 +15,7 @@ use crate::domain::{Access, Actor, By, Origin, Role};
 use crate::store::retrying;
 use crate::web::guard::json_body;
 use crate::web::guard::rate_limited::{StaffPages, admit_address};
+use crate::web::http::fields;
 use crate::web::{Db, Problem};
 
 /// The cookie of a staff session. Its prefix binds it to this host, to HTTPS and to the path `/`.
@@ -24,6 +25,18 @@ pub const COOKIE: &str = "__Host-vestibule-staff";
 /// identity provider begins on the provider's site.
 pub fn cookie(name: &'static str, value: String) -> Cookie<'static> {
     Cookie::build((name, value)).path("/").secure(true).http_only(true).same_site(SameSite::Lax).build()
+}
+
+/// Returns a cookie that makes the browser delete the one of this name.
+pub fn removal(name: &'static str) -> Cookie<'static> {
+    let mut removal = cookie(name, String::new());
+    removal.make_removal();
+    removal
+}
+
+/// Returns the cookie of a staff session. Two of the name are none.
+pub fn session<'r>(request: &'r Request<'_>) -> Option<&'r str> {
+    fields::cookie(request, COOKIE).ok().flatten()
 }
 
 /// A signed-in member of staff.
@@ -154,12 +167,12 @@ pub fn known_staff<'r>(request: &'r Request<'_>) -> Option<&'r Staff> {
 
 async fn authenticated(request: &Request<'_>) -> Result<Staff, Status> {
     let db: &Db = request.rocket().state().ok_or(Status::InternalServerError)?;
-    let cookie = request.cookies().get(COOKIE).ok_or(Status::Unauthorized)?;
+    let cookie = session(request).ok_or(Status::Unauthorized)?;
     admit_address::<StaffPages>(request).map_err(|problem| problem.keep(request).status())?;
-    let member = async { retrying!(by_session(db.pool(), cookie.value())) }.await;
+    let member = async { retrying!(by_session(db.pool(), cookie)) }.await;
     let member = member.map_err(|error| Problem::from(error).keep(request).status())?;
     let member = member.ok_or(Status::Unauthorized)?;
-    Ok(Staff { member, csrf: csrf_token(cookie.value()) })
+    Ok(Staff { member, csrf: csrf_token(cookie) })
 }
 
 async fn admit(request: &Request<'_>, has_right: fn(&Access) -> bool) -> Outcome<Staff, ()> {
@@ -173,8 +186,8 @@ async fn admit(request: &Request<'_>, has_right: fn(&Access) -> bool) -> Outcome
 /// Returns `true` unless the browser says that another site sent the request.
 pub fn same_origin(request: &Request<'_>, origin: &str) -> bool {
     let headers = request.headers();
-    let site = headers.get_one("Sec-Fetch-Site").is_none_or(|site| site == "same-origin" || site == "none");
-    site && headers.get_one("Origin").is_none_or(|sender| sender == origin)
+    headers.get("Sec-Fetch-Site").all(|site| site == "same-origin" || site == "none")
+        && headers.get("Origin").all(|sender| sender == origin)
 }
 
 macro_rules! guard {
@@ -233,8 +246,7 @@ fn refuse<T>(request: &Request<'_>) -> Result<T, Status> {
 
 async fn fields(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status> {
     let origin: &Admin = request.rocket().state().ok_or(Status::InternalServerError)?;
-    let is_form = request.content_type().is_some_and(|content_type| content_type.is_form());
-    if !is_form || !same_origin(request, &origin.public_url) {
+    if !fields::is_form(request) || !same_origin(request, &origin.public_url) {
         return refuse(request);
     }
     let body = json_body::whole(request, data, 16.kibibytes()).await;
@@ -243,7 +255,7 @@ async fn fields(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Stat
 }
 
 fn genuine(request: &Request<'_>, form: StaffForm) -> Result<StaffForm, Status> {
-    let expected = request.cookies().get(COOKIE).map(|cookie| csrf_token(cookie.value()));
+    let expected = session(request).map(csrf_token);
     // Both are hashes of a secret that the sender would have to know, so timing the comparison reveals nothing.
     let is_genuine = expected.is_some() && form.get("csrf") == expected.as_deref();
     if is_genuine { Ok(form) } else { refuse(request) }

@@ -5,8 +5,9 @@ pub mod session;
 pub mod store;
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 
-use rocket::http::{Cookie, CookieJar, Status};
+use rocket::http::{CookieJar, Status};
 use rocket::outcome::IntoOutcome;
 use rocket::request::{FromRequest, Outcome, Request};
 use rocket::response::Redirect;
@@ -16,13 +17,14 @@ use url::form_urlencoded;
 
 use self::flow::{Admin, next as next_page};
 use self::store::Stranger;
-use crate::admin::guard::{COOKIE, cookie, same_origin};
+use crate::admin::guard::{self, COOKIE, cookie, removal, same_origin};
 use crate::admin::{Failure, Page, Staff, StaffForm};
 use crate::clock;
 use crate::domain::{IdToken, VerifiedClaims};
 use crate::provider::{self, Provider, Providers};
 use crate::web::guard::rate_limited::StaffSignIn;
 use crate::web::guard::{ClientOrigin, RateLimited};
+use crate::web::http::fields;
 use crate::web::{Db, ErrorCode, Problem};
 
 /// The cookie that binds a sign-in to the browser that began it.
@@ -47,6 +49,27 @@ impl<'r> FromRequest<'r> for SameOrigin {
         let admin = request.rocket().state::<Admin>();
         let same = admin.is_some_and(|admin| same_origin(request, &admin.public_url));
         same.then_some(Self).or_error((Status::Forbidden, ()))
+    }
+}
+
+/// The cookies that the browser has sent, and the jar for those that it gets.
+///
+/// - **Succeeds** always.
+struct Cookies<'r> {
+    /// The session of staff.
+    session: Option<&'r str>,
+    /// The browser that began a sign-in; empty without the cookie.
+    browser: &'r str,
+    jar: &'r CookieJar<'r>,
+}
+
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for Cookies<'r> {
+    type Error = Infallible;
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, Infallible> {
+        let browser = fields::cookie(request, BROWSER).ok().flatten().unwrap_or_default();
+        Outcome::Success(Self { session: guard::session(request), browser, jar: request.cookies() })
     }
 }
 
@@ -124,12 +147,11 @@ async fn finish(
     admin: &State<Admin>,
     providers: &State<Providers>,
     db: &Db,
-    cookies: &CookieJar<'_>,
+    cookies: Cookies<'_>,
     origin: ClientOrigin,
 ) -> Result<Redirect, Failure> {
-    let browser = cookies.get(BROWSER).map(|cookie| cookie.value().to_owned()).unwrap_or_default();
-    cookies.remove(Cookie::build(BROWSER).path("/").secure(true));
-    let pending = store::take(db.pool(), answer.state.unwrap_or_default(), &browser).await?;
+    cookies.jar.add(removal(BROWSER));
+    let pending = store::take(db.pool(), answer.state.unwrap_or_default(), cookies.browser).await?;
     let pending = pending.ok_or_else(|| out_of_date("no such sign-in was begun by this browser lately"))?;
     let provider = providers.get(&admin.provider).filter(|provider| provider.settings.enabled);
     let provider = provider.ok_or_else(|| out_of_date("the provider of staff is switched off"))?;
@@ -150,10 +172,9 @@ async fn finish(
     };
     let verified = verify(provider, code, &pending, &admin.redirect_uri()).await;
     let claims = verified.map_err(|error| Failure::at(&provider.settings.name, error))?;
-    let before = cookies.get(COOKIE).map(Cookie::value);
-    match session::sign_in(db.pool(), &provider.settings, &claims, before, &origin.0).await? {
+    match session::sign_in(db.pool(), &provider.settings, &claims, cookies.session, &origin.0).await? {
         Ok(session) => {
-            cookies.add(cookie(COOKIE, session.expose().clone()));
+            cookies.jar.add(cookie(COOKIE, session.expose().clone()));
             Ok(Redirect::to(pending.next))
         }
         Err(stranger) => {
@@ -223,11 +244,11 @@ async fn sign_out(
     _staff: Staff,
     form: StaffForm,
     db: &Db,
-    cookies: &CookieJar<'_>,
+    cookies: Cookies<'_>,
 ) -> Result<Redirect, Failure> {
-    if let Some(session) = cookies.get(COOKIE) {
-        store::end_sessions(db.pool(), session.value(), form.get("everywhere").is_some()).await?;
+    if let Some(session) = cookies.session {
+        store::end_sessions(db.pool(), session, form.get("everywhere").is_some()).await?;
     }
-    cookies.remove(Cookie::build(COOKIE).path("/").secure(true));
+    cookies.jar.add(removal(COOKIE));
     Ok(Redirect::to("/admin/sign-in"))
 }

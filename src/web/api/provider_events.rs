@@ -15,6 +15,7 @@ use crate::provider_events::{self, Error, MAX_LENGTH, Sender};
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::shared::named;
 use crate::web::guard::{ClientOrigin, RateLimited, json_body};
+use crate::web::http::fields;
 use crate::web::openapi::examples;
 use crate::web::{Cached, Db, ErrorCode, ErrorResponses, Json, Problem, Problems, resource};
 
@@ -35,8 +36,7 @@ impl<'r, const MOST: usize> FromData<'r> for Message<MOST> {
     type Error = Problem;
 
     async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
-        let media_type =
-            request.content_type().map(|it| format!("{}/{}", it.top(), it.sub()).to_ascii_lowercase());
+        let media_type = fields::media_type(request).map(str::to_ascii_lowercase);
         match json_body::whole(request, data, MOST.bytes()).await {
             Ok(body) => Outcome::Success(Self { media_type: media_type.unwrap_or_default(), body }),
             Err(problem) => Outcome::Error((problem.status(), problem)),

@@ -16,7 +16,7 @@ resource!("Session": logout);
 /// Sign out
 ///
 /// Send the access token or, if that has expired, the refresh token in the body or the page's cookie. A session that has
-/// already ended is not an error. The cookie is deleted, except with `others`. Services that only verify access tokens accept the current one until it expires.
+/// already ended is not an error. The cookie of the session that ends is deleted. Services that only verify access tokens accept the current one until it expires.
 #[utoipa::path(
     security(("access_token" = []), ()),
     params(("scope" = inline(Option<Scope>), Query,
@@ -45,19 +45,24 @@ async fn logout(
         _ => return Err(Problem::malformed("`scope` must be local, others or global")),
     };
     match proof {
-        SignOutProof::Session(session) => sign_out(db.pool(), session, scope, &key.origin).await?,
+        SignOutProof::Session(session) => {
+            sign_out(db.pool(), session, scope, &key.origin).await?;
+            if scope != Scope::Others {
+                page.forget_session(session);
+            }
+        }
         SignOutProof::Token(token) => {
             let (pool, successors) = (db.pool(), &shared.successors);
             let unproven = sign_out_by_token(pool, successors, &token, key.key(), scope, &key.origin).await?;
             if let Some(session) = unproven {
                 // Without its key the cookie is of no use, and a page cannot delete it.
-                page.forget();
+                page.forget_token(&token);
                 return Err(key.refuse(session));
             }
+            if scope != Scope::Others {
+                page.forget_token(&token);
+            }
         }
-    }
-    if scope != Scope::Others {
-        page.forget();
     }
     Ok(Status::NoContent)
 }

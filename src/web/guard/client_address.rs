@@ -10,7 +10,8 @@ use rocket::request::Request;
 use crate::config::{ForwardedHeader, Proxies};
 use crate::web::http::forwarded;
 
-/// Returns the client's IP address in canonical form, or `None` without a socket.
+/// Returns the client's IP address in canonical form, or `None` without a socket, or if a trusted proxy names nobody that can be
+/// read. The proxy itself is the client only of its own requests, which lack the header.
 pub fn of(request: &Request<'_>) -> Option<IpAddr> {
     let peer = peer(request)?;
     let Some(proxies) = trusted_proxies(request) else { return Some(peer) };
@@ -19,7 +20,7 @@ pub fn of(request: &Request<'_>) -> Option<IpAddr> {
         ForwardedHeader::Forwarded => "Forwarded",
     };
     let lines: Vec<&str> = request.headers().get(name).collect();
-    Some(forwarded::client(peer, &lines, proxies))
+    if lines.is_empty() { Some(peer) } else { forwarded::client(&lines, proxies) }
 }
 
 /// Returns the configured proxies if the peer is one of them.

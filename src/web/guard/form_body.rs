@@ -7,6 +7,7 @@ use rocket::request::Request;
 use url::form_urlencoded;
 
 use super::json_body;
+use crate::web::http::fields;
 use crate::web::{ErrorCode, Problem, errors};
 
 /// The fields of a form without duplicates. A blank field counts as absent.
@@ -38,7 +39,7 @@ impl<'r> FromData<'r> for FormBody {
 }
 
 async fn read(request: &Request<'_>, data: Data<'_>) -> Result<FormBody, Problem> {
-    if !request.content_type().is_some_and(|content_type| content_type.is_form()) {
+    if !fields::is_form(request) {
         let detail = "`Content-Type` must be `application/x-www-form-urlencoded`";
         return Err(Problem::new(ErrorCode::UnsupportedMediaType, detail));
     }

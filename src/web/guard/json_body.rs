@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::shared::{data_guard, state};
 use crate::domain::{Object, printable};
+use crate::web::http::fields;
 use crate::web::{ErrorCode, Problem, errors};
 
 /// The longest wait for a whole body. A phone on a bad network needs a second or two.
@@ -57,7 +58,7 @@ pub async fn read_if_any(request: &Request<'_>, data: Data<'_>) -> Result<Option
     let headers = request.headers();
     let has_body = headers.contains("Transfer-Encoding")
         || headers.get_one("Content-Length").is_some_and(|length| length != "0");
-    if request.content_type().is_none() && !has_body {
+    if fields::media_type(request).is_none() && !has_body {
         return Ok(None);
     }
     let body = bytes(request, data).await?;
@@ -116,7 +117,7 @@ fn parse(body: &[u8]) -> Result<Object, Problem> {
 }
 
 async fn bytes(request: &Request<'_>, data: Data<'_>) -> Result<Vec<u8>, Problem> {
-    if !request.content_type().is_some_and(|content_type| content_type.is_json()) {
+    if !fields::is_json(request) {
         return Err(Problem::new(
             ErrorCode::UnsupportedMediaType,
             "`Content-Type` must be `application/json`",

@@ -15,6 +15,7 @@ use crate::secret::Secret;
 use crate::service::access_token::named_session;
 use crate::service::refresh_token::RefreshToken;
 use crate::web::http::cors;
+use crate::web::http::fields;
 use crate::web::{ErrorCode, Problem, errors};
 
 /// A refresh token that has not been looked up yet: an app sends it in the body, a page in its cookie.
@@ -33,8 +34,10 @@ pub struct PresentedToken<'r> {
 pub struct Page<'r> {
     cookies: &'r CookieJar<'r>,
     pages: &'r config::Web,
-    /// True if it is a page of `web.origins`.
+    /// True if it is a page of `web.origins` whose browser keeps the cookie.
     pub(super) is_listed: bool,
+    /// True if the request has two cookies of the name, so that neither counts.
+    is_repeated: bool,
     /// The refresh token in the cookie; none if no page is listed.
     pub(super) token: Option<&'r str>,
 }
@@ -43,22 +46,26 @@ impl<'r> Page<'r> {
     fn read(request: &'r Request<'_>) -> Result<Self, Problem> {
         let (cookies, pages): (_, &config::Web) = (request.cookies(), state(request)?);
         if pages.is_off() {
-            return Ok(Self { cookies, pages, is_listed: false, token: None });
+            return Ok(Self { cookies, pages, is_listed: false, is_repeated: false, token: None });
         }
-        let token = cookies.get(name(pages.is_secure())).map(Cookie::value);
-        Ok(Self { cookies, pages, is_listed: cors::is_listed(request, pages), token })
+        let sent = fields::cookie(request, name(pages.is_secure()));
+        let is_listed = cors::keeps_cookies(request, pages);
+        Ok(Self { cookies, pages, is_listed, is_repeated: sent.is_err(), token: sent.ok().flatten() })
     }
 
     /// Reads the page. Its cookie counts beside JSON from a page of the list, and not beside an access token of another
     /// session. Nothing is looked up.
     pub(super) fn of(request: &'r Request<'_>) -> Result<Self, Problem> {
         let page = Self::read(request)?;
-        let Some(token) = page.token else { return Ok(page) };
         let refused = |detail| Err(Problem::new(ErrorCode::CookieRefused, detail));
+        if page.is_repeated {
+            return refused("the request has two cookies of this name");
+        }
+        let Some(token) = page.token else { return Ok(page) };
         if !page.is_listed {
             return refused("beside the cookie, `Origin` must be one of `web.origins`");
         }
-        if !request.content_type().is_some_and(|content_type| content_type.is_json()) {
+        if !fields::is_json(request) {
             return refused("beside the cookie, `Content-Type` must be `application/json`");
         }
         // An expired token, too, says for whom the page takes its user.
@@ -79,7 +86,8 @@ impl<'r> Page<'r> {
                 malformed("`session` cannot be `cookie`: no page is listed in `web.origins`")
             }
             Some(Some("cookie")) => {
-                let detail = "beside `session`, `Origin` must be one of `web.origins`";
+                let detail = "beside `session`, `Origin` must be one of `web.origins`, and no web view, which gets no cookie: leave \
+                              `session` out there, and store the refresh token";
                 Err(Problem::new(ErrorCode::CookieRefused, detail))
             }
             _ => malformed("`session` must be `cookie` or absent"),
@@ -93,16 +101,24 @@ impl<'r> Page<'r> {
         self.cookies.add(cookie);
     }
 
-    /// Deletes the cookie, if the request has it.
-    pub fn forget(&self) {
-        if self.token.is_some() {
-            self.cookies.remove(self.cookie(String::new()));
-        }
+    fn forget(&self) {
+        let mut removal = self.cookie(String::new());
+        removal.make_removal();
+        // Rocket's jar removes only the cookies that it has read itself.
+        self.cookies.add(removal);
     }
 
     /// Deletes the cookie of that session. Another session's stays.
     pub fn forget_session(&self, ended: Uuid) {
         if self.token.and_then(session) == Some(ended) {
+            self.forget();
+        }
+    }
+
+    /// Deletes the cookie if it is this refresh token, or another of its session.
+    pub fn forget_token(&self, token: &str) {
+        let Some(cookie) = self.token else { return };
+        if cookie == token || session(token).is_some_and(|ended| session(cookie) == Some(ended)) {
             self.forget();
         }
     }

@@ -13,9 +13,9 @@ use crate::config::{ForwardedHeader, Proxies};
 ///
 /// The client is the first hop from the right that is not a trusted proxy. If all hops are proxies, the leftmost one
 /// is the client. If a hop cannot be read (`unknown`, an obfuscated identifier, garbage), nothing left of it can be
-/// trusted, and the peer counts as the client.
-pub fn client(peer: IpAddr, lines: &[&str], proxies: &Proxies) -> IpAddr {
-    let mut client = peer;
+/// trusted, and nobody is known to be the client. So is nobody if there is no hop.
+pub fn client(lines: &[&str], proxies: &Proxies) -> Option<IpAddr> {
+    let mut client = None;
     // Header lines of one name form one list (RFC 9110 §5.3).
     for element in lines.iter().rev().flat_map(|line| from_right(line, b',')) {
         let hop = match proxies.header {
@@ -24,9 +24,9 @@ pub fn client(peer: IpAddr, lines: &[&str], proxies: &Proxies) -> IpAddr {
             ForwardedHeader::XForwardedFor => node(element),
             ForwardedHeader::Forwarded => forwarded_for(element),
         };
-        let Some(hop) = hop else { return peer };
-        client = hop;
-        if !proxies.trust(client) {
+        let hop = hop?;
+        client = Some(hop);
+        if !proxies.trust(hop) {
             break;
         }
     }

@@ -3,6 +3,7 @@
 pub mod catcher;
 pub mod cors;
 pub mod deadline;
+pub mod fields;
 pub mod forwarded;
 pub mod proof_nonce;
 pub mod rate_limit;

@@ -5,6 +5,7 @@ use std::time::Instant;
 use rocket::Request;
 use uuid::Uuid;
 
+use super::fields;
 use crate::web::guard::client_address;
 
 /// The longest id that is accepted from a proxy.
@@ -45,8 +46,7 @@ fn fresh() -> String {
 /// and the events.
 fn given<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     client_address::trusted_proxies(request)?;
-    let mut ids = request.headers().get("X-Request-Id");
-    let (id, None) = (ids.next()?, ids.next()) else { return None };
+    let id = fields::only(request, "X-Request-Id")?;
     let plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
     ((1..=MAX_ID).contains(&id.len()) && id.bytes().all(plain)).then_some(id)
 }

@@ -31,7 +31,8 @@ struct Headers<'r>(&'r HeaderMap<'r>);
 
 impl Extractor for Headers<'_> {
     fn get(&self, name: &str) -> Option<&str> {
-        self.0.get_one(name)
+        let mut values = self.0.get(name);
+        values.next().filter(|_| values.next().is_none())
     }
 
     fn keys(&self) -> Vec<&str> {

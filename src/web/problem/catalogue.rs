@@ -221,8 +221,8 @@ impl ErrorCode {
                 403,
                 "cookie_refused",
                 "The session's cookie is refused",
-                "The request carries the cookie of a page's session, or asks for one, but its `Origin` is not listed in `web.origins`, its `Content-Type` is not `application/json`, or its access token is of another session. The database was not asked.",
-                "Send the request with `fetch` from a page of a listed origin, with `Content-Type: application/json`. If the access token is of another session, another user has signed in in this browser: forget the token and refresh without it. Operators list the pages under `web.origins`.",
+                "The request carries the cookie of a page's session, or asks for one, but its `Origin` is not listed in `web.origins` or is that of an app's web view, its `Content-Type` is not `application/json`, its access token is of another session, or it carries the cookie twice. The database was not asked.",
+                "Send the request with `fetch` from a page of a listed origin, with `Content-Type: application/json`. If the access token is of another session, another user has signed in in this browser: forget the token and refresh without it. A web view stores the refresh token itself, without `session`. Operators list the pages under `web.origins`.",
             ),
             Self::ProviderDisabled => (
                 403,

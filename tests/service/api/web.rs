@@ -305,6 +305,85 @@ async fn a_page_signs_out_by_its_cookie_or_its_access_token_and_the_cookie_goes(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_sign_out_by_a_token_in_the_body_deletes_the_cookie_of_no_other_session() {
+    let app = with_page().await;
+    for scope in ["local", "global", "others"] {
+        let page = sign_in(&app).await;
+        let pair = cookie(&page);
+        let other = app.sign_in(&claims("grace", "grace@example.com")).await.refresh_token();
+        let cookies_own = pair.split_once('=').unwrap().1;
+        for (token, ends) in [(&*other, false), ("made-up", false), (cookies_own, scope != "others")] {
+            let body = json!({ "refresh_token": token }).to_string();
+            let answer = post(&app, &format!("{LOGOUT}?scope={scope}"), Some(&pair), &body).await;
+            assert_eq!(answer.status, 204, "{}", answer.text);
+            if ends {
+                assert_deleted(&answer)
+            } else {
+                assert_kept(&answer)
+            }
+            let refreshed = post(&app, REFRESH, Some(&pair), "").await;
+            assert_eq!(refreshed.status, if ends { 401 } else { 200 }, "{scope} {token}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listed_page_may_send_the_headers_that_its_instruments_add() {
+    let app = with_page().await;
+    let base = "Authorization, Content-Type, DPoP";
+    for (asked, allowed) in [
+        (&["baggage, sentry-trace, traceparent"][..], "baggage, sentry-trace, traceparent"),
+        (&["authorization,content-type,dpop"], ""),
+        (&["x-datadog-trace-id,\tTracestate ,, b3"], "x-datadog-trace-id, Tracestate, b3"),
+        (&["baggage", "uber-trace-id"], "baggage, uber-trace-id"),
+        // What is no name of a header is not repeated.
+        (&["baggage, a b, x:y, \u{e9}, \"q\", *"], "baggage, *"),
+        (&[""], ""),
+        (&[], ""),
+    ] {
+        let asked = asked.iter().map(|names| ("Access-Control-Request-Headers", *names));
+        let headers: Vec<_> = preflight(PAGE)[..2].iter().copied().chain(asked).collect();
+        let answer = app.send_with(Method::OPTIONS, SIGN_IN, &headers, "").await;
+        assert_eq!(answer.status, 204, "{headers:?} {}", answer.text);
+        let expected =
+            [base, allowed].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        assert_eq!(answer.header("Access-Control-Allow-Headers"), Some(&*expected), "{headers:?}");
+    }
+    let long = "x".repeat(9_000);
+    let headers = [JSON[0], preflight(PAGE)[1], ("Access-Control-Request-Headers", &*long)];
+    let answer = app.send_with(Method::OPTIONS, SIGN_IN, &headers, "").await;
+    assert_eq!(answer.header("Access-Control-Allow-Headers"), Some(base), "no name is as long");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_web_views_page_calls_the_api_without_cookies() {
+    for origin in ["capacitor://localhost", "ionic://localhost", "app://bundle", "tauri://localhost"] {
+        let app = App::start_with(|figment| figment.merge(("web.origins", [origin]))).await;
+        let headers = [("Origin", origin), JSON[1]];
+        let who = claims("ada", "ada@example.com");
+        let asking_cookie = app.send_with(Method::POST, SIGN_IN, &headers, asking(&app, &who)).await;
+        assert_problem(&asking_cookie, 403, "cookie_refused");
+        assert!(asking_cookie.text.contains("web view"), "{}", asking_cookie.text);
+        let body = json!({ "id_token": app.token(&who) }).to_string();
+        let answer = app.send_with(Method::POST, SIGN_IN, &headers, body).await;
+        assert!(!answer.refresh_token().is_empty(), "{}", answer.text);
+        assert_eq!(answer.header("Access-Control-Allow-Origin"), Some(origin));
+        assert_eq!(answer.header("Access-Control-Allow-Credentials"), None);
+        let refresh = json!({ "refresh_token": answer.refresh_token() }).to_string();
+        assert_eq!(app.send_with(Method::POST, REFRESH, &headers, refresh).await.status, 200);
+        let pair = format!("vestibule={}", answer.refresh_token());
+        let headers = [headers[0], headers[1], ("Cookie", &*pair)];
+        let with_cookie = app.send_with(Method::POST, REFRESH, &headers, "{}").await;
+        assert_problem(&with_cookie, 403, "cookie_refused");
+        let preflight = app.send_with(Method::OPTIONS, REFRESH, &preflight(origin), "").await;
+        assert_eq!(
+            (preflight.status.as_u16(), preflight.header("Access-Control-Allow-Origin")),
+            (204, Some(origin))
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn with_the_user_the_sessions_cookie_goes() {
     let app = with_page().await;
     let (deleting, other) = (sign_in(&app).await, app.sign_in(&claims("grace", "grace@example.com")).await);

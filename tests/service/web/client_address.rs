@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::sign_in_with;
 use crate::support::app::{Answer, App};
+use crate::support::raw::Raw;
 use crate::support::token::claims;
 
 /// A service behind proxies at these addresses, the tests' own among them.
@@ -18,11 +19,11 @@ async fn behind_proxies(header: &str) -> App {
     .await
 }
 
-/// The address that the event of an answered sign-in was written with.
+/// The address that the event of an answered sign-in was written with, or `nobody`.
 async fn stored(app: &App, answer: &Answer) -> String {
     assert!(answer.status.is_success(), "{}", answer.text);
     sqlx::query_scalar(
-        "SELECT host(events.ip) FROM events JOIN sessions ON sessions.id = events.id WHERE request_id = $1",
+        "SELECT coalesce(host(events.ip), 'nobody') FROM events JOIN sessions ON sessions.id = events.id WHERE request_id = $1",
     )
     .bind(answer.header("X-Request-Id"))
     .fetch_one(&app.database.pool)
@@ -79,13 +80,16 @@ async fn x_forwarded_for_is_read_from_the_right() {
             (&[(NAME, "10.0.0.2, 10.0.0.1")], "10.0.0.2"),
             // Garbage left of the client is what the client wrote.
             (&[(NAME, "<script>, , \", 192.0.2.1, 10.0.0.1")], "192.0.2.1"),
-            // Garbage in a proxy's place: the peer answers.
-            (&[(NAME, "192.0.2.1, unknown, 10.0.0.1")], "127.0.0.1"),
-            (&[(NAME, "192.0.2.1, 10.0.0.1, 999.0.0.1")], "127.0.0.1"),
-            (&[(NAME, "")], "127.0.0.1"),
-            (&[(NAME, "192.0.2.1:port")], "127.0.0.1"),
-            (&[(NAME, "192.0.2.1:123456")], "127.0.0.1"),
-            (&[(NAME, "fe80::1%eth0")], "127.0.0.1"),
+            // Garbage in a proxy's place: nobody knows the client, who is not the proxy.
+            (&[(NAME, "192.0.2.1, unknown, 10.0.0.1")], "nobody"),
+            (&[(NAME, "192.0.2.1, 10.0.0.1, 999.0.0.1")], "nobody"),
+            (&[(NAME, "")], "nobody"),
+            (&[(NAME, ", ,")], "nobody"),
+            (&[(NAME, "unknown")], "nobody"),
+            (&[(NAME, "192.0.2.1"), (NAME, "unknown")], "nobody"),
+            (&[(NAME, "192.0.2.1:port")], "nobody"),
+            (&[(NAME, "192.0.2.1:123456")], "nobody"),
+            (&[(NAME, "fe80::1%eth0")], "nobody"),
             // With ports, as some gateways write them.
             (&[(NAME, "192.0.2.1:4711")], "192.0.2.1"),
             (&[(NAME, "[2001:db8::1]:4711, 10.0.0.1:80")], "2001:db8::1"),
@@ -123,15 +127,15 @@ async fn forwarded_is_read_as_rfc_7239_writes_it() {
             (&[(NAME, "for=\", for=192.0.2.1")], "192.0.2.1"),
             (&[(NAME, "for=\"\\, for=192.0.2.1, for=\"10.0.0.1:80\"")], "192.0.2.1"),
             (&[(NAME, "for=\"198.51.100.9, for=\"192.0.2.1\"")], "192.0.2.1"),
-            // Unknown, hidden or malformed: the peer answers.
-            (&[(NAME, "for=192.0.2.1, for=unknown")], "127.0.0.1"),
-            (&[(NAME, "for=192.0.2.1, for=_gateway, for=10.0.0.1")], "127.0.0.1"),
-            (&[(NAME, "for=192.0.2.1, proto=https")], "127.0.0.1"),
-            (&[(NAME, "for=192.0.2.1;for=192.0.2.2")], "127.0.0.1"),
-            (&[(NAME, "for = 192.0.2.1")], "127.0.0.1"),
-            (&[(NAME, "192.0.2.1")], "127.0.0.1"),
-            (&[(NAME, "for=\"192.0.2.1")], "127.0.0.1"),
-            (&[(NAME, "for=\"[2001:db8::1]:\"")], "127.0.0.1"),
+            // Unknown, hidden or malformed: nobody knows the client.
+            (&[(NAME, "for=192.0.2.1, for=unknown")], "nobody"),
+            (&[(NAME, "for=192.0.2.1, for=_gateway, for=10.0.0.1")], "nobody"),
+            (&[(NAME, "for=192.0.2.1, proto=https")], "nobody"),
+            (&[(NAME, "for=192.0.2.1;for=192.0.2.2")], "nobody"),
+            (&[(NAME, "for = 192.0.2.1")], "nobody"),
+            (&[(NAME, "192.0.2.1")], "nobody"),
+            (&[(NAME, "for=\"192.0.2.1")], "nobody"),
+            (&[(NAME, "for=\"[2001:db8::1]:\"")], "nobody"),
             (&[("X-Forwarded-For", "192.0.2.1"), ("X-Real-IP", "192.0.2.3")], "127.0.0.1"),
         ],
     )
@@ -171,4 +175,30 @@ async fn a_peer_in_ipv4_mapped_form_is_an_ipv4_peer() {
     .await;
     app.url = format!("http://127.0.0.1:{}", app.url.rsplit(':').next().unwrap());
     assert_seen(&app, &[(&[], "127.0.0.1"), (&[("X-Forwarded-For", "192.0.2.1")], "192.0.2.1")]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_of_a_client_do_not_hide_the_address_that_a_proxy_appended() {
+    for (header, lines, expected) in [
+        ("x-forwarded-for", &b"X-Forwarded-For: \xff, 203.0.113.9\r\n"[..], "203.0.113.9"),
+        (
+            "x-forwarded-for",
+            b"X-Forwarded-For: \xff\r\nX-Forwarded-For: 203.0.113.9, 10.0.0.1\r\n",
+            "203.0.113.9",
+        ),
+        ("x-forwarded-for", b"X-Forwarded-For: 203.0.113.9, \xff\r\n", "nobody"),
+        ("x-forwarded-for", b"X-Forwarded-For: \xff\r\n", "nobody"),
+        ("x-forwarded-for", b"X-Forwarded-For: \xc2\xa0203.0.113.9\r\n", "nobody"),
+        ("x-forwarded-for", b"User-Agent: \xff\r\nX-Forwarded-For: 203.0.113.9\r\n", "203.0.113.9"),
+        ("forwarded", b"Forwarded: for=\xff, for=203.0.113.9\r\n", "203.0.113.9"),
+        ("forwarded", b"Forwarded: for=\xff\r\n", "nobody"),
+    ] {
+        let app = behind_proxies(header).await;
+        let body = json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
+        let head = "POST /api/v1/auth/oauth/idp HTTP/1.1\r\nContent-Type: application/json\r\n";
+        let answer = Raw::ask(&app, [head.as_bytes(), lines].concat(), &body).await;
+        assert_eq!(stored(&app, &answer).await, expected, "{}", String::from_utf8_lossy(lines));
+        let metrics = Raw::ask(&app, [b"GET /metrics HTTP/1.1\r\n", lines].concat(), "").await;
+        assert_eq!(metrics.status, 404, "{}", String::from_utf8_lossy(lines));
+    }
 }

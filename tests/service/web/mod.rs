@@ -1,6 +1,7 @@
 //! What holds for every route.
 
 mod client_address;
+mod cookies;
 mod http1;
 mod ops;
 mod rate_limit;
