@@ -213,12 +213,46 @@ impl Metrics {
         self.requests.get_or_create(&RequestLabels { method, route: route.to_owned(), status }).inc();
     }
 
-    /// Returns all metrics in the `OpenMetrics` text format.
-    pub fn text(&self) -> Result<String, fmt::Error> {
+    /// Returns all metrics.
+    pub fn text(&self, format: Format) -> Result<String, fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
-        Ok(text)
+        Ok(if format == Format::Prometheus { prometheus(&text) } else { text })
     }
+}
+
+/// The text formats of metrics that scrapers read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `OpenMetrics` 1.0.
+    OpenMetrics,
+    /// Prometheus's own, version 0.0.4.
+    Prometheus,
+}
+
+/// Rewrites `OpenMetrics` in Prometheus's format, whose families have the names of their samples, and neither units nor an end.
+fn prometheus(open_metrics: &str) -> String {
+    let mut text = String::with_capacity(open_metrics.len());
+    let mut help = "";
+    for line in open_metrics.lines() {
+        let Some(about) = line.strip_prefix("# ") else {
+            text.extend([line, "\n"]);
+            continue;
+        };
+        if let Some(described) = about.strip_prefix("HELP ") {
+            help = described.split_once(' ').map_or("", |(_, help)| help);
+        } else if let Some((name, kind)) = about.strip_prefix("TYPE ").and_then(|typed| typed.split_once(' '))
+        {
+            let (suffix, kind) = match kind {
+                "counter" => ("_total", kind),
+                "info" => ("_info", "gauge"),
+                "unknown" => ("", "untyped"),
+                _ => ("", kind),
+            };
+            text.extend(["# HELP ", name, suffix, " ", help, "\n# TYPE ", name, suffix, " ", kind, "\n"]);
+        }
+    }
+    text
 }
 
 /// Registers a metric, and returns it.

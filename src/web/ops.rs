@@ -1,9 +1,10 @@
 //! Endpoints for operators and their monitoring: liveness, readiness and metrics.
 
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use rocket::http::{ContentType, Status};
-use rocket::request::Request;
+use rocket::request::{FromRequest, Outcome, Request};
 use rocket::response::{self, Responder};
 use rocket::serde::json::Json;
 use rocket::{State, get};
@@ -14,8 +15,9 @@ use utoipa::ToSchema;
 
 use super::guard::client_address;
 use super::guard::shared::request_guard;
+use super::http::fields;
 use super::http::stage::Stage;
-use super::metrics::Metrics;
+use super::metrics::{Format, Metrics};
 use super::openapi::problems::{NoErrors, Problems, errors};
 use super::problem::{ErrorCode, Problem};
 use super::resource::resource;
@@ -175,15 +177,48 @@ errors!(Observer: [ErrorCode::NotFound]);
 
 /// Read the metrics
 ///
-/// Returns the metrics in the `OpenMetrics` 1.0 format. Only IP addresses in `metrics.networks` may read them.
+/// Returns the metrics in the `OpenMetrics` 1.0 format, or in Prometheus's format 0.0.4 if `Accept` prefers `text/plain`. Only IP
+/// addresses in `metrics.networks` may read them.
 #[utoipa::path(
-    responses((status = 200, description = "The metrics.", body = String,
-               content_type = "application/openmetrics-text",
-               example = "# HELP vestibule_build Version of the running program.\n…\n# EOF\n"), Problems<Observer>),
+    responses((status = 200, description = "The metrics.", content(
+        (String = "application/openmetrics-text",
+         example = "# HELP vestibule_build Version of the running program.\n…\n# EOF\n"),
+        (String = "text/plain", example = "# HELP vestibule_build_info Version of the running program.\n…\n"),
+    )), Problems<Observer>),
 )]
 #[get("/metrics")]
-fn metrics(_observer: Observer, metrics: &State<Metrics>) -> Result<(ContentType, String), Status> {
-    let text = metrics.text().map_err(|_| Status::InternalServerError)?;
-    let open_metrics = ContentType::new("application", "openmetrics-text");
-    Ok((open_metrics.with_params([("version", "1.0.0"), ("charset", "utf-8")]), text))
+fn metrics(_observer: Observer, metrics: &State<Metrics>, format: Format) -> Result<Exposition, Status> {
+    let text = metrics.text(format).map_err(|_| Status::InternalServerError)?;
+    Ok(Exposition { format, text })
+}
+
+/// Metrics as text.
+struct Exposition {
+    format: Format,
+    text: String,
+}
+
+impl<'r> Responder<'r, 'static> for Exposition {
+    fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
+        let (media_type, version) = match self.format {
+            Format::OpenMetrics => (ContentType::new("application", "openmetrics-text"), "1.0.0"),
+            Format::Prometheus => (ContentType::new("text", "plain"), "0.0.4"),
+        };
+        let media_type = media_type.with_params([("version", version), ("charset", "utf-8")]);
+        let mut response = (media_type, self.text).respond_to(request)?;
+        response.set_raw_header("Vary", "Accept");
+        Ok(response)
+    }
+}
+
+/// - **Succeeds** always: `OpenMetrics`, unless the client prefers the other format.
+#[rocket::async_trait]
+impl<'r> FromRequest<'r> for Format {
+    type Error = Infallible;
+
+    async fn from_request(request: &'r Request<'_>) -> Outcome<Self, Infallible> {
+        let prefers_text = fields::preference(request, "text", "plain")
+            > fields::preference(request, "application", "openmetrics-text");
+        Outcome::Success(if prefers_text { Self::Prometheus } else { Self::OpenMetrics })
+    }
 }

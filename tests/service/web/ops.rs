@@ -126,10 +126,76 @@ async fn refusals_that_the_database_does_not_take_are_counted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_is_outside_the_networks_for_metrics_finds_nothing() {
     let app = App::start_with(|figment| figment.merge(("trusted_proxies", "127.0.0.1"))).await;
-    for (address, status) in [("203.0.113.9", 404), ("10.1.2.3", 200), ("::1", 200), ("2001:db8::1", 404)] {
+    for (address, status) in [
+        ("203.0.113.9", 404),
+        ("10.1.2.3", 200),
+        ("::1", 200),
+        ("2001:db8::1", 404),
+        ("", 404),
+        ("unknown", 404),
+        ("127.0.0.1, unknown", 404),
+    ] {
         let answer = app.send_with(Method::GET, "/metrics", &[("X-Forwarded-For", address)], "").await;
         assert_eq!(answer.status, status, "{address}");
     }
     let closed = App::start_with(|figment| figment.merge(("metrics.networks", [""; 0]))).await;
     assert_eq!(ask(&closed, "/metrics").await.error(), "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scraper_gets_the_format_that_it_prefers() {
+    const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+    let app = App::start().await;
+    app.sign_in(&claims("ada", "ada@example.com")).await;
+    for (accept, expected) in [
+        (&[][..], OPEN),
+        (&["*/*"], OPEN),
+        (&["application/openmetrics-text"], OPEN),
+        (&["application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"], OPEN),
+        (
+            &[
+                "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+            ],
+            OPEN,
+        ),
+        (&["application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.6"], TEXT),
+        (&["text/plain;version=0.0.4"], TEXT),
+        (&["Text/Plain ; Version=0.0.4 ; Q=1"], TEXT),
+        (&["text/plain;version=0.0.4;q=1,*/*;q=0.1"], TEXT),
+        (&["text/plain"], TEXT),
+        (&["text/*"], TEXT),
+        (&["text/plain;"], TEXT),
+        (&["application/openmetrics-text;q=0, */*"], TEXT),
+        (&["text/plain;q=0, */*;q=0.1"], OPEN),
+        (&["text/html", "text/plain;q=0.5"], TEXT),
+        (&["application/json"], OPEN),
+        (&["nonsense"], OPEN),
+    ] {
+        let headers: Vec<_> = accept.iter().map(|value| ("Accept", *value)).collect();
+        let answer = app.send_with(Method::GET, "/metrics", &headers, "").await;
+        assert_eq!(answer.header("Content-Type"), Some(expected), "{accept:?}");
+        assert_eq!(answer.header("Vary"), Some("Accept"), "{accept:?}");
+        let is_open = expected == OPEN;
+        for (line, open) in [
+            ("# TYPE vestibule_sign_ins counter", Some(true)),
+            ("# TYPE vestibule_sign_ins_total counter", Some(false)),
+            ("# HELP vestibule_sign_ins_total Sign-ins by provider and outcome or error.", Some(false)),
+            ("vestibule_sign_ins_total{provider=\"idp\",outcome=\"created\"} 1", None),
+            ("# TYPE vestibule_build info", Some(true)),
+            ("# TYPE vestibule_build_info gauge", Some(false)),
+            ("# TYPE vestibule_request_duration_seconds histogram", None),
+            ("# UNIT vestibule_request_duration_seconds seconds", Some(true)),
+            ("# TYPE process_start_time_seconds gauge", None),
+            ("# EOF", Some(true)),
+        ] {
+            let is_there = answer.text.lines().any(|known| known == line);
+            assert_eq!(
+                is_there,
+                open.is_none_or(|open| open == is_open),
+                "{accept:?} {line}: {}",
+                answer.text
+            );
+        }
+    }
 }
