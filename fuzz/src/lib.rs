@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use domain::claims::{Dialect, EmailProof, Expected, NoncePolicy, NonceRule, Nonces, VerifiedClaims};
 use domain::issuer::{Issuers, Tenants};
-use domain::json::Object;
+use domain::json::{MAX_VALUES, Object};
 
 /// When everything takes place.
 pub const NOW: i64 = 2_000_000_000;
@@ -67,7 +67,7 @@ pub fn expected<'a>(issuers: &'a Issuers, audiences: &'a [String], dialect: Dial
 
 /// Reads an answer. Whatever is accepted is JSON to others as well, but for halves of characters.
 pub fn object(data: &[u8]) -> Option<Object> {
-    let told = Object::told(data).ok();
+    let told = Object::told(data, MAX_VALUES).ok();
     let Ok(object) = Object::parse(data) else { return told };
     assert!(told.is_some(), "what is whole needs no mending");
     assert!(serde_json::from_slice::<serde_json::Value>(data).is_ok_and(|value| value.is_object()));

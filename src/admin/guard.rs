@@ -13,6 +13,7 @@ use crate::admin::sign_in::session::csrf_token;
 use crate::admin::sign_in::store::{StaffRow, by_session};
 use crate::domain::{Access, Actor, By, Origin, Role};
 use crate::store::retrying;
+use crate::web::guard::form_body::{self, MAX_FIELDS};
 use crate::web::guard::json_body;
 use crate::web::guard::rate_limited::{StaffPages, admit_address};
 use crate::web::http::fields;
@@ -82,7 +83,7 @@ impl StaffForm {
     /// Reads the parameters of a link as the form that it fills in.
     pub fn of(uri: &uri::Origin<'_>) -> Self {
         let query = uri.query().map(|query| query.as_str()).unwrap_or_default();
-        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+        Self(form_urlencoded::parse(query.as_bytes()).into_owned().take(MAX_FIELDS).collect())
     }
 
     pub fn fields(&self) -> BTreeMap<&str, &str> {
@@ -251,7 +252,8 @@ async fn fields(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Stat
     }
     let body = json_body::whole(request, data, 16.kibibytes()).await;
     let body = body.map_err(|problem| problem.keep(request).status())?;
-    Ok(StaffForm(form_urlencoded::parse(&body).into_owned().collect()))
+    let fields = form_body::parse(&body).map_err(|problem| problem.keep(request).status())?;
+    Ok(StaffForm(fields.into_owned().collect()))
 }
 
 fn genuine(request: &Request<'_>, form: StaffForm) -> Result<StaffForm, Status> {

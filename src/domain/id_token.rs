@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
 use super::claims::Expected;
-use super::json::Object;
+use super::json::{self, MAX_VALUES, Object};
 use super::refusal::{Reason, Refusal};
 use super::{claims, kind};
 use crate::secret::Secret;
@@ -48,6 +48,9 @@ pub enum Malformed {
     /// It does not have the three parts of a JWT.
     #[error("`id_token` must be a JWT: three base64url parts separated by dots")]
     Parts,
+    /// Its header or payload has too many values.
+    #[error("`id_token` must not have more than {MAX_VALUES} values in its header or payload")]
+    Values,
 }
 
 impl IdToken {
@@ -65,13 +68,18 @@ impl IdToken {
         if parts.is_none() && format == Format::Jwt {
             return Err(Malformed::Parts);
         }
-        Ok(Self { text: Secret::new(text.to_owned()), unverified: parts.and_then(Unverified::read) })
+        let unverified = match parts.map(Unverified::read).transpose() {
+            // An endpoint must not be asked about a token whose own claims are not checked.
+            Err(json::Error::TooManyValues(_)) => return Err(Malformed::Values),
+            read => read.ok().flatten(),
+        };
+        Ok(Self { text: Secret::new(text.to_owned()), unverified })
     }
 
     /// Parses a signed message that is not an `id_token`, such as a security event. Its sender bounds its length.
-    pub fn message(text: &str) -> Option<Self> {
-        let unverified = Some(Unverified::read(decode(text)?)?);
-        Some(Self { text: Secret::new(text.to_owned()), unverified })
+    pub fn message(text: String) -> Option<Self> {
+        let unverified = Some(Unverified::read(decode(&text)?).ok()?);
+        Some(Self { text: Secret::new(text), unverified })
     }
 
     /// Returns the token, for the one request that sends it to its provider.
@@ -102,8 +110,8 @@ impl IdToken {
 }
 
 impl Unverified {
-    fn read([header, claims]: [Vec<u8>; 2]) -> Option<Self> {
-        Some(Self { header: Object::parse(&header).ok()?, claims: Object::told(&claims).ok()? })
+    fn read([header, claims]: [Vec<u8>; 2]) -> Result<Self, json::Error> {
+        Ok(Self { header: Object::parse(&header)?, claims: Object::told(&claims, MAX_VALUES)? })
     }
 
     /// Returns a string claim, which must be shown as unverified.

@@ -1,15 +1,24 @@
-//! JSON objects from outside, in which no member may occur twice at any depth.
+//! JSON objects from outside: no member may occur twice at any depth, and the number of values is limited.
 //!
 //! `serde_json::Value` silently keeps the last of duplicate members (RFC 8259 §4 leaves it open), so two
 //! parsers of one document may see two different subjects. Here that is an error.
+//!
+//! A value takes up to a hundred times its length in memory: 64 KiB of `{"":0}` take 6 MiB. So the parser counts values,
+//! and stops at the limit.
 
 use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A JSON object without duplicate members.
+/// The most values in JSON from a caller: every object, array, string, number, Boolean and `null` counts as one. An `id_token`
+/// with two hundred groups has some 220.
+pub const MAX_VALUES: usize = 512;
+/// The most values in JSON from a provider, such as its key set, or from an operator. Its length is limited, too.
+pub const MAX_DOCUMENT_VALUES: usize = 4096;
+
+/// A JSON object without duplicate members, and with a limited number of values.
 #[derive(Debug, Clone, Default)]
 pub struct Object(Map<String, Value>);
 
@@ -23,26 +32,38 @@ pub enum Error {
     /// An object has a member twice.
     #[error("duplicate member")]
     DuplicateMember,
+    /// The text has more values than this limit.
+    #[error("more than {0} values")]
+    TooManyValues(usize),
 }
 
 impl Object {
-    /// Parses one UTF-8 document that must be an object, with nothing after it.
+    /// Parses one UTF-8 document from a caller that must be an object, with nothing after it.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let duplicate = Cell::new(false);
+        Self::parse_up_to(bytes, MAX_VALUES)
+    }
+
+    /// Like [`Object::parse`], for a document of a provider or an operator.
+    pub fn document(bytes: &[u8]) -> Result<Self, Error> {
+        Self::parse_up_to(bytes, MAX_DOCUMENT_VALUES)
+    }
+
+    /// Parses a provider's claims with at most `max_values` values. A lone surrogate (`\ud83d`), left by a name that was
+    /// cut inside an emoji, becomes U+FFFD: it keeps no user out, and no check takes U+FFFD for a valid character.
+    pub fn told(bytes: &[u8], max_values: usize) -> Result<Self, Error> {
+        let parse = |bytes: &[u8]| Self::parse_up_to(bytes, max_values);
+        parse(bytes).or_else(|error| mended(bytes).map_or(Err(error), |whole| parse(&whole)))
+    }
+
+    fn parse_up_to(bytes: &[u8], max_values: usize) -> Result<Self, Error> {
+        let strict = Strict { max_values, left: Cell::new(max_values), broken: Cell::new(None) };
         let mut document = serde_json::Deserializer::from_slice(bytes);
-        let value = Unique(&duplicate).deserialize(&mut document);
+        let value = strict.deserialize(&mut document);
         match value.and_then(|value| document.end().map(|()| value)) {
             Ok(Value::Object(map)) => Ok(Self(map)),
             Ok(_) => Err(Error::NotAnObject),
-            Err(_) if duplicate.get() => Err(Error::DuplicateMember),
-            Err(error) => Err(Error::Syntax(error)),
+            Err(error) => Err(strict.broken.take().unwrap_or(Error::Syntax(error))),
         }
-    }
-
-    /// Parses a provider's claims. A lone surrogate (`\ud83d`), left by a name that was cut inside an emoji,
-    /// becomes U+FFFD: it keeps no user out, and no check takes U+FFFD for a valid character.
-    pub fn told(bytes: &[u8]) -> Result<Self, Error> {
-        Self::parse(bytes).or_else(|error| mended(bytes).map_or(Err(error), |whole| Self::parse(&whole)))
     }
 
     /// Returns the member's value; `None` if it is absent or `null`.
@@ -55,8 +76,8 @@ impl Object {
         self.0.contains_key(name)
     }
 
-    pub fn remove(&mut self, name: &str) {
-        self.0.remove(name);
+    pub fn remove(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name)
     }
 
     pub fn members(&self) -> impl Iterator<Item = (&str, &Value)> {
@@ -101,18 +122,36 @@ fn mended(text: &[u8]) -> Option<Vec<u8>> {
     (whole != text).then_some(whole)
 }
 
-#[derive(Clone, Copy)]
-struct Unique<'a>(&'a Cell<bool>);
+/// The rules that serde's errors cannot tell from a mistake in the syntax.
+struct Strict {
+    max_values: usize,
+    /// The number of values that may still come.
+    left: Cell<usize>,
+    /// The rule that the document breaks.
+    broken: Cell<Option<Error>>,
+}
 
-impl<'de> DeserializeSeed<'de> for Unique<'_> {
+impl Strict {
+    fn refuse<T, E: serde::de::Error>(&self, error: Error) -> Result<T, E> {
+        let message = E::custom(&error);
+        self.broken.set(Some(error));
+        Err(message)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &Strict {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        match self.left.get().checked_sub(1) {
+            Some(left) => self.left.set(left),
+            None => return self.refuse(Error::TooManyValues(self.max_values)),
+        }
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Unique<'_> {
+impl<'de> Visitor<'de> for &Strict {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -155,8 +194,7 @@ impl<'de> Visitor<'de> for Unique<'_> {
         let mut map = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             if map.insert(name, members.next_value_seed(self)?).is_some() {
-                self.0.set(true);
-                return Err(A::Error::custom("duplicate member"));
+                return self.refuse(Error::DuplicateMember);
             }
         }
         Ok(Value::Object(map))
@@ -185,11 +223,28 @@ mod tests {
             (r#"{"a":"\\\ud83d\n"}"#, "\\\u{fffd}\n"),
             (r#"{"a":"\\ud83d\ud83d"}"#, "\\ud83d\u{fffd}"),
         ] {
-            assert_eq!(Object::told(text.as_bytes()).unwrap().str("a"), Some(read), "{text}");
+            let told = Object::told(text.as_bytes(), MAX_VALUES).unwrap();
+            assert_eq!(told.str("a"), Some(read), "{text}");
             assert_eq!(Object::parse(text.as_bytes()).is_err(), read.contains('\u{fffd}'), "{text}");
         }
         for text in [r#"{"a":"\ud83"}"#, r#"{"a":"\ud83d""#, r#"{"a":"\ud83d","a":1}"#, r"\ud83d"] {
-            assert!(Object::told(text.as_bytes()).is_err(), "{text}");
+            assert!(Object::told(text.as_bytes(), MAX_VALUES).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn values_are_counted_whatever_they_are_and_however_deep() {
+        // The object, the array, and the items.
+        for item in ["0", "null", "true", "\"\"", "[]", "{}"] {
+            let text = |items: usize| format!(r#"{{"a":[{}]}}"#, vec![item; items].join(","));
+            assert!(Object::parse(text(MAX_VALUES - 2).as_bytes()).is_ok(), "{item}");
+            let refused = Object::parse(text(MAX_VALUES - 1).as_bytes());
+            assert!(matches!(refused, Err(Error::TooManyValues(MAX_VALUES))), "{item} {refused:?}");
+            assert!(Object::document(text(MAX_VALUES - 1).as_bytes()).is_ok(), "{item}");
+            assert!(Object::document(text(MAX_DOCUMENT_VALUES).as_bytes()).is_err(), "{item}");
+        }
+        let pairs = |pairs: usize| format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; pairs].join(","));
+        assert!(Object::parse(pairs(MAX_VALUES / 2 - 1).as_bytes()).is_ok());
+        assert!(Object::parse(pairs(MAX_VALUES / 2).as_bytes()).is_err());
     }
 }

@@ -58,9 +58,10 @@ impl<R: BufRead> JsonLines<R> {
         if std::str::from_utf8(line).is_err() {
             return Err(RowError::NotUtf8);
         }
-        let object = Object::parse(line).map_err(|error| match error {
+        let object = Object::document(line).map_err(|error| match error {
             json::Error::DuplicateMember => RowError::DuplicateMember,
             json::Error::NotAnObject => RowError::NotAnObject,
+            json::Error::TooManyValues(limit) => RowError::TooManyValues(limit),
             json::Error::Syntax(error) => RowError::NotJson(error.column()),
         })?;
         let mut raw = RawRow::default();

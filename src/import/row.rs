@@ -85,6 +85,8 @@ pub enum RowError {
     /// Two parsers could read two different users.
     #[error("has a duplicate member")]
     DuplicateMember,
+    #[error("has more than {0} values")]
+    TooManyValues(usize),
     #[error("`{0}` has the wrong type")]
     Type(String),
     #[error("`id` is not a UUID")]

@@ -9,6 +9,7 @@ use tokio::time::error::Elapsed;
 
 use crate::config;
 use crate::domain::Object;
+use crate::domain::json::MAX_DOCUMENT_VALUES;
 
 /// The timeout of a whole call, retry included. It is a little below the five seconds that callers are
 /// promised, so that our own response is sent within them.
@@ -154,12 +155,13 @@ pub(super) fn late<T, E: From<Unavailable>>(_: Elapsed) -> Result<T, E> {
 
 /// Reads the claims about a user: one JSON object.
 pub(super) async fn json(response: Response) -> Result<Object, Unavailable> {
-    Object::told(&text(response, &["application/json"]).await?).map_err(|_| Unavailable::new(Class::NotJson))
+    let text = text(response, &["application/json"]).await?;
+    Object::told(&text, MAX_DOCUMENT_VALUES).map_err(|_| Unavailable::new(Class::NotJson))
 }
 
 /// Reads a document of one of these media types: one JSON object.
 pub(super) async fn object(response: Response, types: &[&str]) -> Result<Object, Unavailable> {
-    Object::parse(&text(response, types).await?).map_err(|_| Unavailable::new(Class::NotJson))
+    Object::document(&text(response, types).await?).map_err(|_| Unavailable::new(Class::NotJson))
 }
 
 async fn text(response: Response, types: &[&str]) -> Result<Vec<u8>, Unavailable> {

@@ -15,15 +15,21 @@ use crate::provider::Provider;
 /// The number of events in one notification. Apple sends one.
 const MAX_EVENTS: usize = 16;
 
-pub(super) async fn read(provider: &Provider, body: &[u8], now: i64) -> Result<Report, Error> {
-    let claims = provider.verify_event(&payload(body)?, now).await?;
+pub(super) async fn read(provider: &Provider, body: Vec<u8>, now: i64) -> Result<Report, Error> {
+    let token = payload(&body)?;
+    drop(body);
+    let claims = provider.verify_event(&token, now).await?;
     Ok(report(&claims, now)?)
 }
 
 fn payload(body: &[u8]) -> Result<IdToken, Refused> {
-    let body = Object::parse(body).ok();
-    let token = body.and_then(|body| IdToken::message(body.str("payload")?));
-    token.ok_or(Refused::malformed("the body must be a JSON object whose `payload` is a JWT"))
+    let token = Object::parse(body).ok().and_then(|mut body| match body.remove("payload")? {
+        Value::String(token) => IdToken::message(token),
+        _ => None,
+    });
+    token.ok_or(Refused::malformed(
+        "the body must be a JSON object whose `payload` is a JWT, each of at most 512 values",
+    ))
 }
 
 /// Reads a notification from claims that Apple has signed for one of our client ids. An event of an unknown type is left

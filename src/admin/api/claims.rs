@@ -10,7 +10,7 @@ use super::guard::Administrator;
 use super::parameters::wrong;
 use super::users::{NoSuchUser, missing};
 use super::{reason, store, user};
-use crate::domain::CustomClaims;
+use crate::domain::{CustomClaims, Object};
 use crate::store::retrying;
 use crate::web::guard::json_body::only;
 use crate::web::guard::{ClientOrigin, JsonBody};
@@ -30,6 +30,20 @@ struct ClaimsRequest {
     /// The reason, which the audit log keeps. Write nothing personal into it.
     #[schema(example = "promoted", min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
     reason: String,
+}
+
+/// Reads a [`ClaimsRequest`].
+fn read(body: &Object) -> Result<(String, CustomClaims), Problem> {
+    only(body, &["claims", "reason"], "the body")?;
+    let reason = reason(body)?;
+    let claims = match body.get("claims") {
+        Some(claims @ Value::Object(_)) => {
+            CustomClaims::parse(&claims.to_string()).map_err(|mistake| wrong(mistake.to_string()))?
+        }
+        Some(_) => return Err(wrong("`claims` must be an object".into())),
+        None => return Err(wrong("`claims` is missing".into())),
+    };
+    Ok((reason, claims))
 }
 
 /// The claims of a user.
@@ -60,16 +74,8 @@ async fn set_user_claims(
     origin: ClientOrigin,
     body: JsonBody,
 ) -> Result<Json<UserClaims>, Problem> {
-    let (user, JsonBody(body)) = (user(id)?, body);
-    only(&body, &["claims", "reason"], "the body")?;
-    let reason = reason(&body)?;
-    let claims = match body.get("claims") {
-        Some(claims @ Value::Object(_)) => {
-            CustomClaims::parse(&claims.to_string()).map_err(|mistake| wrong(mistake.to_string()))?
-        }
-        Some(_) => return Err(wrong("`claims` must be an object".into())),
-        None => return Err(wrong("`claims` is missing".into())),
-    };
+    let user = user(id)?;
+    let (reason, claims) = body.read(read)?;
     let by = key.0.by(Some(&reason), &origin.0);
     let found = retrying!(store::set_claims(db.pool(), user, &claims, by))?;
     if found { Ok(Json(Status::Ok, UserClaims { claims })) } else { Err(missing(db.pool(), user).await) }

@@ -277,7 +277,7 @@ async fn create_user(
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Json<UserRecord>, Problem> {
-    let user = new_user::parse(&body.0, &providers.names())?;
+    let user = body.read(|body| new_user::parse(body, &providers.names()))?;
     let id = match store::create(db.pool(), &user, key.0.actor(), &origin.0).await? {
         Created::Done(id) => id,
         Created::EmailTaken => {

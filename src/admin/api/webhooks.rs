@@ -66,9 +66,10 @@ async fn replay_webhook(
     origin: ClientOrigin,
     body: JsonBody,
 ) -> Result<Json<Replayed>, Problem> {
-    let JsonBody(body) = body;
-    only(&body, &["reason"], "the body")?;
-    let reason = reason(&body)?;
+    let reason = body.read(|body| {
+        only(body, &["reason"], "the body")?;
+        reason(body)
+    })?;
     if !retrying!(exists(db.pool(), name))? {
         return Err(unknown());
     }

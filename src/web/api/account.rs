@@ -79,12 +79,14 @@ async fn update_me(
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Json<Me>, Problem> {
-    only(&body.0, &["name"], "the body")?;
-    if !body.0.has("name") {
-        return Err(Problem::malformed("`name` is missing; `null` takes a name back"));
-    }
+    let name = body.read(|body| {
+        only(body, &["name"], "the body")?;
+        if !body.has("name") {
+            return Err(Problem::malformed("`name` is missing; `null` takes a name back"));
+        }
+        Ok(verified_identity::name(body)?.and_then(display_name))
+    })?;
     let Renaming(signed_in) = renaming;
-    let name = verified_identity::name(&body.0)?.and_then(display_name);
     let (user, session) = (signed_in.user.id, signed_in.token.session);
     match account::set_name(db.pool(), user, session, name.as_deref(), &origin.0).await? {
         Some(user) => Ok(Me::new(SignedIn { user, ..signed_in })),

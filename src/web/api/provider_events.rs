@@ -144,7 +144,7 @@ async fn receive_provider_events(
         );
     }
     let Message { media_type, body } = message?;
-    let report = provider_events::read(provider, &media_type, &body, clock::now()).await;
+    let report = provider_events::read(provider, &media_type, body, clock::now()).await;
     let report = report.map_err(|error| match error {
         Error::Refused(refused) => Failure::Refused(sender, refused),
         Error::Unavailable(unavailable) => {

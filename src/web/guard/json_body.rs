@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::shared::{data_guard, state};
-use crate::domain::{Object, printable};
+use crate::domain::{Object, json, printable};
 use crate::web::http::fields;
 use crate::web::{ErrorCode, Problem, errors};
 
@@ -112,8 +112,12 @@ pub fn named(name: &str) -> String {
 }
 
 fn parse(body: &[u8]) -> Result<Object, Problem> {
-    Object::parse(body)
-        .map_err(|_| Problem::malformed("the body must be one JSON object without repeated members"))
+    Object::parse(body).map_err(|error| match error {
+        json::Error::TooManyValues(most) => {
+            Problem::malformed(format!("the body has more than {most} values"))
+        }
+        _ => Problem::malformed("the body must be one JSON object without repeated members"),
+    })
 }
 
 async fn bytes(request: &Request<'_>, data: Data<'_>) -> Result<Vec<u8>, Problem> {
@@ -181,7 +185,14 @@ async fn arriving(
 /// - **Succeeds** when the body is one JSON object.
 /// - **Fails** otherwise; see [`read`].
 #[derive(Debug)]
-pub struct JsonBody(pub Object);
+pub struct JsonBody(Object);
+
+impl JsonBody {
+    /// Returns what a handler reads from the body, which is dropped: nothing else of it waits for the database.
+    pub fn read<T>(self, parse: impl FnOnce(&Object) -> Result<T, Problem>) -> Result<T, Problem> {
+        parse(&self.0)
+    }
+}
 
 errors!(
     JsonBody: [

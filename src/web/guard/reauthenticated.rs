@@ -10,11 +10,11 @@ use super::bearer::SignedIn;
 use super::json_body::{JsonBody, only};
 use super::rate_limited::{SignIn, admit_address};
 use super::shared::{data_guard, provider_in_path, state};
-use super::verified_identity::{VerifiedIdentity, nonce, posted_code, vouch};
+use super::verified_identity::{Posted, VerifiedIdentity, nonce, posted_code, vouch};
 use super::{bearer, json_body, verified_identity};
 use crate::domain::{IdToken, Object, Reason, VerifiedClaims};
 use crate::provider::{Provider, Providers};
-use crate::provider_tokens::ProviderTokens;
+use crate::provider_tokens::{PostedCode, ProviderTokens};
 use crate::store::reauthentication::{self, judge, opened_within};
 use crate::store::retrying;
 use crate::web::{Db, ErrorCode, Problem, errors};
@@ -144,9 +144,12 @@ data_guard!(OtherAccount<'r>, |request, data| Self::of(request, data).await);
 impl Reauthenticated {
     async fn of(request: &Request<'_>, data: Data<'_>) -> Result<Self, Problem> {
         let signed_in = SignedIn::of(request).await?;
-        let body = json_body::read_if_any(request, data).await?.unwrap_or_default();
-        only(&body, &["reauthentication"], "the body")?;
-        reauthenticate(request, &signed_in, &body).await?;
+        let proof = {
+            let body = json_body::read_if_any(request, data).await?.unwrap_or_default();
+            only(&body, &["reauthentication"], "the body")?;
+            reauthentication(request, &body)?
+        };
+        reauthenticate(request, &signed_in, proof).await?;
         Ok(Self(signed_in))
     }
 }
@@ -155,12 +158,15 @@ impl<'r> NewIdentity<'r> {
     async fn of(request: &'r Request<'_>, data: Data<'_>) -> Result<Self, Problem> {
         let signed_in = SignedIn::of(request).await?;
         let provider = provider_in_path(request)?;
-        let body = json_body::read(request, data).await?;
-        let known = ["id_token", "nonce", "authorization_code", "redirect_uri", "reauthentication"];
-        only(&body, &known, "the body")?;
-        reauthenticate(request, &signed_in, &body).await?;
+        let (proof, posted) = {
+            let body = json_body::read(request, data).await?;
+            let known = ["id_token", "nonce", "authorization_code", "redirect_uri", "reauthentication"];
+            only(&body, &known, "the body")?;
+            (reauthentication(request, &body)?, Posted::parse(&body, &provider.settings)?)
+        };
+        reauthenticate(request, &signed_in, proof).await?;
         let config::Session { reauthentication_window: window, .. } = state(request)?;
-        let identity = verified_identity::verify(request, provider, &body, Some(*window)).await;
+        let identity = posted.verify(request, provider, Some(*window)).await;
         Ok(Self { signed_in, identity: identity.map_err(Problem::beside_a_bearer)? })
     }
 }
@@ -168,34 +174,47 @@ impl<'r> NewIdentity<'r> {
 impl<'r> OtherAccount<'r> {
     async fn of(request: &'r Request<'_>, data: Data<'_>) -> Result<Self, Problem> {
         let signed_in = SignedIn::of(request).await?;
-        let body = json_body::read(request, data).await?;
-        only(&body, &["provider", "id_token", "nonce", "dry_run", "reauthentication"], "the body")?;
-        let proof = Proof::parse(request, &body, "")?;
-        let dry_run = json_body::flag(&body, "dry_run")?;
-        // What cannot be undone is not done where it is not clear whether it was asked for.
-        if dry_run.is_none() && body.has("dry_run") {
-            return Err(Problem::malformed("`dry_run` must be true or false"));
-        }
-        reauthenticate(request, &signed_in, &body).await?;
+        let (own, proof, dry_run) = {
+            let body = json_body::read(request, data).await?;
+            only(&body, &["provider", "id_token", "nonce", "dry_run", "reauthentication"], "the body")?;
+            let dry_run = json_body::flag(&body, "dry_run")?;
+            // What cannot be undone is not done where it is not clear whether it was asked for.
+            if dry_run.is_none() && body.has("dry_run") {
+                return Err(Problem::malformed("`dry_run` must be true or false"));
+            }
+            let proof = Proof::parse(request, &body, "")?;
+            (reauthentication(request, &body)?, proof, dry_run.unwrap_or_default())
+        };
+        reauthenticate(request, &signed_in, own).await?;
         let claims = proof.vouch(request).await?;
-        let dry_run = dry_run.unwrap_or_default();
         Ok(Self { signed_in, provider: &proof.provider.settings, claims, dry_run })
     }
 }
 
-async fn reauthenticate(request: &Request<'_>, who: &SignedIn, body: &Object) -> Result<(), Problem> {
-    let db: &Db = state(request)?;
-    let config::Session { reauthentication_window: window, .. } = state(request)?;
-    let proof = match body.get("reauthentication") {
-        None => None,
+/// Parses a body's [`ReauthenticationRequest`].
+fn reauthentication<'r>(
+    request: &'r Request<'_>,
+    body: &Object,
+) -> Result<Option<(Proof<'r>, Option<PostedCode>)>, Problem> {
+    match body.get("reauthentication") {
+        None => Ok(None),
         Some(Value::Object(proof)) => {
             let proof = Object::from(proof.clone());
             let known = ["provider", "id_token", "nonce", "authorization_code", "redirect_uri"];
             only(&proof, &known, "`reauthentication`")?;
-            Some((Proof::parse(request, &proof, "reauthentication.")?, posted_code(&proof)?))
+            Ok(Some((Proof::parse(request, &proof, "reauthentication.")?, posted_code(&proof)?)))
         }
-        Some(_) => return Err(Problem::malformed("`reauthentication` must be an object")),
-    };
+        Some(_) => Err(Problem::malformed("`reauthentication` must be an object")),
+    }
+}
+
+async fn reauthenticate(
+    request: &Request<'_>,
+    who: &SignedIn,
+    proof: Option<(Proof<'_>, Option<PostedCode>)>,
+) -> Result<(), Problem> {
+    let db: &Db = state(request)?;
+    let config::Session { reauthentication_window: window, .. } = state(request)?;
     // The session may have ended since the guard succeeded.
     match (retrying!(opened_within(db.pool(), who.token.session, *window))?, &proof) {
         // A code is taken only beside a proof that counts.

@@ -112,9 +112,11 @@ impl<'r> VerifiedIdentity<'r> {
     async fn of(request: &'r Request<'_>, data: Data<'_>) -> Result<Self, Problem> {
         let provider = provider_in_path(request)?;
         let page = Page::of(request)?;
-        let body = json_body::read(request, data).await?;
-        let page = page.asking(&body)?;
-        Ok(Self { page, ..verify(request, provider, &body, None).await? })
+        let (page, posted) = {
+            let body = json_body::read(request, data).await?;
+            (page.asking(&body)?, Posted::parse(&body, &provider.settings)?)
+        };
+        Ok(Self { page, ..posted.verify(request, provider, None).await? })
     }
 
     /// Stores the authorization code, once the identity is a user's.
@@ -134,43 +136,64 @@ errors!(VerifiedIdentity<'_>: {
 
 data_guard!(VerifiedIdentity<'r>, |request, data| Self::of(request, data).await);
 
-/// Verifies the `id_token` of a body, which must not be older than `max_age` seconds if that is given.
-pub(super) async fn verify<'r>(
-    request: &'r Request<'_>,
-    provider: &'r Provider,
-    body: &Object,
-    max_age: Option<u32>,
-) -> Result<VerifiedIdentity<'r>, Problem> {
-    let settings = &provider.settings;
-    let id_token = json_body::required(body, "id_token")?;
-    let create = json_body::flag(body, "create")?.unwrap_or(true);
-    let device = match body.get("device") {
-        None => Object::default(),
-        Some(Value::Object(device)) => device.clone().into(),
-        Some(_) => return Err(Problem::malformed("`device` must be an object")),
-    };
-    let id_token = IdToken::parse(id_token, settings.token_format)?;
-    let nonce = nonce(body)?;
-    let code = posted_code(body)?;
-    let device_name = device_text(&device, "name")?;
-    let device_platform = device_text(&device, "platform")?;
-    let name = name(body)?.and_then(display_name);
-    let tokens = state(request)?;
-    let now = clock::now();
-    let fresh = max_age.map(|max_age| provider.with_max_age(max_age));
-    let claims = vouch(request, fresh.as_ref().unwrap_or(provider), &id_token, nonce, now).await?;
-    Ok(VerifiedIdentity {
-        provider: settings,
-        claims,
-        create,
-        page: None,
-        code,
-        tokens,
-        device_name,
-        device_platform,
-        name,
-        now,
-    })
+/// What a [`SignInRequest`] holds. Nothing else of a body is kept while a provider is asked.
+pub(super) struct Posted {
+    id_token: IdToken,
+    nonce: Option<String>,
+    code: Option<PostedCode>,
+    create: bool,
+    device_name: Option<String>,
+    device_platform: Option<String>,
+    name: Option<String>,
+}
+
+impl Posted {
+    pub(super) fn parse(body: &Object, provider: &config::Provider) -> Result<Self, Problem> {
+        let id_token = json_body::required(body, "id_token")?;
+        let create = json_body::flag(body, "create")?.unwrap_or(true);
+        let device = match body.get("device") {
+            None => Object::default(),
+            Some(Value::Object(device)) => device.clone().into(),
+            Some(_) => return Err(Problem::malformed("`device` must be an object")),
+        };
+        Ok(Self {
+            id_token: IdToken::parse(id_token, provider.token_format)?,
+            nonce: nonce(body)?.map(str::to_owned),
+            code: posted_code(body)?,
+            create,
+            device_name: device_text(&device, "name")?,
+            device_platform: device_text(&device, "platform")?,
+            name: name(body)?.and_then(display_name),
+        })
+    }
+
+    /// Verifies the token with its provider. It must not be older than `max_age` seconds if that is given.
+    pub(super) async fn verify<'r>(
+        self,
+        request: &'r Request<'_>,
+        provider: &'r Provider,
+        max_age: Option<u32>,
+    ) -> Result<VerifiedIdentity<'r>, Problem> {
+        let Self { id_token, nonce, code, create, device_name, device_platform, name } = self;
+        let tokens = state(request)?;
+        let now = clock::now();
+        let fresh = max_age.map(|max_age| provider.with_max_age(max_age));
+        let asked = fresh.as_ref().unwrap_or(provider);
+        let claims = vouch(request, asked, &id_token, nonce.as_deref(), now).await?;
+        let provider = &provider.settings;
+        Ok(VerifiedIdentity {
+            provider,
+            claims,
+            create,
+            page: None,
+            code,
+            tokens,
+            device_name,
+            device_platform,
+            name,
+            now,
+        })
+    }
 }
 
 pub(super) async fn vouch(

@@ -129,3 +129,20 @@ async fn a_standard_client_finds_what_it_needs_in_the_metadata() {
     assert_eq!(app.send(Method::POST, &path("revocation_endpoint"), Some(FORM), form).await.status, 200);
     assert_error(&refresh(&app, &next.refresh_token()).await, "invalid_grant");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_of_too_many_fields_is_refused_and_ends_nothing() {
+    let app = App::start().await;
+    let token = sign_in(&app).await.refresh_token();
+    let ask = async |fields: usize| {
+        let names: Vec<_> = (0..fields).map(|number| format!("field-{number}")).collect();
+        let known = [("grant_type", "refresh_token"), ("refresh_token", token.as_str())];
+        let fields: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).chain(known).collect();
+        post(&app, "token", &fields).await
+    };
+    for fields in [127, 1_500] {
+        assert_error(&ask(fields).await, "invalid_request");
+    }
+    // A client may send what the standard does not know (RFC 6749 §3.2).
+    assert_eq!(ask(126).await.status, 200);
+}

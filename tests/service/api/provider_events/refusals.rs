@@ -20,7 +20,8 @@ use crate::support::app::{Answer, LIMITS};
 use crate::support::desk::{Browser, Desk};
 use crate::support::problem::assert_problem;
 use crate::support::provider::Provider;
-use crate::support::token::{claims, now, with};
+use crate::support::signer::Signer;
+use crate::support::token::{CLIENT_ID, claims, now, with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
@@ -51,6 +52,27 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
 
     house.risc("account-enabled", "ada").await;
     assert_eq!(house.sign_in("ada").await.user_id(), mine.user_id());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_of_too_many_values_is_refused_unread() {
+    let house = House::open().await;
+    let message = |count: usize| {
+        let claims =
+            json!({ "iss": SENDER, "aud": CLIENT_ID, "iat": now(), "jti": "1", "pad": vec![0; count] });
+        Signer::Rsa.token_with(&json!({ "alg": "RS256", "typ": "secevent+jwt" }), &claims)
+    };
+    for count in [600, 90_000] {
+        let answer = house.send(&message(count)).await;
+        assert_eq!(
+            (answer.status.as_u16(), &answer.json()["err"]),
+            (400, &json!("invalid_request")),
+            "{count}"
+        );
+    }
+    assert_eq!((house.transmitter.calls(), house.keys.calls()), (0, 0));
+    house.send(&message(300)).await;
+    assert_eq!(house.transmitter.calls(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

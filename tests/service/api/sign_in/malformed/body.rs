@@ -1,10 +1,12 @@
 //! Bodies that are not one JSON object of the right members.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::assert_malformed;
 use crate::support::app::App;
-use crate::support::token::{claims, opaque};
+use crate::support::problem::assert_problem;
+use crate::support::token::{claims, encode, opaque};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_with_the_member_is_said() {
@@ -105,6 +107,32 @@ async fn a_member_that_occurs_twice_is_malformed_at_any_depth() {
     ] {
         assert_malformed(&app, body).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_of_too_many_values_is_malformed_at_every_door() {
+    let app = App::start().await;
+    let pads = |count: usize| [vec!["0"; count].join(","), vec![r#"{"":0}"#; count / 2].join(",")];
+    for path in ["/api/v1/auth/oauth/idp", "/api/v1/auth/refresh", "/api/v1/auth/logout"] {
+        for pad in pads(600).into_iter().chain(pads(18_000)) {
+            let body = format!(r#"{{"id_token":"{}","refresh_token":"a","pad":[{pad}]}}"#, opaque());
+            let answer = app.send(Method::POST, path, Some("application/json"), body).await;
+            assert_problem(&answer, 400, "invalid_request");
+            assert_eq!(answer.json()["detail"], "the body has more than 512 values", "{path}");
+        }
+    }
+    assert_eq!(app.provider.calls(), 0);
+    // The values of a token are counted by themselves.
+    for values in pads(600) {
+        let token = encode(r#"{"alg":"RS256"}"#, &format!(r#"{{"groups":[{values}]}}"#));
+        let answer = app.post("idp", &json!({ "id_token": token })).await;
+        assert_problem(&answer, 400, "invalid_request");
+        let detail = answer.json()["detail"].to_string();
+        assert!(detail.contains("more than 512 values in its header or payload"), "{detail}");
+    }
+    assert_eq!(app.provider.calls(), 0);
+    let body = json!({ "id_token": app.token(&claims("subject-1", "")), "pad": vec![0; 500] });
+    assert_eq!(app.post("idp", &body).await.outcome(), "created");
 }
 
 #[tokio::test(flavor = "multi_thread")]
