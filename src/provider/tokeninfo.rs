@@ -4,33 +4,21 @@
 //! Each failure is blamed on the token, on the service's credentials, or on the provider: see `classify`.
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
-use url::form_urlencoded::byte_serialize;
 use url::{Position, Url};
 
 use super::answer::{self, Class, Unavailable};
 use super::attempt::{self, Failure};
 use super::credentials;
 use super::error::Error;
-use crate::config::{ClientAuthentication, Protocol, Provider, Verify};
+use crate::config::{ClientAuthentication, Protocol, Provider};
 use crate::domain::{IdToken, Object, Reason, Refusal, introspection};
 
 /// The likely reason for which an introspection endpoint forbids the request.
 pub(super) const CONFIDENTIAL: &str = "introspection requires a confidential client with its own secret";
 
 /// The longest path and query that are sent. Most servers accept a request line of 8 KiB and answer 414 to a
-/// longer one.
+/// longer one (RFC 9110 §4.1 recommends 8,000 bytes).
 const MAX_TARGET: usize = 8_000;
-
-/// Refuses a token that is too long for a query string, before the provider is called.
-pub(super) fn check_length(provider: &Provider, token: &IdToken) -> Result<(), Refusal> {
-    let Some(url) = &provider.tokeninfo_url else { return Ok(()) };
-    if provider.verify == Verify::Jwks || provider.protocol() != Protocol::Tokeninfo {
-        return Ok(());
-    }
-    let encoded: usize = byte_serialize(token.expose().as_bytes()).map(str::len).sum();
-    let fits = url[Position::BeforePath..].len() + "?id_token=".len() + encoded <= MAX_TARGET;
-    fits.then_some(()).ok_or(Refusal::new(Reason::InvalidToken, "the token is too long for this provider"))
-}
 
 /// Asks the provider about a token, and retries once after a transient failure.
 pub(super) async fn ask(
@@ -84,9 +72,11 @@ pub(super) fn request(client: &Client, provider: &Provider, url: &Url, token: &I
     let id_token = ("id_token", token.expose());
     match provider.protocol() {
         Protocol::Tokeninfo => {
-            let mut url = url.clone();
-            url.query_pairs_mut().extend_pairs([id_token]);
-            client.get(url)
+            let mut target = url.clone();
+            target.query_pairs_mut().extend_pairs([id_token]);
+            // Google's endpoint takes the same parameter from a form.
+            let fits = target[Position::BeforePath..].len() <= MAX_TARGET;
+            if fits { client.get(target) } else { client.post(url.clone()).form(&[id_token]) }
         }
         Protocol::TokeninfoForClient => {
             let client_id = ("client_id", intended_client(provider, token));

@@ -59,7 +59,7 @@ pub struct MergeMeRequest {
     /// The configured name of the identity provider, in lower case.
     pub provider: String,
     /// The token that the provider's SDK has just returned for the other account, at most ten minutes old.
-    #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
+    #[schema(min_length = 1, max_length = 16384, pattern = "^[!-~]+$")]
     pub id_token: String,
     /// The raw nonce, if the SDK used one; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]
@@ -76,7 +76,7 @@ pub struct MergeMeRequest {
 #[serde(deny_unknown_fields)]
 pub struct LinkRequest {
     /// The token that the provider's SDK has just returned, at most ten minutes old (`session.reauthentication_window`).
-    #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
+    #[schema(min_length = 1, max_length = 16384, pattern = "^[!-~]+$")]
     pub id_token: String,
     /// The raw nonce, if the SDK used one; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]
@@ -98,7 +98,7 @@ pub struct ReauthenticationRequest {
     /// The configured name of the identity provider, in lower case.
     pub provider: String,
     /// The token that the provider's SDK has just returned.
-    #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
+    #[schema(min_length = 1, max_length = 16384, pattern = "^[!-~]+$")]
     pub id_token: String,
     /// The raw nonce, if the SDK used one; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]

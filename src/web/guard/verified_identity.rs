@@ -64,7 +64,7 @@ pub struct VerifiedIdentity<'r> {
 #[derive(Debug, ToSchema)]
 pub struct SignInRequest {
     /// The token as the provider's SDK returned it, not an access token or an authorization code.
-    #[schema(min_length = 1, max_length = 8192, pattern = "^[!-~]+$")]
+    #[schema(min_length = 1, max_length = 16384, pattern = "^[!-~]+$")]
     pub id_token: String,
     /// The raw nonce, if one was used; at most 512 bytes. The token contains it unchanged, or its SHA-256 in
     /// lower-case hex if the provider's `nonce_form` is `sha256`.

@@ -1,10 +1,11 @@
 //! What a request may say beside its token.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::app::App;
 use crate::support::problem::assert_problem;
-use crate::support::token::claims;
+use crate::support::token::{at, claims, encode};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_may_be_sent_again_and_finds_the_same_user() {
@@ -120,10 +121,54 @@ async fn a_provider_of_any_format_gets_the_token_as_it_was_sent() {
         assert_eq!(app.provider.requests().last().unwrap().token(), Some(token));
     }
     // Longer than a server takes in a query, also when it is only encoded that the token is.
-    let calls = app.provider.calls();
-    for token in ["t".repeat(8192), "+".repeat(2700)] {
+    for token in ["t".repeat(16_384), "+".repeat(2700)] {
+        app.provider.accept(&token, claims(&format!("subject-{}", token.len()), ""));
         let answer = app.post("idp", &json!({ "id_token": token })).await;
-        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (401, "invalid_token"));
+        assert_eq!(answer.outcome(), "created", "{}", answer.text);
+        let request = app.provider.requests().pop().unwrap();
+        assert_eq!(
+            (request.method.as_str(), request.query.as_str(), request.token()),
+            ("POST", "", Some(token))
+        );
     }
+    let calls = app.provider.calls();
+    let answer = app.post("idp", &json!({ "id_token": "t".repeat(16_385) })).await;
+    assert_eq!((answer.status.as_u16(), answer.error().as_str()), (400, "invalid_request"));
     assert_eq!(app.provider.calls(), calls);
+}
+
+/// Claims of somebody in two hundred groups, whose token is that long.
+fn in_groups(mut claims: Value) -> Value {
+    let group = |number: usize| format!("{number:08x}-b07e-4a9c-8e5f-5f4c2b1d0c{number:03x}");
+    claims["groups"] = (0..200).map(group).collect();
+    claims
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_two_hundred_groups_is_accepted_at_every_door() {
+    let app = App::start().await;
+    let token = |claims: &Value| {
+        let token = encode(r#"{"alg":"RS256"}"#, &claims.to_string());
+        assert!((10_000..16_384).contains(&token.len()), "{}", token.len());
+        app.provider.accept(&token, claims.clone());
+        token
+    };
+    let at =
+        |provider: &str, subject: &str| in_groups(at(provider, subject, &format!("{subject}@example.com")));
+    let ada = in_groups(claims("ada", "ada@example.com"));
+    let signed_in = app.post("idp", &json!({ "id_token": token(&ada) })).await;
+    assert_eq!(signed_in.outcome(), "created", "{}", signed_in.text);
+    app.post("second", &json!({ "id_token": token(&at("second", "grace")) })).await;
+    app.age(3600.0).await;
+    let ask = async |method, path: &str, mut body: Value| {
+        body["reauthentication"] = json!({ "provider": "idp", "id_token": token(&ada) });
+        app.as_user(&signed_in.access_token(), method, path, Some(&body)).await
+    };
+    let link = json!({ "id_token": token(&at("third", "ada-3")) });
+    let linked = ask(Method::POST, "/api/v1/me/identities/third", link).await;
+    assert_eq!(linked.status, 201, "{}", linked.text);
+    let merge = json!({ "provider": "second", "id_token": token(&at("second", "grace")) });
+    let merged = ask(Method::POST, "/api/v1/me/merge", merge).await;
+    assert_eq!(merged.status, 200, "{}", merged.text);
+    assert_eq!(ask(Method::DELETE, "/api/v1/me", json!({})).await.status, 204);
 }
