@@ -24,6 +24,7 @@ const MAX_SUBJECT_LENGTH: usize = 255;
 /// The most characters of a name.
 pub(crate) const MAX_NAME_CHARS: usize = 200;
 const MAX_PICTURE_LENGTH: usize = 2048;
+pub(super) const EMAIL_VERIFIED: &str = "email_verified";
 
 /// The last second that has a date (9999-12-31T23:59:59Z). A later time would never expire, or is in
 /// milliseconds.
@@ -130,7 +131,7 @@ pub struct Expected<'a> {
     pub nonces: &'a Nonces,
     /// Oldest accepted `iat`, in seconds before now.
     pub max_age: i64,
-    /// Treats an absent `email_verified` as true.
+    /// Treats an absent `email_verified` as true. `null` is not absent.
     pub trust_email: bool,
     /// Deviations of this provider's claims from the standard.
     pub dialect: Dialect,
@@ -190,22 +191,19 @@ impl VerifiedClaims {
 }
 
 impl EmailProof {
-    /// Returns the provider's statement; `None` if there is none.
+    /// Returns the provider's statement; `None` if the claim is absent. A `null` is a statement, and verifies nothing.
     pub(super) fn given(self, claims: &Object) -> Option<bool> {
-        match self {
-            Self::EmailVerified => claims.get("email_verified").map(|value| match value {
-                Value::Bool(verified) => *verified,
-                Value::String(verified) => verified == "true",
-                _ => false,
-            }),
-            // It is documented as a Boolean, but `"1"` was seen as well.
-            Self::DomainOwnerVerified => claims.get("xms_edov").map(|value| match value {
-                Value::Bool(verified) => *verified,
-                Value::String(verified) => verified == "true" || verified == "1",
-                Value::Number(verified) => verified.as_u64() == Some(1),
-                _ => false,
-            }),
-        }
+        let (name, domain) = match self {
+            Self::EmailVerified => (EMAIL_VERIFIED, false),
+            Self::DomainOwnerVerified => ("xms_edov", true),
+        };
+        claims.has(name).then(|| match claims.get(name) {
+            Some(Value::Bool(verified)) => *verified,
+            // `xms_edov` is documented as a Boolean, but `"1"` was seen as well.
+            Some(Value::String(verified)) => verified == "true" || domain && verified == "1",
+            Some(Value::Number(verified)) => domain && verified.as_u64() == Some(1),
+            _ => false,
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::claims::{Dialect, audience};
+use super::claims::{Dialect, EMAIL_VERIFIED, audience};
 use super::{Email, Object, Reason, Refusal, issuer};
 
 /// The error of an endpoint that does not introspect tokens of this kind (defined by RFC 7009 §2.2.1, also
@@ -12,9 +12,11 @@ pub const NOT_INTROSPECTED: &str = "unsupported_token_type";
 /// The members that name the client that a token was issued to.
 const PARTY: [&str; 2] = ["azp", "client_id"];
 
-/// The members that count where the answer has them. The kind and the age of a token are in the token alone: some
-/// endpoints describe every token as an access token.
-const TOLD: [&str; 8] = ["exp", "azp", "client_id", "email", "email_verified", "name", "picture", "hd"];
+/// The members of the answer that replace the token's own. They include its kind: `typ` (Keycloak) and `token_use` (Cognito)
+/// have the same meaning as in a JWT. `token_type` has not: it names the way to use a token (RFC 6749 §7.1), so an endpoint
+/// answers `Bearer` about any token.
+const TOLD: [&str; 12] =
+    ["exp", "iat", "nbf", "nonce", "typ", "token_use", "azp", "client_id", "email", "name", "picture", "hd"];
 
 /// Returns the claims of an active token, without the members that introspection adds. Those would make every
 /// token look like an access token.
@@ -33,7 +35,8 @@ pub fn active(answer: &Object) -> Option<bool> {
     }
 }
 
-/// Returns the claims of a JWT that is active: what the answer says of it, and the token's own where it says nothing.
+/// Returns the claims of a JWT that is active: what the answer says of it, and the token's own where it says nothing. They
+/// have to pass the same checks as the token's own.
 /// An answer must not contradict the token in whose it is, for whom it is or in the e-mail address.
 pub fn confirmed(own: &Object, answer: &Object, dialect: Dialect) -> Result<Object, Refusal> {
     let refuse = |reason, detail| Err(Refusal::new(reason, detail));
@@ -64,8 +67,11 @@ pub fn confirmed(own: &Object, answer: &Object, dialect: Dialect) -> Result<Obje
     let mut claims: Map<_, _> = own.clone().into();
     if own.get("email").is_none() {
         // It is not about the answer's address.
-        claims.remove("email_verified");
+        claims.remove(EMAIL_VERIFIED);
     }
+    // Here a `null` says something.
+    let verified = answer.members().find(|(name, _)| *name == EMAIL_VERIFIED);
+    claims.extend(verified.map(|(name, value)| (name.to_owned(), value.clone())));
     claims.extend(TOLD.iter().filter_map(|name| Some(((*name).to_owned(), answer.get(name)?.clone()))));
     Ok(claims.into())
 }

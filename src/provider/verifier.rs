@@ -79,18 +79,18 @@ impl Provider {
         own: Option<&Object>,
         expected: &Expected<'_>,
     ) -> Result<VerifiedClaims, Error> {
-        if let Some(own) = own {
-            // A token that fails our own checks is not sent to the provider.
-            VerifiedClaims::validate(own, expected)?;
-        }
+        // A token that fails our own checks is not sent to the provider.
+        let checked = own.map(|own| VerifiedClaims::validate(own, expected)).transpose()?;
         let answer = self.endpoint(token, expected.now).await?;
-        match own {
-            Some(own) if self.introspects() => {
+        match own.zip(checked) {
+            Some((own, checked)) if self.introspects() => {
                 let claims =
                     introspection::confirmed(own, &answer, expected.dialect).map_err(Refusal::vouched)?;
-                vouched(&claims, expected)
+                let told = vouched(&claims, expected)?;
+                // The answer must not make the token younger.
+                Ok(VerifiedClaims { issued_at: told.issued_at.min(checked.issued_at), ..told })
             }
-            Some(own) => {
+            Some((own, _)) => {
                 cross_check(own, &answer)?;
                 vouched(&answer, expected)
             }

@@ -149,6 +149,22 @@ async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_si
             (json!({ "exp": NOW - 3600 }), "token_expired"),
             (json!({ "exp": "soon" }), "invalid_token"),
             (json!({ "exp": (NOW + 60).to_string() }), "accepted"),
+            (json!({ "iat": NOW + 3600 }), "invalid_token"),
+            (json!({ "iat": "soon" }), "invalid_token"),
+            (json!({ "iat": NOW - 90_000 }), "token_expired"),
+            (json!({ "iat": NOW - 60 }), "accepted"),
+            (json!({ "nbf": NOW + 3600 }), "invalid_token"),
+            (json!({ "nbf": "soon" }), "invalid_token"),
+            (json!({ "nbf": NOW - 60 }), "accepted"),
+            (json!({ "nonce": "another" }), "nonce_mismatch"),
+            (json!({ "typ": "Bearer" }), "invalid_token"),
+            (json!({ "typ": "Logout" }), "invalid_token"),
+            (json!({ "typ": "ID" }), "accepted"),
+            (json!({ "token_use": "access" }), "invalid_token"),
+            (json!({ "token_use": "id" }), "accepted"),
+            // It is the way to use the token (RFC 6749 §7.1), and not its kind.
+            (json!({ "token_type": "Bearer" }), "accepted"),
+            (json!({ "token_type": "N_A" }), "accepted"),
             (json!({ "iss": "https://other.example" }), "issuer_mismatch"),
             (json!({ "iss": 1 }), "issuer_mismatch"),
             (json!({ "sub": "somebody-else" }), "invalid_token"),
@@ -169,6 +185,12 @@ async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_si
             let said = ask(&own, with(own.clone(), &changes)).await;
             assert_eq!(word(&said), verdict, "{} {changes}: {said:?}", preset.name);
         }
+        // `with` would take a `null` for an absent member.
+        let mut unproven = own.clone();
+        unproven["email_verified"] = Value::Null;
+        assert_eq!(word(&ask(&own, unproven).await), "invalid_token", "{}", preset.name);
+        let younger = ask(&with(own.clone(), &json!({ "iat": NOW - 600 })), json!({ "iat": NOW })).await;
+        assert_eq!(younger.unwrap().issued_at.unix_timestamp(), NOW - 600, "{}", preset.name);
         let verified = async |token: &Value, answer: Value| {
             let verified =
                 ask(token, answer).await.unwrap_or_else(|error| panic!("{}: {error}", preset.name));
