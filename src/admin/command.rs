@@ -12,6 +12,7 @@ use crate::admin::reason;
 use crate::admin::users::store::filter::Filters;
 use crate::admin::users::store::search::search;
 use crate::admin::users::store::{ListedUser, providers};
+use crate::domain::text::one_line;
 use crate::domain::{By, Email};
 use crate::store::events::record_look;
 use crate::store::{Look, identities, sessions};
@@ -134,7 +135,7 @@ async fn record(pool: &PgPool, look: Look<'_>) -> Result {
 
 /// Prints the users that a text finds. None is an error, so that scripts notice.
 async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
-    let text: String = text.trim().chars().filter(|c| !c.is_control()).collect();
+    let text = one_line(text).trim().to_owned();
     if text.is_empty() {
         return Err("the text to find is empty".into());
     }
@@ -153,7 +154,7 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
         let status = if disabled_at.is_some() { "disabled" } else { "active" };
         let proof = if email.is_some() && !email_verified { "not verified" } else { "" };
         let seen = last_seen_on.map(|day| day.to_string()).unwrap_or_default();
-        let (email, name) = (email.unwrap_or_default(), plain(&name.unwrap_or_default()));
+        let (email, name) = (email.unwrap_or_default(), one_line(&name.unwrap_or_default()));
         say!("{id}\t{email}\t{proof}\t{name}\t{status}\t{seen}\t{}", providers.join(","));
     }
     Ok(())
@@ -167,14 +168,14 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
     let proof = if user.email_verified { " (verified)" } else { " (not verified)" };
     say!("id\t{id}");
     say!("email\t{}", user.email.map(|email| format!("{email}{proof}")).unwrap_or_default());
-    say!("name\t{}", plain(&user.name.unwrap_or_default()));
+    say!("name\t{}", one_line(&user.name.unwrap_or_default()));
     say!("created\t{}", rfc3339(user.created_at));
     say!("disabled\t{}", user.disabled_at.map(rfc3339).unwrap_or_default());
     say!("last seen\t{}", user.last_seen_on.map(|day| day.to_string()).unwrap_or_default());
-    say!("claims\t{}", plain(&claims.map(|claims| claims.to_string()).unwrap_or_default()));
+    say!("claims\t{}", one_line(&claims.map(|claims| claims.to_string()).unwrap_or_default()));
     for identity in identities::of_user(pool, id).await? {
         let email = identity.email.unwrap_or_default();
-        say!("identity\t{}\t{}\t{}\t{email}", identity.id, identity.provider, plain(&identity.subject));
+        say!("identity\t{}\t{}\t{}\t{email}", identity.id, identity.provider, one_line(&identity.subject));
     }
     for session in sessions::of_user(pool, id).await? {
         let ip = session.ip.map(|ip| ip.to_string()).unwrap_or_default();
@@ -184,7 +185,7 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
             "session\t{}\t{}\t{began}\t{last}\t{ip}\t{}",
             session.id,
             session.provider,
-            plain(&device.join(", "))
+            one_line(&device.join(", "))
         );
     }
     print(of_user(pool, id, EVENTS).await?);
@@ -220,12 +221,7 @@ fn print(events: Vec<EventRow>) {
             event.issuer,
             event.request_id,
         ];
-        let columns = columns.map(|column| plain(&column.unwrap_or_default()));
+        let columns = columns.map(|column| one_line(&column.unwrap_or_default()));
         say!("event\t{}", columns.join("\t"));
     }
-}
-
-/// Returns a text from outside without control characters, which a terminal would obey.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -21,7 +21,7 @@ use crate::admin::changes::store::deletion_of;
 use crate::admin::users::store::ListedUser;
 use crate::admin::{Failure, Page, Signed, Staff, StaffForm, record};
 use crate::config;
-use crate::domain::text::is_control;
+use crate::domain::text::{is_blank, one_line};
 use crate::provider_tokens::store as provider_tokens;
 use crate::store::identities::{self, IdentityRow};
 use crate::store::sessions::{self, SessionRow};
@@ -262,11 +262,11 @@ async fn add_note(
     let Signed { staff, form } = sent;
     let user = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
     let [text, ticket] = ["text", "ticket"].map(|name| form.get(name).unwrap_or_default());
-    let lines: Vec<_> = text.lines().map(|line| line.replace(is_control, " ")).collect();
+    let lines: Vec<_> = text.lines().map(one_line).collect();
     let text = lines.join("\n").trim().to_owned();
     let error = match text.chars().count() {
-        0 => Some("Write something."),
-        1..=MAX_NOTE => None,
+        _ if is_blank(&text) => Some("Write something."),
+        ..=MAX_NOTE => None,
         _ => Some("Write at most 2000 characters."),
     };
     let is_link = |url: &Url| matches!(url.scheme(), "https" | "http") && url.as_str().len() <= MAX_NOTE;

@@ -15,7 +15,7 @@ use super::issuer::Issuers;
 use super::json::Object;
 use super::kind;
 use super::refusal::{Reason, Refusal, visible};
-use super::text::{is_control, is_ignorable};
+use super::text::{is_blank, is_control};
 
 /// The tolerated difference between clocks, in seconds.
 pub const LEEWAY: i64 = 60;
@@ -396,15 +396,13 @@ fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refu
 }
 
 /// Cleans a name for display: no control characters, no replacement characters, no surrounding blanks,
-/// limited length. A name of which nothing is seen is none.
+/// limited length. Returns `None` if no visible character remains.
 pub(crate) fn display_name(text: &str) -> Option<String> {
     let sound = |c: &char| !is_control(*c) && *c != char::REPLACEMENT_CHARACTER;
     let clean: String = text.chars().filter(sound).collect();
     let short: String = clean.trim_start().chars().take(MAX_NAME_CHARS).collect();
     let name = short.trim_end();
-    // The empty Braille pattern is not seen either.
-    let seen = |c: char| !c.is_whitespace() && !is_ignorable(c) && c != '\u{2800}';
-    name.chars().any(seen).then(|| name.to_owned())
+    (!is_blank(name)).then(|| name.to_owned())
 }
 
 /// Returns the URL of a picture, if it can be put into a page.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
 use super::json::{self, Object};
+use super::text::{is_control, is_ignorable};
 
 /// Maximum size, in bytes of compact JSON.
 const MAX_BYTES: usize = 1_000;
@@ -120,8 +121,18 @@ impl CustomClaims {
 /// Returns true if a name is reserved in any case, or with blanks around it, which some programs cut off. Go's parser ignores
 /// case, and takes `ſ` for an `s` and the Kelvin sign for a `k`.
 fn is_reserved(name: &str) -> bool {
-    let name = name.trim();
-    RESERVED.contains(name.to_uppercase().to_lowercase().as_str()) || OF_OBJECTS.contains(&name)
+    let name = seen(name);
+    RESERVED.contains(name.to_uppercase().to_lowercase().as_str()) || is_of_objects(&name)
+}
+
+fn is_of_objects(name: &str) -> bool {
+    OF_OBJECTS.contains(&seen(name).as_str())
+}
+
+/// Returns a name as people see it, and as programs that cut off U+FEFF (JavaScript's `trim`) or drop such characters do.
+fn seen(name: &str) -> String {
+    let visible: String = name.chars().filter(|c| !is_control(*c) && !is_ignorable(*c)).collect();
+    visible.trim().to_owned()
 }
 
 /// Checks a value that may have `depth` levels.
@@ -144,7 +155,7 @@ fn check(value: &Value, depth: usize) -> Result<(), Mistake> {
         Value::Object(members) => {
             let inner = inner()?;
             members.iter().try_for_each(|(name, value)| {
-                if OF_OBJECTS.contains(&name.trim()) {
+                if is_of_objects(name) {
                     return Err(Mistake::Reserved(name.clone()));
                 }
                 text(name).and_then(|()| check(value, inner))
@@ -237,7 +248,9 @@ mod tests {
         assert_eq!(RESERVED.len(), 58);
         let spellings =
             ["SUB", "Sub", "ſub", "ISS", "\\u0073ub", "to\u{212a}en_use", " sub", "Oid\u{a0}", " __proto__"];
-        for name in RESERVED.iter().copied().chain(spellings) {
+        let unseen =
+            ["sub\u{feff}", "\u{200b}sub", "s\u{34f}ub", "\u{202e}sub", "sub \u{200b}", "\u{feff}__proto__"];
+        for name in RESERVED.iter().copied().chain(spellings).chain(unseen) {
             for text in [
                 format!(r#"{{"{name}":null}}"#),
                 format!(r#"{{"{name}":1,"a":1,"z":1}}"#),

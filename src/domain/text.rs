@@ -1,11 +1,12 @@
 //! Text of others that is shown or stored.
 
-/// Returns true for a control character, and for one that changes the direction of the text around it, which makes it look
-/// like another (`Bidi_Control` of Unicode).
+/// Returns true for a control character, for one that ends a line or a paragraph, and for one that changes the direction of
+/// the text around it, which makes it look like another (`Bidi_Control` of Unicode).
 pub fn is_control(c: char) -> bool {
+    let ends_line = matches!(c, '\u{2028}'..='\u{2029}');
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || turns
+    c.is_control() || ends_line || turns
 }
 
 /// Returns true for a character that is displayed as nothing (`Default_Ignorable_Code_Point` of Unicode).
@@ -17,6 +18,22 @@ pub const fn is_ignorable(c: char) -> bool {
         | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0000}'..='\u{e0fff}'
     )
+}
+
+/// Returns true if no character of a text is seen. The empty Braille pattern is not.
+pub fn is_blank(text: &str) -> bool {
+    let seen = |c: char| !c.is_whitespace() && !is_control(c) && !is_ignorable(c) && c != '\u{2800}';
+    !text.chars().any(seen)
+}
+
+/// Returns a text from outside for a terminal or a page: a blank for each control character but the line feed and the tab.
+pub fn plain(text: &str) -> String {
+    text.replace(|c: char| is_control(c) && !matches!(c, '\n' | '\t'), " ")
+}
+
+/// Like [`plain`], on one line.
+pub fn one_line(text: &str) -> String {
+    text.replace(is_control, " ")
 }
 
 /// Returns a text without control characters, and at most that many characters of it: PostgreSQL rejects NUL, and a
@@ -39,5 +56,23 @@ mod tests {
         assert_eq!(printable("\0ä\nö\u{9b}ü", 2), "äö");
         assert_eq!(printable("äöü", 4), "äöü");
         assert_eq!(printable("ada\u{202e}gpj.\u{2066}exe\u{200f}", 9), "adagpj.ex");
+        assert_eq!(printable("a\u{2028}b\u{2029}", 9), "ab");
+    }
+
+    #[test]
+    fn a_text_for_a_terminal_or_a_page_neither_turns_nor_breaks_out() {
+        let text = "a\u{202e}b\u{2028}c\u{9b}d\te\nf\u{2069}\r";
+        assert_eq!(plain(text), "a b c d\te\nf  ");
+        assert_eq!(one_line(text), "a b c d e f  ");
+    }
+
+    #[test]
+    fn a_text_of_which_nothing_is_seen_is_blank() {
+        for text in ["", " \n", "\u{200b}", "\u{feff}\u{34f}", "\u{2800} \u{3164}", "\u{202e}\u{2028}"] {
+            assert!(is_blank(text), "{text:?}");
+        }
+        for text in ["a", "\u{200b}1", "…", "\u{1f600}"] {
+            assert!(!is_blank(text), "{text:?}");
+        }
     }
 }

@@ -2,6 +2,9 @@
 
 use strum::IntoStaticStr;
 
+use crate::domain::printable;
+use crate::domain::text::is_blank;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The id of the message (`jti`), unique at its provider.
@@ -61,8 +64,8 @@ pub enum EventKind {
 /// Returns a provider's word as it may be stored and shown: its first 100 visible characters.
 pub fn word(text: &str) -> Option<String> {
     const MAX_CHARS: usize = 100;
-    let word: String = text.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect();
-    Some(word.trim().to_owned()).filter(|word| !word.is_empty())
+    let word = printable(text, MAX_CHARS);
+    Some(word.trim().to_owned()).filter(|word| !is_blank(word))
 }
 
 /// What an event does to the identity that it is about.

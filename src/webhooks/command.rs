@@ -12,6 +12,7 @@ use super::sender::Sender;
 use super::store::{self, PgPool, Which};
 use crate::config::Webhook;
 use crate::domain::By;
+use crate::domain::text::one_line;
 
 /// The messages that `list` prints of one webhook.
 const LISTED: i64 = 1000;
@@ -161,7 +162,7 @@ async fn test(webhook: Webhook) -> Result<(), Box<dyn Error>> {
 /// Returns the beginning of an answer in one line. It comes from outside, so it must not control the terminal.
 fn shown(body: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(body).chars().take(200).collect();
-    let text = text.replace(|c: char| c.is_control(), " ");
+    let text = one_line(&text);
     if text.trim().is_empty() { String::new() } else { format!(": {}", text.trim()) }
 }
 

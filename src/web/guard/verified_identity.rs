@@ -12,6 +12,7 @@ use super::origin::ClientOrigin;
 use super::page::Page;
 use super::shared::{data_guard, provider_in_path, state};
 use crate::domain::claims::{MAX_NAME_CHARS, display_name};
+use crate::domain::text::is_blank;
 use crate::domain::{IdToken, Object, Reason, VerifiedClaims, printable};
 use crate::provider::{self, Provider};
 use crate::provider_tokens::{PostedCode, ProviderTokens};
@@ -262,7 +263,8 @@ fn text<'b>(
 fn device_text(device: &Object, name: &str) -> Result<Option<String>, Problem> {
     let short = |text: &str| text.chars().count() <= MAX_DEVICE_TEXT;
     let malformed = "`device.name` and `device.platform` must be strings of at most 100 characters";
-    Ok(text(device, name, short, malformed)?.map(|text| printable(text, MAX_DEVICE_TEXT)))
+    let text = text(device, name, short, malformed)?.map(|text| printable(text, MAX_DEVICE_TEXT));
+    Ok(text.filter(|text| !is_blank(text)))
 }
 
 pub(crate) fn name(body: &Object) -> Result<Option<&str>, Problem> {

@@ -14,6 +14,8 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::domain::text::plain;
+
 /// The templates by name, which is the path below `templates/` without `.html.tera` (`build.rs`).
 const TEMPLATES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/templates.rs"));
 
@@ -46,9 +48,15 @@ fn prepare(tera: &mut tera::Tera) -> tera::Result<()> {
     }
     // Every name ends with the empty string, so every template escapes its values.
     tera.autoescape_on(vec![""]);
+    tera.set_escape_fn(escape);
     tera.register_filter("breaks", breaks::Breaks);
     tera.register_filter("when", when::When);
     Ok(())
+}
+
+/// Returns a value as text of a page, which it neither leaves nor turns around.
+fn escape(value: &str) -> String {
+    tera::escape_html(&plain(value))
 }
 
 #[cfg(test)]
@@ -75,6 +83,9 @@ mod tests {
         let mut context = Context::new();
         context.insert("name", "<script>\"'&{{ 7*7 }}{% include \"x\" %}");
         let text = tera.render("any/name", &context).unwrap();
+        context.insert("name", "abc\u{202e}fdp.exe\u{2028}\ttwo\nlines");
+        let turned = tera.render("any/name", &context).unwrap();
+        assert_eq!(turned, "<p>abc fdp.exe \ttwo\nlines</p>");
         assert_eq!(text, "<p>&lt;script&gt;&quot;&#x27;&amp;{{ 7*7 }}{% include &quot;x&quot; %}</p>");
     }
 }

@@ -276,7 +276,14 @@ async fn an_operator_looks_after_users_while_staff_cannot_sign_in_and_the_audit_
         found.starts_with(&format!("{id}\tada@example.com\t\t")) && found.lines().count() == 1,
         "{found}"
     );
+    // What another version stored turns no line around and ends none.
+    app.database.run("UPDATE users SET name = E'a\\u202eb\\u2028c'").await;
+    app.database.run("UPDATE events SET email = E'a\\u202eb\\u2028c@example.com'").await;
+    let audit = told(&["audit", "--user", &id]).await;
+    assert!(audit.contains("a b c@example.com"), "{audit}");
     let shown = told(&["user", "show", &id]).await;
+    assert!(shown.contains("name\ta b c\n") && shown.contains("a b c@example.com"), "{shown}");
+    app.database.run("UPDATE events SET email = 'ada@example.com'").await;
     for words in
         ["email\tada@example.com (verified)", "\tidp\tsubject-of-ada\t", "\nsession\t", "\tuser_created\t"]
     {
@@ -311,7 +318,7 @@ async fn an_operator_looks_after_users_while_staff_cannot_sign_in_and_the_audit_
         assert!(audit.contains(words), "{words}: {audit}");
     }
     // A search that finds no user is in the audit as well.
-    for (kind, times) in [("users_viewed", 2), ("user_viewed", 1), ("audit_viewed", 1)] {
+    for (kind, times) in [("users_viewed", 2), ("user_viewed", 1), ("audit_viewed", 2)] {
         assert_eq!(by_operator(&app, kind, None).await, times, "{kind}");
     }
 }

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use tera::{Filter, Value, escape_html};
+use tera::{Filter, Value};
+
+use super::escape;
 
 /// The filter. Its output is the escaped text, and markup that contains nothing from outside.
 pub struct Breaks;
@@ -23,7 +25,7 @@ impl Filter for Breaks {
                     _ if within => "<wbr>.",
                     _ => ".",
                 };
-                broken += &escape_html(after);
+                broken += &escape(after);
             }
             broken
         });
@@ -49,6 +51,7 @@ mod tests {
             (".a/.b.", ".a&#x2F;<wbr>.b."),
             ("It is a@b.org. From 10.0.0.1.", "It is a@<wbr>b<wbr>.org. From 10.0.0.1."),
             ("<wbr>", "&lt;wbr&gt;"),
+            ("a\u{202e}b", "a b"),
         ] {
             assert_eq!(Breaks.filter(&text.into(), &HashMap::new()).unwrap(), expected);
         }

@@ -281,6 +281,7 @@ async fn a_body_that_is_not_sound_changes_nothing() {
     for (change, body, told) in [
         ("delete", json!({}), "`reason` is missing"),
         ("delete", reason(json!(" \u{7}\u{a0} ")), "`reason` must have 1 to 500"),
+        ("delete", reason(json!("\u{200b}\u{feff} \u{34f}")), "`reason` must have 1 to 500"),
         ("delete", with_reason(json!({ "dry_run": "true" })), "`dry_run` must be true or false"),
         ("delete", with_reason(json!({ "seen": 7 })), "`seen` must be a string"),
         ("merge", with_reason(json!({})), "`into` is missing"),
