@@ -25,13 +25,14 @@ use self::drain::Stop;
 use crate::admin;
 use crate::admin::Admin;
 use crate::admin::api::guard::KnownKeys;
+use crate::background;
 use crate::config::{self, Config, Maintenance};
 use crate::keys::{KeyRing, signing_key};
 use crate::provider::{ClientError, Providers};
 use crate::provider_tokens::ProviderTokens;
-use crate::service;
+use crate::service::event_counts::keep_counting;
 use crate::service::lanes::CONNECTIONS;
-use crate::service::prune::{Limits, Pruned};
+use crate::service::prune::{self, Failures, Incomplete, Limits, Pruned, keep_pruning};
 use crate::service::refusals::Refusals;
 use crate::service::{Issuer, ProofNonces, SharedStatements};
 use crate::store::pool::{self, Place};
@@ -173,8 +174,11 @@ fn settings(figment: &Figment) -> Result<pool::Settings, Error> {
 }
 
 /// Deletes expired sessions, old events and the traces of deleted users.
-pub async fn prune(pool: &PgPool, settings: &Maintenance) -> Result<Pruned, Error> {
-    Ok(service::prune::prune(pool, limits(settings.events, &settings.session)).await?)
+///
+/// # Errors
+/// Some steps failed; the others have run.
+pub async fn prune(pool: &PgPool, settings: &Maintenance) -> Result<Pruned, Incomplete> {
+    prune::prune(pool, limits(settings.events, &settings.session)).await
 }
 
 const fn limits(events: config::Events, session: &config::Session) -> Limits {
@@ -195,6 +199,7 @@ pub struct Start {
     pools: [PgPool; 3],
     keys: KeyRing,
     limits: Limits,
+    prune_failures: Failures,
     logs_events: bool,
     webhooks: Webhooks,
     provider_tokens: ProviderTokens,
@@ -215,12 +220,16 @@ impl Start {
         let [pool, ..] = &self.pools;
         self.webhooks.open(pool).await?;
         self.provider_tokens.open(pool).await?;
-        tokio::spawn(service::event_counts::keep_counting(pool.clone()));
-        tokio::spawn(service::prune::keep_pruning(pool.clone(), self.limits));
+        let counted = pool.clone();
+        background::spawn("event counts", move || keep_counting(counted.clone()));
+        let (pruned, limits, failures) = (pool.clone(), self.limits, self.prune_failures);
+        background::spawn("pruning", move || keep_pruning(pruned.clone(), limits, failures.clone()));
         if self.logs_events {
-            tokio::spawn(event_log::keep_logging(pool.clone()));
+            let logged = pool.clone();
+            background::spawn("event log", move || event_log::keep_logging(logged.clone()));
         }
-        tokio::spawn(self.servers.follow(self.pools.into()));
+        let (servers, pools) = (self.servers, Vec::from(self.pools));
+        background::spawn("database servers", move || servers.clone().follow(pools.clone()));
         self.stage.end_start();
         Ok(())
     }
@@ -253,12 +262,14 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let probe = database.probe();
     let pools = [db.pool().clone(), lanes.clone(), probe.clone()];
     let metered = [("requests", db.pool().clone()), ("shared", lanes)];
+    let prune_failures = prune::failures();
     let metrics = Metrics::new(
         metered,
         times,
         keys.clone(),
         providers.clone(),
         &refusals,
+        &prune_failures,
         (&webhooks, &provider_tokens),
     );
     let stage = Stage::new(config.drain);
@@ -268,6 +279,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         pools,
         keys: keys.clone(),
         limits: limits(config.events, &config.session),
+        prune_failures,
         logs_events: config.events.log,
         webhooks: webhooks.clone(),
         provider_tokens: provider_tokens.clone(),

@@ -19,6 +19,7 @@ pub mod out;
 
 pub mod admin;
 pub mod app;
+pub mod background;
 pub mod causes;
 pub mod cli;
 pub mod clock;

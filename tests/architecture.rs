@@ -7,33 +7,37 @@ use std::path::{Path, PathBuf};
 use crate::docs::files;
 
 /// Which rooms of the crate a room may name.
-const MAY_USE: [(&str, &str); 22] = [
+const MAY_USE: [(&str, &str); 23] = [
     ("out", ""),
+    ("background", ""),
     ("causes", ""),
     ("clock", ""),
     ("finding", ""),
     ("secret", ""),
     ("domain", "secret"),
     ("config", "domain secret"),
-    ("telemetry", "config"),
+    ("telemetry", "background config"),
     ("provider", "causes clock config domain finding secret"),
-    ("store", "clock domain"),
-    ("queue", "clock store"),
+    ("store", "background clock domain"),
+    ("queue", "background clock store"),
     ("import", "clock domain store telemetry"),
-    ("keys", "clock config secret store"),
+    ("keys", "background clock config secret store"),
     ("provider_tokens", "clock config domain keys provider queue secret store"),
     ("webhooks", "causes clock config domain queue secret store"),
-    ("service", "config domain keys provider_tokens secret store webhooks"),
+    ("service", "background config domain keys provider_tokens secret store webhooks"),
     ("provider_events", "config domain provider secret service store"),
     (
         "web",
-        "causes clock config domain keys provider provider_events provider_tokens secret service store telemetry \
-         webhooks",
+        "background causes clock config domain keys provider provider_events provider_tokens secret service store \
+         telemetry webhooks",
     ),
     ("admin", "clock config domain provider provider_tokens secret service store web webhooks"),
-    ("app", "admin clock config finding keys provider provider_tokens service store telemetry web webhooks"),
+    (
+        "app",
+        "admin background clock config finding keys provider provider_tokens service store telemetry web webhooks",
+    ),
     ("dev", "admin clock domain secret app service store web"),
-    ("cli", "admin causes config domain dev finding import keys out app telemetry webhooks"),
+    ("cli", "admin background causes config domain dev finding import keys out app telemetry webhooks"),
 ];
 
 /// Which rooms, or files, may name a crate that the others must not depend on.
@@ -228,4 +232,21 @@ fn a_request_begins_no_transaction_that_its_end_would_cancel() {
         rooms().into_values().flatten().filter(|(_, line)| line.contains("pool.begin")).collect();
     let files: Vec<_> = begun.iter().map(|(file, _)| file.as_path()).collect();
     assert_eq!(files, [Path::new("store/unprepared.rs")], "{begun:?}");
+}
+
+/// Files that start tasks which do not last as long as the program: a caller awaits them, or they do one thing.
+const BRIEF_TASKS: [&str; 4] =
+    ["app/drain.rs", "keys/ring.rs", "provider/document.rs", "store/unprepared.rs"];
+
+#[test]
+fn a_task_that_lasts_is_replaced_when_it_panics() {
+    for (file, line) in rooms().into_values().flatten() {
+        let file = file.to_str().unwrap();
+        let starts = ["tokio::spawn(", "thread::spawn(", "thread::Builder", "task::spawn("];
+        let starts = starts.iter().any(|start| line.contains(start));
+        assert!(
+            !starts || file == "background.rs" || BRIEF_TASKS.contains(&file),
+            "{file} starts a task without `background`: {line}"
+        );
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 
 use figment::Figment;
 use figment::value::{Dict, Value};
@@ -10,7 +11,9 @@ use rocket::fairing::{AdHoc, Fairing};
 use rocket::{Orbit, Rocket};
 use sqlx::PgPool;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Mutex;
 
+use crate::background;
 use crate::config::{Config, LogLevel, Webhook};
 use crate::provider::Providers;
 use crate::telemetry;
@@ -57,13 +60,17 @@ pub fn fairing(
     let values = values(figment)?;
     Ok(AdHoc::on_liftoff("reload", move |rocket| {
         Box::pin(async move {
-            let (Some(mut reload), Some(mut hangup)) = (Reload::of(rocket, values, read), hangup.0.take())
-            else {
+            let (Some(reload), Some(hangup)) = (Reload::of(rocket, values, read), hangup.0.take()) else {
                 return;
             };
-            tokio::spawn(async move {
-                while hangup.recv().await.is_some() {
-                    reload.run().await;
+            let kept = Arc::new(Mutex::new((reload, hangup)));
+            background::spawn("reload", move || {
+                let kept = kept.clone();
+                async move {
+                    let (reload, hangup) = &mut *kept.lock().await;
+                    while hangup.recv().await.is_some() {
+                        reload.run().await;
+                    }
                 }
             });
         })

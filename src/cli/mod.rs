@@ -166,7 +166,10 @@ fn migrate(dry_run: bool) -> Result {
 
 fn prune() -> Result {
     on_database(async |pool, settings| {
-        let pruned = app::prune(&pool, &settings).await?;
+        let (pruned, incomplete) = match app::prune(&pool, &settings).await {
+            Ok(pruned) => (pruned, None),
+            Err(incomplete) => (incomplete.pruned, Some(incomplete)),
+        };
         say!(
             "{} expired sessions, {} staff sessions and {} old events deleted",
             pruned.sessions,
@@ -179,7 +182,7 @@ fn prune() -> Result {
         say!("{} hashes of deleted identities deleted", pruned.deleted_identities);
         say!("{} provider tokens deleted", pruned.provider_tokens);
         say!("{} events cleared of the data of deleted users", pruned.forgotten);
-        Ok(())
+        incomplete.map_or(Ok(()), |incomplete| Err(incomplete.into()))
     })
 }
 

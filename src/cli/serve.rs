@@ -11,7 +11,7 @@ use super::{Result, ended};
 use crate::app::drain::Stop;
 use crate::app::reload::{self, Hangup};
 use crate::config::{self, Config, LogFormat, LogLevel};
-use crate::{app, telemetry};
+use crate::{app, background, telemetry};
 
 pub(super) fn run() -> ExitCode {
     let figment = config::figment();
@@ -49,7 +49,7 @@ fn serve(figment: Figment) -> Result {
         let (rocket, start) = app::build(config).await?;
         let rocket = rocket.attach(reload::fairing(hangup, &used, settings_now)?);
         app::open_files::limit();
-        tokio::spawn(app::open_files::watch());
+        background::spawn("open files", app::open_files::watch);
         #[cfg(debug_assertions)]
         let (rocket, welcome) = (development.mount(rocket), development.welcome());
         let prepared = async {

@@ -16,7 +16,7 @@ use super::signing_key::{Error, Jwk, SigningKey};
 use super::store::PgPool;
 use crate::secret::SecretKeys;
 use crate::store::in_time;
-use crate::{clock, config};
+use crate::{background, clock, config};
 
 /// Minimum time between two reloads that unknown key ids request, since anyone can send one.
 const ASKED_EVERY: Duration = Duration::from_secs(5);
@@ -55,7 +55,8 @@ impl KeyRing {
     pub async fn open(&self) -> Result<(), Error> {
         in_time(self.0.rotation.seal_again()).await?;
         self.load().await?;
-        tokio::spawn(keep_current(Arc::downgrade(&self.0)));
+        let ring = Arc::downgrade(&self.0);
+        background::spawn("signing keys", move || keep_current(ring.clone()));
         Ok(())
     }
 

@@ -130,19 +130,25 @@ impl ProviderTokens {
             let (pool, provider, seal) = (pool.clone(), provider.clone(), seal.clone());
             let (exchanges, revocations) = (exchanges.clone(), revocations.clone());
             let task = Task { pool, provider, seal, exchanges, revocations, readings: readings.clone() };
-            tasks.spawn(|stop| keep_working(task, stop));
+            tasks.spawn("provider tokens", move |stop| keep_working(task.clone(), stop));
         }
         if !idle {
             let (pool, readings) = (pool.clone(), readings.clone());
-            let read = |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
-            let problem = "reading the queues of providers' tokens failed and will be retried";
-            tasks.spawn(|stop| async move { readings.keep_reading(&pool, stop, read, problem).await });
+            tasks.spawn("provider token readings", move |stop| {
+                let (pool, readings) = (pool.clone(), readings.clone());
+                let read = |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
+                let problem = "reading the queues of providers' tokens failed and will be retried";
+                async move { readings.keep_reading(&pool, stop, read, problem).await }
+            });
         }
         if seal.is_changing() {
             let (pool, seal) = (pool.clone(), seal.clone());
-            tasks.spawn(|stop| async move {
-                if let Err(error) = seal_again(&pool, &seal, stop).await {
-                    tracing::warn!(%error, "not all tokens were sealed with the new secret_key; the next start goes on");
+            tasks.spawn("provider token seals", move |stop| {
+                let (pool, seal) = (pool.clone(), seal.clone());
+                async move {
+                    if let Err(error) = seal_again(&pool, &seal, stop).await {
+                        tracing::warn!(%error, "not all tokens were sealed with the new secret_key; the next start goes on");
+                    }
                 }
             });
         }

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::background;
+
 /// True once the tasks are to end.
 pub type Stop = watch::Receiver<bool>;
 
@@ -15,9 +17,15 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    pub fn spawn<T: Future<Output = ()> + Send + 'static>(&self, task: impl FnOnce(Stop) -> T) {
+    /// Starts a background task. `task` makes it, and its replacement after a panic.
+    pub fn spawn<T: Future<Output = ()> + Send + 'static>(
+        &self,
+        name: &'static str,
+        task: impl Fn(Stop) -> T + Send + 'static,
+    ) {
+        let stop = self.stop.subscribe();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.spawn(task(self.stop.subscribe()));
+        running.spawn(background::supervise(name, move || task(stop.clone())));
     }
 
     /// Begins nothing new, and waits for the answers to what was begun, for a limited time.

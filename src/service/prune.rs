@@ -1,8 +1,12 @@
-//! Pruning: expired rows are deleted, and deleted users are erased from events, in small batches.
+//! Pruning: expired rows are deleted, and deleted users are erased from events, in small batches. Each [`Step`] stands alone: one
+//! that fails is logged and counted, and the others run.
 
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use sqlx::PgPool;
+use strum::VariantArray;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -60,35 +64,132 @@ pub struct Pruned {
     pub provider_tokens: usize,
 }
 
-/// Deletes all expired rows and erases all deleted users, batch by batch.
-/// What was deleted before an error stays deleted.
-pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Error> {
-    let Limits { event_days, sessions_per_identity, .. } = limits;
-    let kept = in_time(async { partitions::keep(&mut *pool.acquire().await?, Some(event_days)).await }).await;
-    if let Err(error) = kept {
-        tracing::warn!(%error, "the partitions of `events` were not changed, which will be retried");
-    }
-    let begin = OffsetDateTime::UNIX_EPOCH;
-    Ok(Pruned {
-        sessions: expired_sessions(pool, limits).await?,
-        surplus_sessions: steps(|| prune::surplus_sessions(pool, sessions_per_identity, BATCH)).await?,
-        staff_sessions: all(|| prune::staff_sessions(pool, BATCH)).await?,
-        staff_sign_ins: walk(begin, |from| prune::staff_sign_ins(pool, from, BATCH)).await?,
-        events: walk(Uuid::nil(), |after| prune::events(pool, after, event_days, BATCH)).await?,
-        forgotten: erasure::finish(pool).await?,
-        webhook_messages: all(|| webhooks::prune(pool, BATCH)).await?,
-        provider_events: walk(begin, |from| prune::provider_events(pool, from, BATCH)).await?,
-        deleted_identities: walk(begin, |from| prune::deleted_identities(pool, from, BATCH)).await?,
-        provider_tokens: all(|| provider_tokens::prune(pool, BATCH)).await?,
-    })
+/// The steps of pruning, in their order: what is left of deleted people goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Step {
+    Erasure,
+    DeletedIdentities,
+    ProviderTokens,
+    WebhookMessages,
+    Partitions,
+    Events,
+    Sessions,
+    SurplusSessions,
+    StaffSessions,
+    StaffSignIns,
+    ProviderEvents,
 }
 
-pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Error> {
-    let mut deleted = 0;
-    for (look, age) in limits.looks() {
-        deleted += steps(|| prune::sessions(pool, look, age, BATCH)).await?;
+/// The failures of steps since the start.
+pub type Failures = Family<[(&'static str, &'static str); 1], Counter>;
+
+/// Returns a counter for each step, at zero.
+pub fn failures() -> Failures {
+    let failures = Failures::default();
+    for step in Step::VARIANTS {
+        drop(failures.get_or_create(&[("step", step.into())]));
     }
-    Ok(deleted)
+    failures
+}
+
+/// Some steps failed. The others have run.
+#[derive(Debug, thiserror::Error)]
+#[error("pruning is incomplete: {}", failed.iter().map(told).collect::<Vec<_>>().join("; "))]
+pub struct Incomplete {
+    /// What was deleted by the other steps.
+    pub pruned: Pruned,
+    pub failed: Vec<(Step, Error)>,
+}
+
+fn told((step, error): &(Step, Error)) -> String {
+    let step: &str = step.into();
+    format!("the step {step} failed: {error}")
+}
+
+/// The steps of a round that failed.
+#[derive(Default)]
+struct Round(Vec<(Step, Error)>);
+
+impl Round {
+    /// Runs a step, and returns the number of its rows. What was deleted before an error stays deleted.
+    async fn run(&mut self, step: Step, work: impl Future<Output = Result<usize, Error>>) -> usize {
+        work.await.unwrap_or_else(|error| {
+            self.0.push((step, error));
+            0
+        })
+    }
+}
+
+/// Erases all deleted users and deletes all expired rows, batch by batch.
+///
+/// # Errors
+/// Some steps failed.
+pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Incomplete> {
+    let Limits { event_days, sessions_per_identity, .. } = limits;
+    let begin = OffsetDateTime::UNIX_EPOCH;
+    let mut round = Round::default();
+    let mut pruned = Pruned::default();
+    for &step in Step::VARIANTS {
+        match step {
+            Step::Erasure => pruned.forgotten = round.run(step, erasure::finish(pool)).await,
+            Step::DeletedIdentities => {
+                let work = walk(begin, |from| prune::deleted_identities(pool, from, BATCH));
+                pruned.deleted_identities = round.run(step, work).await;
+            }
+            Step::ProviderTokens => {
+                let work = all(|| provider_tokens::prune(pool, BATCH));
+                pruned.provider_tokens = round.run(step, work).await;
+            }
+            Step::WebhookMessages => {
+                let work = all(|| webhooks::prune(pool, BATCH));
+                pruned.webhook_messages = round.run(step, work).await;
+            }
+            Step::Partitions => {
+                round.run(step, keep_partitions(pool, event_days)).await;
+            }
+            Step::Events => {
+                let work = walk(Uuid::nil(), |after| prune::events(pool, after, event_days, BATCH));
+                pruned.events = round.run(step, work).await;
+            }
+            Step::Sessions => pruned.sessions = round.run(step, expired_sessions(pool, limits)).await,
+            Step::SurplusSessions => {
+                let work = steps(|| prune::surplus_sessions(pool, sessions_per_identity, BATCH));
+                pruned.surplus_sessions = round.run(step, work).await;
+            }
+            Step::StaffSessions => {
+                let work = all(|| prune::staff_sessions(pool, BATCH));
+                pruned.staff_sessions = round.run(step, work).await;
+            }
+            Step::StaffSignIns => {
+                let work = walk(begin, |from| prune::staff_sign_ins(pool, from, BATCH));
+                pruned.staff_sign_ins = round.run(step, work).await;
+            }
+            Step::ProviderEvents => {
+                let work = walk(begin, |from| prune::provider_events(pool, from, BATCH));
+                pruned.provider_events = round.run(step, work).await;
+            }
+        }
+    }
+    let Round(failed) = round;
+    if failed.is_empty() { Ok(pruned) } else { Err(Incomplete { pruned, failed }) }
+}
+
+async fn keep_partitions(pool: &PgPool, event_days: u32) -> Result<usize, Error> {
+    in_time(async { partitions::keep(&mut *pool.acquire().await?, Some(event_days)).await }).await?;
+    Ok(0)
+}
+
+/// Deletes expired sessions. A look that fails keeps no other look away.
+pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Error> {
+    let (mut deleted, mut failure) = (0, None);
+    for (look, age) in limits.looks() {
+        match steps(|| prune::sessions(pool, look, age, BATCH)).await {
+            Ok(rows) => deleted += rows,
+            Err(error) => failure = Some(error),
+        }
+    }
+    failure.map_or(Ok(deleted), Err)
 }
 
 /// Deletes batch after batch until one is empty. Returns the number of rows.
@@ -117,15 +218,23 @@ async fn steps<S: Future<Output = Result<prune::Step, Error>>>(step: impl Fn() -
 
 /// Prunes for as long as the program runs. Several instances may do so at once: they skip each other's rows, and each
 /// session is read by one of them.
-pub async fn keep_pruning(pool: PgPool, limits: Limits) {
+pub async fn keep_pruning(pool: PgPool, limits: Limits, failures: Failures) {
     loop {
         tokio::time::sleep(PAUSE).await;
         if pool.is_closed() {
             return;
         }
-        match prune(&pool, limits).await {
-            Ok(pruned) if pruned == Pruned::default() => {}
-            Ok(pruned) => tracing::info!(
+        let (pruned, failed) = match prune(&pool, limits).await {
+            Ok(pruned) => (pruned, Vec::new()),
+            Err(Incomplete { pruned, failed }) => (pruned, failed),
+        };
+        for (step, error) in failed {
+            let step: &'static str = step.into();
+            failures.get_or_create(&[("step", step)]).inc();
+            tracing::warn!(step, %error, "a step of pruning failed and will be retried");
+        }
+        if pruned != Pruned::default() {
+            tracing::info!(
                 sessions = pruned.sessions,
                 surplus_sessions = pruned.surplus_sessions,
                 staff_sessions = pruned.staff_sessions,
@@ -137,8 +246,7 @@ pub async fn keep_pruning(pool: PgPool, limits: Limits) {
                 deleted_identities = pruned.deleted_identities,
                 provider_tokens = pruned.provider_tokens,
                 "pruned"
-            ),
-            Err(error) => tracing::warn!(%error, "pruning failed and will be retried"),
+            );
         }
     }
 }

@@ -3,15 +3,16 @@
 //! few in a minute become events, which are kept for a year; the others are counted.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use prometheus_client::metrics::counter::Counter;
 use sqlx::PgPool;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinHandle;
 
+use crate::background;
 use crate::domain::network;
 use crate::store::events::{RefusedRequest, record_refusals};
 use crate::store::in_time;
@@ -70,7 +71,9 @@ impl Refusals {
     pub fn open(pool: PgPool) -> Self {
         let (queue, waiting) = mpsc::channel(CAPACITY);
         let unrecorded = Counter::default();
-        let writer = tokio::spawn(write(pool, waiting, unrecorded.clone()));
+        let (waiting, counted) = (Arc::new(AsyncMutex::new(waiting)), unrecorded.clone());
+        let writer =
+            background::spawn("refusals", move || write(pool.clone(), waiting.clone(), counted.clone()));
         Self { queue, unrecorded, budget: Mutex::new(Budget::new()), writer: Mutex::new(Some(writer)) }
     }
 
@@ -94,7 +97,8 @@ impl Refusals {
     }
 }
 
-async fn write(pool: PgPool, mut waiting: mpsc::Receiver<RefusedRequest>, unrecorded: Counter) {
+async fn write(pool: PgPool, waiting: Arc<AsyncMutex<mpsc::Receiver<RefusedRequest>>>, unrecorded: Counter) {
+    let mut waiting = waiting.lock().await;
     let mut batch = Vec::with_capacity(BATCH);
     let (mut told, mut said_at) = (0, None::<Instant>);
     while waiting.recv_many(&mut batch, BATCH).await > 0 {

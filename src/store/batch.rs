@@ -24,6 +24,7 @@ use tokio::time::timeout;
 
 use super::deadline::{LIMIT, within};
 use super::{Error, doubt};
+use crate::background;
 
 /// Maximum number of items in one statement.
 const BATCH: usize = 64;
@@ -81,7 +82,8 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let queue = Arc::new(Mutex::new(receiver));
         for _ in 0..count {
-            tokio::spawn(keep_going(queue.clone(), statement.clone()));
+            let (queue, statement) = (queue.clone(), statement.clone());
+            background::spawn(name, move || lane(queue.clone(), statement.clone()));
         }
         Self { sender, name }
     }
@@ -97,20 +99,6 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
         self.sender.try_send(waiting).map_err(|_| Error::late())?;
         // A lane that panics sends no result.
         answered.await.unwrap_or(Ok(None))
-    }
-}
-
-/// Runs a lane, and replaces it if it panics.
-async fn keep_going<I, O, K, S, F>(queue: Queue<I, O>, statement: S)
-where
-    I: Send + 'static,
-    O: Send + 'static,
-    K: Default + Send + 'static,
-    S: Fn(K, Vec<I>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Result<(K, Vec<Option<O>>), Error>> + Send + 'static,
-{
-    while tokio::spawn(lane(queue.clone(), statement.clone())).await.is_err() {
-        tracing::error!("a batch worker panicked and was replaced");
     }
 }
 

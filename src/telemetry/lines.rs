@@ -8,10 +8,11 @@ use std::cell::Cell;
 use std::io::{self, Write};
 use std::mem;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
+
+use crate::background;
 
 /// The most bytes that wait: some 5,000 lines. As many may be in the thread's hands.
 const MOST: usize = 1 << 20;
@@ -155,6 +156,6 @@ impl Drop for Pending {
 }
 
 pub(super) fn start() -> io::Result<Pending> {
-    thread::Builder::new().name("log".into()).spawn(|| LINES.keep_writing())?;
+    background::spawn_thread("log", || LINES.keep_writing())?;
     Ok(Pending(()))
 }

@@ -20,18 +20,19 @@ use strum::VariantArray;
 use self::readings::{Process, Readings};
 use super::api::sign_in_errors;
 use super::problem::{ErrorCode, Problem};
-use crate::clock;
 use crate::domain::Thumbprint;
 use crate::domain::dpop::Refused;
 use crate::keys::KeyRing;
 use crate::provider::Providers;
 use crate::provider_tokens::ProviderTokens;
 use crate::service::Refusals;
+use crate::service::prune::Failures;
 use crate::store::sessions::NotRefreshed;
 use crate::store::users::Outcome;
 use crate::telemetry::database::Times;
 use crate::telemetry::lines;
 use crate::webhooks::Webhooks;
+use crate::{background, clock};
 
 /// The upper bounds of the request histograms, in seconds.
 const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -92,6 +93,7 @@ impl Metrics {
         keys: KeyRing,
         providers: Providers,
         refusals: &Refusals,
+        prune_failures: &Failures,
         (webhooks, provider_tokens): (&Webhooks, &ProviderTokens),
     ) -> Self {
         let mut registry = Registry::default();
@@ -139,6 +141,10 @@ impl Metrics {
         ours.register("batch_size", "Sign-ins or refreshes per statement", database.batches.clone());
         let help = "Refused sign-ins that were not recorded as events";
         ours.register("unrecorded_refusals", help, refusals.unrecorded());
+        let help = "Steps of pruning that failed";
+        ours.register("prune_failures", help, prune_failures.clone());
+        let help = "Panics of background tasks, each of which was replaced";
+        ours.register("background_panics", help, background::panics());
         let names = providers.names();
         ours.register_collector(Box::new(Readings { pools, keys, providers }));
         webhooks.register(ours);

@@ -85,13 +85,16 @@ impl Webhooks {
             let (attempts, readings) = (attempts.clone(), readings.clone());
             let (waking, catching_up) = (Some(0), None);
             let delivery = Delivery { pool, sender, attempts, readings, waking, catching_up };
-            tasks.spawn(|stop| keep_working(delivery, stop));
+            tasks.spawn("webhook deliveries", move |stop| keep_working(delivery.clone(), stop));
         }
         if !senders.is_empty() {
             let (pool, readings) = (pool.clone(), readings.clone());
-            let read = |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
-            let problem = "reading the queues of webhooks failed and will be retried";
-            tasks.spawn(|stop| async move { readings.keep_reading(&pool, stop, read, problem).await });
+            tasks.spawn("webhook readings", move |stop| {
+                let (pool, readings) = (pool.clone(), readings.clone());
+                let read = |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
+                let problem = "reading the queues of webhooks failed and will be retried";
+                async move { readings.keep_reading(&pool, stop, read, problem).await }
+            });
         }
         *self.0.senders.write().unwrap_or_else(PoisonError::into_inner) = senders;
         Ok(())

@@ -22,7 +22,7 @@ use strum::VariantArray;
 use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
 
-use crate::config;
+use crate::{background, config};
 
 /// The number of keys in one /48 that may use up their limits at once.
 const KEYS_OF_A_SITE: NonZeroU32 = NonZeroU32::new(16).unwrap();
@@ -130,13 +130,16 @@ impl RateLimits {
         let limits = Self::with_clock(settings, &DefaultClock::default());
         if let Some(limiters) = limits.now() {
             let limiters = Arc::downgrade(&limiters);
-            tokio::spawn(async move {
-                let mut ticks = interval(SWEEP);
-                ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                loop {
-                    ticks.tick().await;
-                    let Some(limiters) = limiters.upgrade() else { return };
-                    limiters.sweep();
+            background::spawn("rate limits", move || {
+                let limiters = limiters.clone();
+                async move {
+                    let mut ticks = interval(SWEEP);
+                    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                    loop {
+                        ticks.tick().await;
+                        let Some(limiters) = limiters.upgrade() else { return };
+                        limiters.sweep();
+                    }
                 }
             });
         }

@@ -11,6 +11,7 @@ use rocket::{Data, Orbit, Request, Response, Rocket};
 use tokio::time::interval;
 
 use super::request_id::RequestId;
+use crate::background;
 use crate::domain::network;
 use crate::web::guard::client_address;
 use crate::web::guard::verified_identity::ProviderCall;
@@ -88,12 +89,15 @@ impl Fairing for RequestLog {
 
     async fn on_liftoff(&self, _: &Rocket<Orbit>) {
         let caused = Arc::downgrade(&self.caused);
-        tokio::spawn(async move {
-            let mut rounds = interval(ROUND);
-            loop {
-                rounds.tick().await;
-                let Some(caused) = caused.upgrade() else { return };
-                caused.tell();
+        background::spawn("request log", move || {
+            let caused = caused.clone();
+            async move {
+                let mut rounds = interval(ROUND);
+                loop {
+                    rounds.tick().await;
+                    let Some(caused) = caused.upgrade() else { return };
+                    caused.tell();
+                }
             }
         });
     }

@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, Executor};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 use vestibule::app::migrate;
-use vestibule::service::prune::{Limits, Pruned, expired_sessions, prune};
+use vestibule::service::prune::{Incomplete, Limits, Pruned, Step, expired_sessions, prune};
 use vestibule::store::{Error, partitions};
 
 use crate::support::app::{App, LIMITS, figment};
@@ -232,11 +232,13 @@ async fn an_old_month_that_a_dump_reads_delays_no_request_and_no_other_pruning()
     dump.execute("SELECT FROM events").await.unwrap();
     let pruning = tokio::spawn({
         let pool = pool.clone();
-        async move { prune(&pool, LIMITS).await.unwrap() }
+        async move { prune(&pool, LIMITS).await }
     });
     until_it_waits(&app.database, &pruning).await;
     pool.execute("SET LOCAL lock_timeout = '900ms'; SELECT FROM events").await.expect("a request goes on");
-    assert_eq!(pruning.await.unwrap(), Pruned { sessions: 1, ..Pruned::default() });
+    let Incomplete { pruned, failed } = pruning.await.unwrap().unwrap_err();
+    assert_eq!(pruned, Pruned { sessions: 1, ..Pruned::default() });
+    assert!(matches!(&failed[..], [(Step::Partitions, _)]), "{failed:?}");
     assert_eq!(app.database.count(MONTHS).await, 5);
     dump.rollback().await.unwrap();
     prune(&pool, LIMITS).await.unwrap();
@@ -323,4 +325,56 @@ async fn whoever_signs_in_while_a_new_month_takes_over_is_signed_in() {
         }
     }
     assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 0);
+}
+
+/// A row that is due to go in each table that pruning empties, and a deleted user who is still in an event.
+const DUE: [&str; 9] = [
+    ADA,
+    "INSERT INTO traces (field, value, requested_at) VALUES ('email', 'ada@example.com', now())",
+    "INSERT INTO events (kind, email) VALUES ('sign_in_refused', 'ada@example.com')",
+    "INSERT INTO deleted_identities (hash, deleted_at) VALUES ('gone', now() - interval '26 hours')",
+    "INSERT INTO staff (id, email, role) VALUES (gen_random_uuid(), 'staff@example.com', 'admin')",
+    "INSERT INTO staff_sessions (hash, staff_id, created_at) SELECT 'old', id, now() - interval '1 day' FROM staff",
+    "INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next, created_at)
+     VALUES ('old', 'old', '', '', '', now() - interval '1 day')",
+    "INSERT INTO provider_events (provider, message_id, received_at) VALUES ('idp', 'old', now() - interval '91 days')",
+    "INSERT INTO webhook_messages (webhook, message_id, type, user_id, payload, next_attempt_at, parked_at)
+     VALUES ('old', gen_random_uuid(), 'user.updated', gen_random_uuid(), '{}', 'infinity', now() - interval '31 days')",
+];
+/// The tables of those rows, in which nothing else is. The events of the erasure are in `events`.
+const EMPTIED: [&str; 7] = [
+    "traces",
+    "deleted_identities",
+    "sessions",
+    "staff_sessions",
+    "staff_sign_ins",
+    "provider_events",
+    "webhook_messages",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_fails_keeps_no_other_step_away() {
+    for locked in EMPTIED {
+        let database = Database::create().await;
+        for sql in DUE {
+            database.pool.execute(sql).await.unwrap();
+        }
+        open(
+            &database.pool,
+            "SELECT first_id(now() - interval '50 days') AS id, now() - interval '8 days' AS expires_at",
+        )
+        .await;
+        let mut other = database.pool.begin().await.unwrap();
+        other.execute(AssertSqlSafe(format!("LOCK TABLE {locked} IN ACCESS EXCLUSIVE MODE"))).await.unwrap();
+        let options = PgConnectOptions::from_str(&database.url).unwrap().options([("lock_timeout", "50ms")]);
+        let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
+        let _ = prune(&pool, LIMITS).await;
+        other.rollback().await.unwrap();
+        for table in EMPTIED {
+            let left: i64 = value!(&pool, AssertSqlSafe(format!("SELECT count(*) FROM {table}")));
+            assert_eq!(left, i64::from(table == locked), "{table}, while {locked} is locked");
+        }
+        let named = database.count("SELECT count(*) FROM events WHERE email IS NOT NULL").await;
+        assert_eq!(named, i64::from(locked == "traces"), "while {locked} is locked");
+    }
 }
