@@ -41,6 +41,7 @@ use crate::store::{self, migrations, partitions, pooler};
 use crate::telemetry;
 use crate::telemetry::otlp::{self, Traces};
 use crate::web::database::{Db, PostgresPool};
+use crate::web::guard::event_sender::KnownSenders;
 use crate::web::guard::json_body::Budget;
 use crate::web::http::rate_limit::RateLimits;
 use crate::web::http::reject_empty_segments::ExactPath;
@@ -306,6 +307,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(config.proxies)
         .manage(config.web)
         .manage(RateLimits::open(&config.rate_limit))
+        .manage(KnownSenders::default())
         .manage(Budget::default())
         .manage(providers)
         .manage(webhooks)

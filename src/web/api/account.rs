@@ -63,7 +63,7 @@ fn get_me(signed_in: SignedIn) -> Json<Me> {
 /// Set the name to be shown
 ///
 /// Sets the name that the user wants to be shown under. What providers say of the user no longer overwrites it. `null`
-/// takes it back. One session can change it ten times a minute.
+/// takes it back. A user can change it ten times a minute.
 #[utoipa::path(
     security(("access_token" = [])),
     request_body(content = UpdateMeRequest, description = "The name to be shown."),

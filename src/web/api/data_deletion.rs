@@ -11,9 +11,8 @@ use crate::provider::Providers;
 use crate::provider_events::data_deletion::carry_out;
 use crate::provider_events::{Sender, facebook};
 use crate::service::Issuer;
-use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::shared::named;
-use crate::web::guard::{ClientOrigin, RateLimited};
+use crate::web::guard::{ClientOrigin, EventSender};
 use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
 
 resource!("Providers": request_data_deletion);
@@ -59,12 +58,12 @@ failures!(Malformed: ErrorCode::InvalidRequest);
                  description = "The request, signed with the app secret."),
     responses(
         (status = 200, description = "The request was carried out.", body = DeletionReceipt),
-        Problems<(RateLimited<SignIn>, (SignedRequest, Malformed), Db)>,
+        Problems<(EventSender<'_>, (SignedRequest, Malformed), Db)>,
     ),
 )]
 #[post("/providers/<name>/data-deletion", data = "<message>")]
 async fn request_data_deletion(
-    _limit: RateLimited<SignIn>,
+    from: EventSender<'_>,
     name: &str,
     message: Result<SignedRequest, Problem>,
     db: &Db,
@@ -79,6 +78,7 @@ async fn request_data_deletion(
     let Message { media_type, body } = message?;
     let request = facebook::read(provider, &media_type, &body, clock::now());
     let request = request.map_err(|error| Problem::from(error).about(name))?;
+    from.is_genuine();
     let code = carry_out(db.pool(), name, &request, &origin.0).await?;
     let confirmation_code = code.simple().to_string();
     let url = format!("{}/providers/{name}/data-deletion/{confirmation_code}", issuer.name);

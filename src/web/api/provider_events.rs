@@ -12,9 +12,8 @@ use crate::clock;
 use crate::domain::security_event::Refused;
 use crate::provider::Providers;
 use crate::provider_events::{self, Error, MAX_LENGTH, Sender};
-use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::shared::named;
-use crate::web::guard::{ClientOrigin, RateLimited, json_body};
+use crate::web::guard::{ClientOrigin, EventSender, json_body};
 use crate::web::http::fields;
 use crate::web::openapi::examples;
 use crate::web::{Cached, Db, ErrorCode, ErrorResponses, Json, Problem, Problems, resource};
@@ -124,12 +123,12 @@ impl<'r> Responder<'r, 'static> for Failure {
         (status = 200, description = "The same, for providers that expect this status."),
         (status = 400, description = "The message is refused (RFC 8935 §2.4).", body = EventError,
          headers(("Content-Language" = String, description = "`en`"))),
-        Problems<(RateLimited<SignIn>, Events, Db)>,
+        Problems<(EventSender<'_>, Events, Db)>,
     ),
 )]
 #[post("/providers/<name>/events", data = "<message>")]
 async fn receive_provider_events(
-    _limit: RateLimited<SignIn>,
+    from: EventSender<'_>,
     name: &str,
     message: Result<Events, Problem>,
     db: &Db,
@@ -151,6 +150,7 @@ async fn receive_provider_events(
             Problem::from(crate::provider::Error::from(unavailable)).about(name).into()
         }
     })?;
+    from.is_genuine();
     let applied = provider_events::apply(db.pool(), name, &report, &origin.0.request_id).await;
     applied.map_err(Problem::from)?;
     let status = match sender {

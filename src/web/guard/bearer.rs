@@ -4,7 +4,7 @@ use rocket::request::Request;
 use uuid::Uuid;
 
 use super::proof::{self, ProofErrors};
-use super::rate_limited::{admit_name, admit_session};
+use super::rate_limited::{self, admit_address, admit_name, admit_session};
 use super::shared::{request_guard, state};
 use crate::clock;
 use crate::domain::{CustomClaims, EndReason, User};
@@ -131,6 +131,8 @@ impl Bearer {
 impl SignedIn {
     /// Finds the user. The caller keeps the problem with the request.
     pub(super) async fn of(request: &Request<'_>) -> Result<Self, Problem> {
+        // Before the token's signature is verified, which costs more than the counter.
+        admit_address::<rate_limited::Bearer>(request)?;
         let Bearer(token) = Bearer::of(request).await?;
         admit_session(request, token.session)?;
         let db: &Db = state(request)?;
@@ -147,7 +149,7 @@ impl SignedIn {
 impl Renaming {
     async fn of(request: &Request<'_>) -> Result<Self, Problem> {
         let signed_in = SignedIn::of(request).await?;
-        admit_name(request, signed_in.token.session)?;
+        admit_name(request, signed_in.user.id)?;
         Ok(Self(signed_in))
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod bearer;
 pub mod client_address;
+pub mod event_sender;
 pub mod form_body;
 pub mod json_body;
 pub mod origin;
@@ -14,6 +15,7 @@ pub mod sign_out_proof;
 pub mod verified_identity;
 
 pub use self::bearer::{Bearer, Renaming, SignedIn};
+pub use self::event_sender::EventSender;
 pub use self::form_body::FormBody;
 pub use self::json_body::JsonBody;
 pub use self::origin::ClientOrigin;

@@ -37,6 +37,11 @@ by_address! {
     /// Sign-ins of staff, who may share one IP address with many phones.
     StaffSignIn,
     Refresh,
+    /// Requests with access tokens.
+    Bearer,
+    /// Messages of providers, from an IP address that has sent genuine ones.
+    ProviderEvents,
+    UnknownSender,
     /// Requests with a cookie that may belong to a staff session.
     StaffPages,
     UnknownApiKey
@@ -75,8 +80,9 @@ pub fn admit_session(request: &Request<'_>, session: Uuid) -> Result<(), Problem
     admit(request, Policy::Session, Key::session(session, client_address::of(request)))
 }
 
-pub fn admit_name(request: &Request<'_>, session: Uuid) -> Result<(), Problem> {
-    admit(request, Policy::Name, Key::session(session, client_address::of(request)))
+/// Counts a change of a user's name, in whichever session and from wherever it comes.
+pub fn admit_name(request: &Request<'_>, user: Uuid) -> Result<(), Problem> {
+    admit(request, Policy::Name, Key::user(user))
 }
 
 pub fn admit_api_key(request: &Request<'_>, key: Uuid) -> Result<(), Problem> {
@@ -91,7 +97,10 @@ fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem>
                 Policy::SignIn | Policy::StaffSignIn => "too many sign-ins from this IP address",
                 Policy::Refresh => "too many refreshes from this IP address",
                 Policy::Session => "too many requests with this session from this IP address",
-                Policy::Name => "too many changes of the name with this session from this IP address",
+                Policy::Name => "too many changes of this user's name",
+                Policy::Bearer => "too many requests with access tokens from this IP address",
+                Policy::ProviderEvents => "too many messages from this IP address",
+                Policy::UnknownSender => "too many messages from this IP address, none of which was genuine",
                 Policy::StaffPages => "too many requests for the admin pages from this IP address",
                 Policy::ApiKey => "too many requests with this API key",
                 Policy::UnknownApiKey => "too many requests with unknown API keys from this IP address",

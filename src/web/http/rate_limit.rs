@@ -1,8 +1,9 @@
 //! Limits on the requests of one client. Each instance has its own counters, in memory.
 //!
-//! A counter belongs to the client's IP address, to a session at one, or to an API key, and never to the requested account,
-//! so no caller can use up another user's limit, nor a thief with a copy of an access token the owner's. The algorithm is GCRA, a bucket that refills steadily. A refused request takes
-//! nothing from the bucket, so waiting always helps.
+//! A counter belongs to the client's IP address, to a session at one, to a signed-in user, or to an API key, and never to the
+//! account that a request without a session names. So no caller can use up another user's limit. A thief with a copy of an access
+//! token can use up one of the owner's, the changes of the name. The algorithm is GCRA, a bucket that refills steadily. A refused
+//! request takes nothing from the bucket, so waiting always helps.
 //!
 //! The memory is bounded by the traffic. A key is dropped once its bucket is full again, and each admitted request
 //! keeps it for one share of a minute. Ten thousand requests a second from as many addresses leave some hundred
@@ -26,6 +27,9 @@ use crate::{background, config};
 
 /// The number of keys in one /48 that may use up their limits at once.
 const KEYS_OF_A_SITE: NonZeroU32 = NonZeroU32::new(16).unwrap();
+/// The requests with access tokens for each refresh that an IP address may send: a phone refreshes once in the life of an access
+/// token, and sends a handful of other requests until the next time.
+const REQUESTS_OF_A_REFRESH: NonZeroU32 = NonZeroU32::new(5).unwrap();
 /// The number of changes of name in a minute. Each is an event and a message to every webhook.
 const NAMES_PER_MINUTE: NonZeroU32 = NonZeroU32::new(10).unwrap();
 /// The time between two sweeps.
@@ -41,8 +45,14 @@ pub enum Policy {
     Refresh,
     /// Requests of a session from an IP address.
     Session,
-    /// Changes of the user's name by a session from an IP address.
+    /// Changes of a user's name.
     Name,
+    /// Requests with access tokens from an IP address.
+    Bearer,
+    /// Messages of providers from an IP address that has sent genuine ones.
+    ProviderEvents,
+    /// Messages in the name of providers from any other IP address: each may cost the check of a signature.
+    UnknownSender,
     /// Requests for admin pages from an IP address, signed in or not: each costs a query.
     StaffPages,
     /// Sign-ins of staff from an IP address.
@@ -56,7 +66,7 @@ pub enum Policy {
 /// The key under which requests are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// A session or an API key; zero if the address alone counts.
+    /// A session, a user or an API key; zero if the address alone counts.
     id: u128,
     /// An IP address, of IPv6 the first 64 bits; zero if the address does not count.
     network: u128,
@@ -85,6 +95,11 @@ impl Key {
     /// of another address.
     pub fn session(id: Uuid, address: Option<IpAddr>) -> Self {
         Self { id: id.as_u128(), ..Self::address(address) }
+    }
+
+    /// Returns the key of a user, of any session and from any IP address.
+    pub const fn user(id: Uuid) -> Self {
+        Self { id: id.as_u128(), network: 0 }
     }
 
     pub const fn api_key(id: Uuid) -> Self {
@@ -160,12 +175,18 @@ impl<C: Clock + Clone> RateLimits<C> {
         };
         let limiter = |policy| {
             let per_minute = match policy {
-                Policy::SignIn | Policy::StaffSignIn | Policy::UnknownApiKey => settings.sign_in_per_minute,
+                Policy::SignIn | Policy::StaffSignIn | Policy::UnknownApiKey | Policy::UnknownSender => {
+                    settings.sign_in_per_minute
+                }
                 Policy::Refresh => settings.refresh_per_minute,
+                Policy::Bearer => {
+                    let handful = settings.refresh_per_minute.saturating_mul(REQUESTS_OF_A_REFRESH);
+                    handful.max(settings.session_per_minute)
+                }
                 Policy::Session => settings.session_per_minute,
                 Policy::Name => settings.session_per_minute.min(NAMES_PER_MINUTE),
                 Policy::StaffPages => settings.staff_pages_per_minute,
-                Policy::ApiKey => settings.api_key_per_minute,
+                Policy::ApiKey | Policy::ProviderEvents => settings.api_key_per_minute,
             };
             Limiter {
                 buckets: buckets(per_minute),

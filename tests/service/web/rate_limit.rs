@@ -163,8 +163,10 @@ fn every_policy_and_every_key_has_a_bucket_of_its_own() {
             Key::session(session, "2001:db8:0:1::1".parse().ok()),
             Key::api_key(session),
         ] {
-            assert!(limits.count(policy, key).unwrap().admitted, "{policy:?} {key:?}");
-            assert!(!limits.count(policy, key).unwrap().admitted, "{policy:?} {key:?}");
+            // An address has five times as many requests with access tokens as refreshes.
+            let expected = if policy == Policy::Bearer { 5 } else { 1 };
+            let admitted = (0..10).filter(|_| limits.count(policy, key).unwrap().admitted).count();
+            assert_eq!(admitted, expected, "{policy:?} {key:?}");
         }
     }
     assert!(!limits.count(Policy::SignIn, address("2001:db8:0:1:ffff::")).unwrap().admitted);
@@ -284,4 +286,113 @@ async fn refreshes_are_counted_by_address_and_account_requests_by_session() {
     }
     let refused = app.refresh(&token).await;
     assert_problem(&refused, 429, "rate_limited");
+}
+
+/// Sends a request with an access token from an address.
+async fn with_session(app: &App, method: Method, path: &str, token: &str, address: &str) -> Answer {
+    let bearer = format!("Bearer {token}");
+    let headers =
+        [("X-Forwarded-For", address), ("Authorization", &bearer), ("Content-Type", "application/json")];
+    app.send_with(method, path, &headers, "{}").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_one_address_share_a_limit_on_every_route_of_a_session() {
+    let app = App::start_with(|figment| {
+        figment
+            .merge(("trusted_proxies", ["127.0.0.1"]))
+            .merge(("rate_limit.enabled", true))
+            .merge(("rate_limit.session_per_minute", 12))
+            .merge(("rate_limit.refresh_per_minute", 12))
+    })
+    .await;
+    let mut tokens = Vec::new();
+    for person in 0..60 {
+        let address = format!("198.51.100.{person}");
+        tokens.push(sign_in_from(&app, &format!("person-{person}"), &address).await.access_token());
+    }
+    // As many as sixty sessions may send, and each session less than it may send.
+    let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
+    for round in 0..11 {
+        for token in &tokens {
+            let answer = with_session(&app, Method::GET, "/api/v1/me", token, "192.0.2.1").await;
+            *statuses.entry(answer.status.as_u16()).or_default() += 1;
+            if answer.status == 429 {
+                assert_problem(&answer, 429, "rate_limited");
+                assert!(answer.header("Retry-After").unwrap().parse::<u32>().unwrap() > 0, "{round}");
+                assert!(answer.header("RateLimit").unwrap().starts_with("\"bearer\";r=0;t="));
+                assert_eq!(answer.header("RateLimit-Policy"), Some("\"bearer\";q=60;w=60"));
+            } else {
+                assert_eq!(answer.status, 200, "{}", answer.text);
+            }
+        }
+    }
+    assert!((60..100).contains(&statuses[&200]), "{statuses:?}");
+    // Every route, the first of which is known to be limited; and the same people elsewhere.
+    let mut limited = 0;
+    for (method, path) in &app.routes {
+        if !path.starts_with("/api/v1/me") {
+            continue;
+        }
+        let path = path.replace("<_>", "idp").replace("<id>", &Uuid::nil().to_string());
+        let method = Method::from_bytes(method.as_str().as_bytes()).unwrap();
+        // Another request may be allowed again by now.
+        let mut refused = with_session(&app, method.clone(), &path, &tokens[1], "192.0.2.1").await;
+        if refused.status != 429 {
+            refused = with_session(&app, method.clone(), &path, &tokens[2], "192.0.2.1").await;
+        }
+        assert_problem(&refused, 429, "rate_limited");
+        let elsewhere = with_session(&app, method, &path, &tokens[0], "192.0.2.2").await;
+        assert_ne!(elsewhere.status, 429, "{path}: {}", elsewhere.text);
+        limited += 1;
+    }
+    assert!(limited >= 9, "{:?}", app.routes);
+    // An IPv6 subscriber is a /64.
+    let mut admitted = 0;
+    for number in 0..80 {
+        let address = format!("2001:db8:0:1::{number:x}");
+        let answer = with_session(&app, Method::GET, "/api/v1/me", &tokens[number % 60], &address).await;
+        admitted += u32::from(answer.status == 200);
+    }
+    assert!((60..75).contains(&admitted), "{admitted}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_users_sessions_share_the_limit_of_names_wherever_they_are_used() {
+    let app = App::start_with(|figment| {
+        figment
+            .merge(("trusted_proxies", ["127.0.0.1"]))
+            .merge(("rate_limit.enabled", true))
+            .merge(("rate_limit.sign_in_per_minute", 100))
+    })
+    .await;
+    let (mut renamed, mut refused) = (0, None);
+    for session in 0..30 {
+        let address = format!("198.51.100.{session}");
+        let token = sign_in_from(&app, "ada", &address).await.access_token();
+        for number in 0..3 {
+            let body = json!({ "name": format!("Ada {session} {number}") }).to_string();
+            let bearer = format!("Bearer {token}");
+            let headers = [
+                ("X-Forwarded-For", &*address),
+                ("Authorization", &bearer),
+                ("Content-Type", "application/json"),
+            ];
+            let answer = app.send_with(Method::PATCH, "/api/v1/me", &headers, body).await;
+            if answer.status == 200 {
+                renamed += 1;
+            } else {
+                assert_problem(&answer, 429, "rate_limited");
+                refused = Some(answer);
+            }
+        }
+    }
+    assert!((10..45).contains(&renamed), "{renamed}");
+    let refused = refused.unwrap();
+    let mut policies = refused.headers.get_all("RateLimit-Policy").iter();
+    assert!(policies.any(|policy| policy == "\"name\";q=10;w=60"), "{:?}", refused.headers);
+    let other = sign_in_from(&app, "grace", "198.51.100.1").await.access_token();
+    let body = json!({ "name": "Grace" });
+    let answer = app.as_user(&other, Method::PATCH, "/api/v1/me", Some(&body)).await;
+    assert_eq!(answer.status, 200, "another user");
 }

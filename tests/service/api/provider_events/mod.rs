@@ -3,6 +3,7 @@
 mod effects;
 mod history;
 mod judgement;
+mod limits;
 mod proofs;
 mod races;
 mod refusals;
