@@ -55,6 +55,8 @@ struct ProviderHealth {
     unavailable: i64,
     /// Those of this hour.
     unavailable_now: i64,
+    #[serde(skip)]
+    succeeded_now: i64,
     /// The state of its endpoint, if this instance has one.
     now: Option<Now>,
 }
@@ -72,10 +74,10 @@ struct Now {
 
 impl Now {
     fn new(stats: &CallStats, enabled: bool) -> Self {
-        let health = match stats.breaker {
+        let health = match (stats.breaker, stats.failing) {
             _ if !enabled => "off",
-            Breaker::Closed => "healthy",
-            Breaker::Open | Breaker::HalfOpen => "failing",
+            (Breaker::Closed, None | Some(false)) => "healthy",
+            (Breaker::Closed, Some(true)) | (Breaker::Open | Breaker::HalfOpen, _) => "failing",
         };
         let (half, most) = (stats.percentile(50), stats.percentile(95));
         let called = stats.latency.iter().any(|calls| *calls > 0);
@@ -122,6 +124,8 @@ struct Attack {
     usual: u64,
 }
 
+/// The least number of sign-ins in an hour without an answer after which a provider may be failing.
+const FAILURES: i64 = 5;
 /// The least number of refusals in an hour that may be an attack, and how many times the usual they have to be.
 const MANY: u64 = 30;
 const TIMES: u64 = 4;
@@ -215,7 +219,22 @@ impl Overview {
                     *reasons.entry(&row.reason).or_default() += row.count;
                     provider.refused += row.count;
                 }
-                _ => provider.succeeded += row.count,
+                _ => {
+                    provider.succeeded += row.count;
+                    provider.succeeded_now += if begin == this_hour { row.count } else { 0 };
+                }
+            }
+        }
+        // Where this instance has made too few calls to tell, the sign-ins of this hour at all instances do.
+        for (name, health) in &mut health {
+            let unknown = providers.get(name.as_str()).is_some_and(|(stats, _)| stats.failing.is_none());
+            if unknown && health.unavailable_now >= FAILURES && health.unavailable_now > health.succeeded_now
+            {
+                health
+                    .now
+                    .iter_mut()
+                    .filter(|now| now.state == "healthy")
+                    .for_each(|now| now.state = "failing");
             }
         }
         let unit = |unit: &str| format!("by the {unit}, in {}", zone.iana_name().unwrap_or("UTC"));

@@ -25,6 +25,8 @@ pub struct CallStats {
     pub latency: [u64; BOUNDS.len() + 1],
     pub total: Duration,
     pub breaker: State,
+    /// True if most of the latest verifications, whatever their means, got no usable answer; `None` if there were too few.
+    pub failing: Option<bool>,
 }
 
 impl CallCounters {
@@ -48,6 +50,7 @@ impl CallCounters {
             latency: std::array::from_fn(|bucket| self.latency[bucket].load(Ordering::Relaxed)),
             total: Duration::from_micros(self.microseconds.load(Ordering::Relaxed)),
             breaker,
+            failing: None,
         }
     }
 }

@@ -15,6 +15,7 @@ mod endpoint;
 mod error;
 mod events;
 mod freshness;
+mod health;
 mod probe;
 mod revocation;
 mod single_flight;
@@ -24,6 +25,7 @@ mod verifier;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 pub use self::answer::Unavailable;
 pub use self::authorization_code::error_name;
@@ -57,7 +59,10 @@ impl Providers {
     }
 
     pub fn call_stats(&self) -> BTreeMap<&str, CallStats> {
-        let stats = |provider: &Provider| provider.upstream.endpoint.call_stats();
+        let stats = |provider: &Provider| CallStats {
+            failing: provider.upstream.health.failing(Instant::now()),
+            ..provider.upstream.endpoint.call_stats()
+        };
         self.0.iter().map(|(name, provider)| (name.as_str(), stats(provider))).collect()
     }
 

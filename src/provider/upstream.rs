@@ -8,6 +8,7 @@ use reqwest::Client;
 use super::document::{self, Document};
 use super::endpoint::Endpoint;
 use super::events;
+use super::health::Health;
 use crate::config;
 use crate::domain::jwk::KeySet;
 use crate::domain::metadata::Metadata;
@@ -22,6 +23,7 @@ pub struct Provider {
 pub(super) struct Upstream {
     pub client: Client,
     pub endpoint: Endpoint,
+    pub(super) health: Health,
     pub(super) metadata: Arc<Document<Metadata>>,
     pub(super) keys: Arc<Document<KeySet>>,
     pub(super) events: events::Documents,
@@ -41,7 +43,15 @@ impl Upstream {
         let setting = if settings.jwks_url.is_some() { "jwks_url" } else { "issuer" };
         let keys = document::keys(client.clone(), &settings.name, setting);
         let events = events::Documents::new(&client, settings);
-        Self { client, endpoint: Endpoint::new(settings), metadata, keys, events, without_email: Once::new() }
+        Self {
+            client,
+            endpoint: Endpoint::new(settings),
+            health: Health::default(),
+            metadata,
+            keys,
+            events,
+            without_email: Once::new(),
+        }
     }
 }
 

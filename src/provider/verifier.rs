@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 use url::Url;
@@ -46,7 +46,9 @@ impl Provider {
             // The call itself has a shorter timeout and ends first, so that its result is recorded.
             timeout(DEADLINE + MARGIN, self.confirmed(token, &expected)).await.unwrap_or_else(late)
         };
-        let claims = claims.await.map_err(|error: Error| error.named(provider))?;
+        let claims: Result<_, Error> = claims.await;
+        self.upstream.health.record(&provider.name, &claims, Instant::now());
+        let claims = claims.map_err(|error| error.named(provider))?;
         if claims.email.is_none() {
             self.warn_without_email();
         }

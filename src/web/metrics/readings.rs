@@ -105,6 +105,13 @@ impl Readings {
             };
             family.encode_family(&[("provider", *provider)])?.encode_gauge(&open)?;
         }
+        let help =
+            "1 if most of the latest sign-ins, of up to an hour ago, got no usable answer from the provider";
+        let mut family = encoder.encode_descriptor("provider_failing", help, None, MetricType::Gauge)?;
+        for (provider, stats) in &stats {
+            let failing = i64::from(stats.failing == Some(true));
+            family.encode_family(&[("provider", *provider)])?.encode_gauge(&failing)?;
+        }
         Ok(())
     }
 }

@@ -1,9 +1,12 @@
 //! What happened lately.
 
+use serde_json::json;
 use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
 use crate::support::desk::Desk;
+use crate::support::provider::Behaviour;
+use crate::support::token::at;
 
 /// The row of a table that begins with that text, without its markup.
 fn row(page: &str, begin: &str) -> String {
@@ -121,4 +124,46 @@ async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
         })
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_fails_for_users_and_answers_the_probe_is_failing() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    let sign_in = async |number: u32, status| {
+        let token = desk.app.token(&at("second", &format!("subject-{number}"), "ada@example.com"));
+        if status == 500 {
+            desk.app.provider.behave_for(&token, Behaviour::status(500));
+        }
+        desk.app.post("second", &json!({ "id_token": token })).await.status.as_u16()
+    };
+    for number in 0..12 {
+        assert_eq!(sign_in(number, 500).await, 503);
+    }
+    let page = browser.get("/admin").await.text;
+    assert!(row(&page, "scope=\"row\">second ").starts_with("failing "), "{page}");
+    assert!(page.contains("second gives no answer."), "{page}");
+    assert!(row(&page, "scope=\"row\">idp ").starts_with("healthy "), "{page}");
+    for number in 0..12 {
+        assert!(sign_in(20 + number, 200).await < 500);
+    }
+    let page = browser.get("/admin").await.text;
+    assert!(row(&page, "scope=\"row\">second ").starts_with("healthy "), "{page}");
+    assert!(!page.contains("second gives no answer."), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_without_calls_reads_the_health_from_the_hours_counts() {
+    let (desk, mut browser) = desk_with(Role::Support).await;
+    desk.app.database.within_an_hour().await;
+    desk.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
+         SELECT date_trunc('hour', now(), 'UTC'), kind, reason, provider, count
+         FROM (VALUES ('sign_in_refused', 'provider_unavailable', 'second', 12), ('signed_in', '', 'second', 3),
+                      ('sign_in_refused', 'provider_unavailable', 'third', 12), ('signed_in', '', 'third', 30),
+                      ('sign_in_refused', 'provider_unavailable', 'fourth', 4)) AS hour (kind, reason, provider, count)").await;
+    let page = browser.get("/admin").await.text;
+    for (provider, health) in [("second", "failing "), ("third", "healthy "), ("fourth", "healthy ")] {
+        let row = row(&page, &format!("scope=\"row\">{provider} "));
+        assert!(row.starts_with(health), "{provider}: {row}");
+    }
+    assert!(page.contains("second gives no answer."), "{page}");
 }
