@@ -4,6 +4,7 @@ use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use super::Error;
+use super::settled::settled;
 
 #[derive(Debug, Clone)]
 pub struct CountRow {
@@ -18,7 +19,8 @@ pub struct CountRow {
 /// Counts the next `step` events that are old enough; see `event_counts.sql`. Returns `false` if there is none, or another
 /// instance is counting.
 pub async fn count(pool: &PgPool, step: i64) -> Result<bool, Error> {
-    Ok(sqlx::query_file!("src/store/event_counts.sql", step).execute(pool).await?.rows_affected() > 0)
+    let counted = sqlx::query_file!("src/store/event_counts.sql", step, settled(pool).await?);
+    Ok(counted.execute(pool).await?.rows_affected() > 0)
 }
 
 /// Returns the counts since a time: the stored ones, and those of the events after the last that they include.

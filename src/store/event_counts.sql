@@ -1,15 +1,16 @@
 -- Counts the next events, and deletes counts that no page shows any more.
 --
 -- A step is a number of events and not a time, so that no hour has too many for one statement. Each event counts once, in
--- the hour of its `created_at`. Its id comes from the instance's clock, which may be slow, so it is counted when it is ten
--- minutes old by its id; one that is written behind the place is never counted. Until then, the overview counts it itself.
+-- the hour of its `created_at`. Its id comes from the instance's clock, which may be slow, so it is counted when by its id it is
+-- from ten minutes before the time up to which all events are there ($2); one that is written behind the place is never counted. Until
+-- then, the overview counts it itself.
 WITH place AS MATERIALIZED (
     SELECT place FROM places WHERE walk = 'events' FOR UPDATE SKIP LOCKED
 ),
 step AS MATERIALIZED (
     SELECT e.* FROM place p CROSS JOIN LATERAL (
         SELECT id, created_at, kind, reason, provider FROM events
-        WHERE id > p.place AND id < first_id(now() - interval '10 minutes')
+        WHERE id > p.place AND id < first_id($2::timestamptz - interval '10 minutes')
         ORDER BY id LIMIT $1
     ) AS e
 ),

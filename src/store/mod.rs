@@ -26,6 +26,7 @@ pub mod row_queue;
 pub mod seed;
 pub mod servers;
 pub mod sessions;
+pub mod settled;
 pub mod unprepared;
 pub mod users;
 

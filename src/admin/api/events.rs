@@ -82,9 +82,9 @@ async fn list_user_events(
 /// Follow all events
 ///
 /// Returns the events after a place, oldest first, for a backend that would rather poll than receive webhooks. Keep
-/// `next`, and send it as `after` of the next request: no event is missed, and none comes twice. An event is there once
-/// it is a minute old, so that none that is written late comes after its place was read. The event of an import is
-/// there from the import's beginning, and counts on while it runs.
+/// `next`, and send it as `after` of the next request: no event is missed, and none comes twice. An event is there
+/// after one to two minutes, so that a late commit cannot fall behind your place. The event of an import is there from the
+/// import's beginning, and counts on while it runs.
 #[utoipa::path(
     params(
         ("after" = Option<Uuid>, Query, description = "The `next` of the previous answer. Without it, the feed begins with the oldest event."),

@@ -8,7 +8,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::{Actor, By, CustomClaims, Email, Origin, Role};
-use crate::store::{Author, Error, changing, unprepared};
+use crate::store::settled::{DRAWN, settled};
+use crate::store::{Author, Error, changing, first_id, unprepared};
 
 pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!("SELECT id FROM users WHERE email = $1", email.folded());
@@ -192,19 +193,10 @@ pub async fn events_of(
     Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
 }
 
-/// Returns the events after the event `after`, the oldest first, up to a minute ago by the database's clock, or a minute
-/// before the beginning of the oldest transaction that may write one. An id is drawn before its event is committed, by which
-/// time later ones may have been read: a request takes 20 seconds at most, its statement 10, and the rest is for the clocks
-/// of the instances. A commit may take longer, such as one that waits for a standby.
+/// Returns the events after the event `after`, the oldest first, as far as they are complete: no event comes later that belongs before
+/// one of them. See [`settled`].
 pub async fn events_after(pool: &PgPool, after: Uuid, limit: usize) -> Result<Vec<EventRow>, Error> {
-    // The lowest id of that millisecond (UUID version 7, RFC 9562 §5.7). Whatever this statement no longer finds has ended,
-    // so that the next one sees its events.
-    let before = sqlx::query_scalar!(
-        r#"SELECT (lpad(to_hex(floor(extract(epoch FROM least(now(), min(xact_start)) - interval '1 minute') * 1000)::bigint),
-                        12, '0') || repeat('0', 20))::uuid AS "before!"
-           FROM pg_stat_activity WHERE datname = current_database() AND backend_xid IS NOT NULL"#
-    );
-    let before = before.fetch_one(pool).await?;
+    let before = first_id(settled(pool).await? - DRAWN);
     let sql = format!("{EVENT} WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3");
     let query = sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(after).bind(before).bind(count(limit));
     Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
