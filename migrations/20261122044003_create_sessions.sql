@@ -9,11 +9,14 @@
 -- exchanged it: 16 bits of a hash of the IP address, and 16 of one of the user agent, which are enough to tell two clients
 -- apart and too few to find an address. It is 0 before the first exchange, and once a repeat by another client is recorded.
 -- `jkt` is the thumbprint of the key that the session is bound to (RFC 9449), if any.
+-- `used_before` is the time of the last refresh, or of the sign-in, in an hour before that of `rotated_at`. Users are shown the last use
+-- up to the end of the hour before, so that a thief who polls does not see when the owner refreshes.
 -- A refresh changes no indexed column and no length, so that it can be a heap-only update.
 CREATE TABLE sessions (
     created_at      timestamptz NOT NULL DEFAULT now(),
     expires_at      timestamptz NOT NULL,
     rotated_at      timestamptz NOT NULL DEFAULT now(),
+    used_before     timestamptz NOT NULL DEFAULT now(),
     ended_at        timestamptz,
     id              uuid        CONSTRAINT sessions_pkey PRIMARY KEY,
     identity_id     uuid        NOT NULL,

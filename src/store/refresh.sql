@@ -71,6 +71,9 @@ changed AS (
     SET token_hash = d.live_hash,
         parent_hash = CASE d.outcome WHEN 'rotated' THEN NULL WHEN 'reissued' THEN d.presented_hash ELSE s.parent_hash END,
         rotated_at = CASE d.outcome WHEN 'rotated' THEN now() ELSE d.rotated_at END,
+        used_before = CASE WHEN d.outcome = 'rotated'
+                                AND date_bin('1 hour', d.rotated_at, 'epoch') < date_bin('1 hour', now(), 'epoch')
+                           THEN d.rotated_at ELSE s.used_before END,
         rotated_from = CASE WHEN d.outcome IN ('rotated', 'reissued') THEN d.asked_from ELSE 0 END,
         expires_at = CASE WHEN d.outcome IN ('rotated', 'reissued') THEN d.good_until ELSE s.expires_at END,
         ended_at = CASE d.outcome WHEN 'replayed' THEN now() END

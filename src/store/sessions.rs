@@ -328,6 +328,9 @@ pub struct SessionRow {
     /// The time of the latest refresh, or of the sign-in.
     #[serde(with = "time::serde::rfc3339")]
     pub last_used_at: OffsetDateTime,
+    /// The same, without those of this hour by the database's clock.
+    #[serde(skip)]
+    pub used_before_this_hour: OffsetDateTime,
     /// The IPv4 or IPv6 address of the sign-in, as long as its event is kept.
     #[schema(required = true, value_type = Option<String>, example = "203.0.113.7")]
     pub ip: Option<IpAddr>,
@@ -348,7 +351,10 @@ pub struct SessionRow {
 pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<SessionRow>, Error> {
     let rows = sqlx::query_as!(
         SessionRow,
-        r#"SELECT s.id, i.provider, s.created_at, s.rotated_at AS last_used_at, e.ip AS "ip: IpAddr", e.user_agent,
+        r#"SELECT s.id, i.provider, s.created_at, s.rotated_at AS last_used_at,
+                  CASE WHEN date_bin('1 hour', s.rotated_at, 'epoch') < date_bin('1 hour', now(), 'epoch')
+                       THEN s.rotated_at ELSE s.used_before END AS "used_before_this_hour!",
+                  e.ip AS "ip: IpAddr", e.user_agent,
                   s.device_name, s.device_platform, s.jkt IS NOT NULL AS "bound!"
            FROM identities i
            JOIN sessions s ON s.identity_id = i.id AND s.ended_at IS NULL AND s.expires_at > now()

@@ -1328,8 +1328,8 @@ export interface components {
             ip: string | null;
             /**
              * Format: date-time
-             * @description The hour of the last refresh, or the time of the sign-in if that was later. The minute would tell a thief who has
-             *     copied the session's tokens when to use them.
+             * @description The hour of the last refresh before this hour, or the time of the sign-in if that was later. A refresh that showed at once,
+             *     or its minute, would tell a thief who has copied the session's tokens when to use them.
              */
             last_used_at: string;
             /**

@@ -38,8 +38,8 @@ struct Session {
     /// The time at which the session was opened.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// The hour of the last refresh, or the time of the sign-in if that was later. The minute would tell a thief who has
-    /// copied the session's tokens when to use them.
+    /// The hour of the last refresh before this hour, or the time of the sign-in if that was later. A refresh that showed at once,
+    /// or its minute, would tell a thief who has copied the session's tokens when to use them.
     #[serde(with = "time::serde::rfc3339")]
     last_used_at: OffsetDateTime,
     /// The IPv4 or IPv6 address that the session was opened from.
@@ -79,7 +79,7 @@ async fn list_sessions(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, P
             current: row.id == signed_in.token.session,
             provider: row.provider,
             created_at: row.created_at,
-            last_used_at: row.last_used_at.truncate_to_hour().max(row.created_at),
+            last_used_at: row.used_before_this_hour.truncate_to_hour().max(row.created_at),
             ip: row.ip,
             user_agent: row.user_agent,
             device: Device { name: row.device_name, platform: row.device_platform },

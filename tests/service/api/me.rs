@@ -429,3 +429,38 @@ async fn an_identity_that_only_changes_its_user_is_not_deleted() {
         assert_eq!((back.outcome(), back.user_id()), ("signed_in".into(), users[2].to_string()));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_is_in_the_list_once_its_hour_is_over() {
+    let app = App::start().await;
+    app.database.within_an_hour().await;
+    let phone = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let tablet = app.sign_in(&claims("ada", "ada@example.com")).await;
+    app.database
+        .run(
+            "UPDATE sessions SET created_at = now() - interval '1 day',
+                                 rotated_at = date_trunc('hour', now()) - interval '4 hours 1 second'",
+        )
+        .await;
+    let list = async || app.get(&phone.access_token(), "/api/v1/me/sessions").await.json();
+    let before = list().await;
+    let mut token = tablet.refresh_token();
+    for _ in 0..3 {
+        let refreshed = app.refresh(&token).await;
+        assert_eq!(refreshed.status, 200);
+        token = refreshed.refresh_token();
+        assert_eq!(list().await, before, "the first refresh of an hour is not told from none");
+    }
+    app.database.run("UPDATE sessions SET rotated_at = rotated_at - interval '1 hour'").await;
+    let hours: Vec<String> = app
+        .database
+        .values(
+            "SELECT to_char(date_trunc('hour', rotated_at AT TIME ZONE 'UTC'), 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')
+             FROM sessions ORDER BY rotated_at DESC",
+        )
+        .await;
+    let sessions = list().await["sessions"].clone();
+    let shown: Vec<_> =
+        sessions.as_array().unwrap().iter().map(|s| s["last_used_at"].as_str().unwrap()).collect();
+    assert_eq!(shown, hours);
+}

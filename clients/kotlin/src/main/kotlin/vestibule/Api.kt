@@ -63,7 +63,7 @@ public data class Device(val name: String? = null, val platform: String? = null)
  * @property provider The provider that it was opened with.
  * @property device The device, as the sign-in described it.
  * @property createdAt The time at which it was opened.
- * @property lastUsedAt The hour of its last refresh, or the time at which it was opened if that was later.
+ * @property lastUsedAt The hour of its last refresh before this hour, or the time at which it was opened if that was later.
  * @property ip The address that it was opened from.
  * @property userAgent The `User-Agent` that opened it.
  * @property current True for the session of this client.
