@@ -1,4 +1,6 @@
 //! Members of staff, their sessions and pending sign-ins. `admin::staff` adds and removes members.
+//!
+//! Each statement locks a member before the member's sessions, so that no two of them wait for each other.
 
 use serde::Serialize;
 use sqlx::{FromRow, PgPool};
@@ -199,10 +201,15 @@ pub async fn open_session(
 pub async fn by_session(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
     let Some(hash) = OpaqueToken::parse(session) else { return Ok(None) };
     let row = sqlx::query_as(
-        "WITH visit AS (
+        "WITH member AS MATERIALIZED (
+             SELECT s.id FROM current_staff s
+             WHERE s.id = (SELECT staff_id FROM staff_sessions WHERE hash = $1)
+             FOR NO KEY UPDATE
+         ),
+         visit AS (
              UPDATE staff_sessions SET last_used_at = now()
              WHERE hash = $1 AND last_used_at > now() - interval '30 minutes'
-                   AND created_at > now() - interval '12 hours'
+                   AND created_at > now() - interval '12 hours' AND staff_id = (SELECT id FROM member)
              RETURNING staff_id
          )
          UPDATE current_staff s SET last_seen_at = now() FROM visit v WHERE s.id = v.staff_id
@@ -215,8 +222,12 @@ pub async fn by_session(pool: &PgPool, session: &str) -> Result<Option<StaffRow>
 pub async fn end_sessions(pool: &PgPool, session: &str, everywhere: bool) -> Result<(), Error> {
     let Some(hash) = OpaqueToken::parse(session) else { return Ok(()) };
     sqlx::query!(
-        "DELETE FROM staff_sessions WHERE hash = $1
-         OR ($2 AND staff_id = (SELECT staff_id FROM staff_sessions WHERE hash = $1))",
+        "WITH member AS MATERIALIZED (
+             SELECT id FROM staff
+             WHERE id = (SELECT staff_id FROM staff_sessions WHERE hash = $1)
+             FOR NO KEY UPDATE
+         )
+         DELETE FROM staff_sessions WHERE staff_id = (SELECT id FROM member) AND ($2 OR hash = $1)",
         hash.as_slice(),
         everywhere,
     )

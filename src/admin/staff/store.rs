@@ -43,11 +43,13 @@ pub async fn add(
 async fn try_to_add(pool: &PgPool, email: &str, access: Access, by: By<'_>) -> Result<Changed, Error> {
     let Access { role, may_export, ends_at } = access;
     let role: &str = role.into();
-    // It locks the other admins, including the actor, so that two of them cannot demote each other.
+    // It locks the admins, including the actor, so that two of them cannot demote each other, and the member beside them: two
+    // changes lock members in one order.
     let row = sqlx::query!(
-        r#"WITH others AS MATERIALIZED (
-               SELECT id, email, ends_at FROM current_staff WHERE role = 'admin' AND email <> $2 ORDER BY id FOR UPDATE
+        r#"WITH locked AS MATERIALIZED (
+               SELECT id, email, role, ends_at FROM current_staff WHERE role = 'admin' OR email = $2 ORDER BY id FOR UPDATE
            ),
+           others AS MATERIALIZED (SELECT id, email, ends_at FROM locked WHERE role = 'admin' AND email <> $2),
            permitted AS MATERIALIZED (
                SELECT WHERE ($6::author).needs IS NULL OR EXISTS (SELECT FROM others WHERE email = ($6).actor)
            ),
@@ -100,9 +102,10 @@ pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, E
 
 async fn try_to_remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
-        r#"WITH others AS MATERIALIZED (
-               SELECT id, email, ends_at FROM current_staff WHERE role = 'admin' AND email <> $1 ORDER BY id FOR UPDATE
+        r#"WITH locked AS MATERIALIZED (
+               SELECT id, email, role, ends_at FROM current_staff WHERE role = 'admin' OR email = $1 ORDER BY id FOR UPDATE
            ),
+           others AS MATERIALIZED (SELECT id, email, ends_at FROM locked WHERE role = 'admin' AND email <> $1),
            permitted AS MATERIALIZED (
                SELECT WHERE ($2::author).needs IS NULL OR EXISTS (SELECT FROM others WHERE email = ($2).actor)
            ),
@@ -140,8 +143,11 @@ pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Er
 
 async fn try_to_reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
-        r#"WITH permitted AS MATERIALIZED (
-               SELECT may($2) AND ($2::author).actor <> $1 AS yes
+        r#"WITH locked AS MATERIALIZED (
+               SELECT id FROM staff WHERE email IN ($1, ($2::author).actor) ORDER BY id FOR UPDATE
+           ),
+           permitted AS MATERIALIZED (
+               SELECT may($2) AND ($2::author).actor <> $1 AS yes FROM (SELECT count(*) FROM locked) AS all_locked
            ),
            reset AS (
                UPDATE staff

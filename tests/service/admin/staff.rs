@@ -1,15 +1,19 @@
 //! Who has access, and in which zone they read times.
 
 use reqwest::Method;
+use sqlx::{Executor, PgPool};
 use url::form_urlencoded;
+use vestibule::admin::sign_in::store::by_session;
 use vestibule::admin::staff::end;
 use vestibule::admin::staff::store::{Changed, add, remove};
 use vestibule::domain::actor::By;
 use vestibule::domain::staff::{Access, Role};
+use vestibule::service::OpaqueToken;
 
 use super::{desk_with, person};
+use crate::support::cluster::Database;
 use crate::support::desk::{Browser, Desk};
-use crate::support::race::rounds;
+use crate::support::race::{at_once, rounds};
 
 async fn members(desk: &Desk) -> Vec<(String, String)> {
     desk.app.database.all("SELECT email, role FROM staff ORDER BY email").await
@@ -206,5 +210,51 @@ async fn the_last_admin_is_one_whose_access_does_not_end() {
         assert_ne!(give(grace, Role::Admin.into()).await, Changed::LastAdmin);
         let (first, second) = tokio::join!(give(ada, for_now), give(grace, for_now));
         assert_ne!(first, second, "round {round}");
+    }
+}
+
+const MEMBER: &str = "member@example.com";
+
+/// A new member with an open session, whose cookie is returned.
+async fn member(pool: &PgPool) -> String {
+    add(pool, MEMBER, Role::Support, By::COMMAND_LINE).await.unwrap();
+    let session = OpaqueToken::generate();
+    let opened = "INSERT INTO staff_sessions (hash, staff_id) SELECT $1, id FROM staff WHERE email = $2";
+    run!(pool, opened, session.hash.as_slice(), MEMBER);
+    session.text.expose().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visit_and_the_removal_of_its_member_never_wait_for_each_other() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    // A visit that has begun, and a removal after it, meet at the session, which somebody holds.
+    for email in ["one@example.com", "two@example.com"] {
+        add(pool, email, Role::Admin, By::COMMAND_LINE).await.unwrap();
+    }
+    let session = member(pool).await;
+    let mut other = pool.begin().await.unwrap();
+    other.execute("SELECT FROM staff_sessions FOR UPDATE").await.unwrap();
+    let visit = tokio::spawn({
+        let (pool, session) = (pool.clone(), session.clone());
+        async move { by_session(&pool, &session).await }
+    });
+    database.until_waiting(1, "").await;
+    let removal = tokio::spawn({
+        let pool = pool.clone();
+        async move { remove(&pool, MEMBER, By::COMMAND_LINE).await }
+    });
+    database.until_waiting(2, "").await;
+    other.rollback().await.unwrap();
+    assert_eq!(visit.await.unwrap().unwrap().unwrap().email, MEMBER);
+    assert_eq!(removal.await.unwrap().unwrap(), Changed::Done);
+
+    for _ in 0..rounds() {
+        let session = member(pool).await;
+        let visit = async { by_session(pool, &session).await.unwrap() };
+        let removal = async { remove(pool, MEMBER, By::COMMAND_LINE).await.unwrap() };
+        let (_, removed) = at_once(visit, removal).await;
+        assert_eq!(removed, Changed::Done);
+        assert!(by_session(pool, &session).await.unwrap().is_none());
     }
 }
