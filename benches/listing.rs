@@ -216,7 +216,7 @@ async fn backend_user(pool: &PgPool) -> Result<Uuid, Error> {
     };
     let email = Email::parse(&format!("{name}@bench.example"));
     let new = NewUser { email, identities: vec![identity], ..NewUser::default() };
-    match backend::create(pool, &new, Actor::ApiKey("key:bench"), &Origin::default()).await? {
+    match backend::create(pool, &new, Actor::Operator("bench"), &Origin::default()).await? {
         Created::Done(id) => Ok(id),
         taken => panic!("{taken:?}"),
     }
@@ -259,7 +259,7 @@ async fn admin_api(pool: &PgPool) {
     }
     measure!("admin API: create", backend_user(pool));
     let origin = Origin::default();
-    let by = By { actor: Actor::ApiKey("key:bench"), reason: Some("a bench"), origin: &origin };
+    let by = By { actor: Actor::Operator("bench"), reason: Some("a bench"), origin: &origin };
     let made = |change: Change| async move {
         let preview = preview(pool, change, by.actor.name()).await?.expect("the user exists");
         let outcome = make(pool, &preview, None, by).await?;

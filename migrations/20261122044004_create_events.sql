@@ -44,9 +44,12 @@ CREATE INDEX events_request_idx ON events (request_id) WHERE kind NOT IN ('signe
 CREATE INDEX events_actor_idx ON events (actor, id) WHERE actor IS NOT NULL;
 CREATE INDEX events_staff_idx ON events (id) WHERE actor IS NOT NULL;
 
--- The author of a change (`store::author`): the actor as above, with the reason; the origin of the request; and the role that a
--- member of staff needs for it. Instances of two releases send it, so what it lacks becomes another parameter.
-CREATE TYPE author AS (actor text, reason text, ip inet, user_agent text, request_id text, needs text);
+-- The author of a change (`store::author`): the actor as above, with the reason; the origin of the request; the role that a
+-- member of staff or an API key needs for it; and the key's id, since another key may get its name. Instances of two releases
+-- send it, so what it lacks becomes another parameter.
+CREATE TYPE author AS (
+    actor text, reason text, ip inet, user_agent text, request_id text, needs text, key_id uuid
+);
 -- The first columns of an event, which statements insert. A column that is added later gets its default.
 CREATE TYPE new_event AS (
     created_at timestamptz, id uuid, user_id uuid, session_id uuid, kind text, reason text, provider text, email text, ip inet,

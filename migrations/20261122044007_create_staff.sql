@@ -28,11 +28,18 @@ CREATE TABLE staff (
 -- Those whose access has not ended, and whose identity is not suspended: the members of staff, to everything that asks
 -- whether somebody is one.
 CREATE VIEW current_staff AS SELECT * FROM staff WHERE (ends_at IS NULL OR ends_at > now()) AND suspended_at IS NULL;
--- Returns false if a member of staff lacks the role that the change needs. They may lose it between the guard's check and the
--- last byte of a form, so each statement asks. The member's row stays locked until the change is committed.
+-- Returns false if a member of staff or an API key lacks the role that the change needs. They may lose it between the guard's
+-- check and the last byte of a body, so each statement asks. Their row stays locked until the change is committed: that of a
+-- key against its revocation only, since each use may write it.
 CREATE FUNCTION may(who author) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM FROM current_staff WHERE email = who.actor AND who.needs IN (role, 'support') FOR SHARE;
+    IF who.key_id IS NULL THEN
+        PERFORM FROM current_staff WHERE email = who.actor AND who.needs IN (role, 'support') FOR SHARE;
+    ELSE
+        PERFORM FROM api_keys
+        WHERE id = who.key_id AND role IN (who.needs, 'admin') AND (expires_at IS NULL OR expires_at > now())
+        FOR KEY SHARE;
+    END IF;
     RETURN FOUND OR who.needs IS NULL;
 END $$;
 -- Staff sessions, by the SHA-256 of the cookie.

@@ -1,5 +1,7 @@
 //! The author of a change and the origin of a request, as events record them.
 
+use uuid::Uuid;
+
 use super::staff::Role;
 
 /// The origin of a request, as sessions and events store it.
@@ -32,8 +34,8 @@ impl By<'_> {
 pub enum Actor<'a> {
     /// A member of staff, by e-mail address.
     Staff(&'a str),
-    /// An API key whose role has just been checked, by its name among actors: `key:<name>`.
-    ApiKey(&'a str),
+    /// An API key, by its name among actors: `key:<name>`. A later key may get the name, but not the id.
+    ApiKey { name: &'a str, id: Uuid },
     /// An operator at the command line, by name.
     Operator(&'a str),
     /// An identity provider that reports a wish of the user's, by its name among actors: `provider:<name>`.
@@ -47,7 +49,9 @@ impl<'a> Actor<'a> {
     /// Returns the name in events.
     pub const fn name(self) -> &'a str {
         match self {
-            Self::Staff(name) | Self::ApiKey(name) | Self::Operator(name) | Self::Provider(name) => name,
+            Self::Staff(name) | Self::ApiKey { name, .. } | Self::Operator(name) | Self::Provider(name) => {
+                name
+            }
         }
     }
 
@@ -55,11 +59,16 @@ impl<'a> Actor<'a> {
         name.starts_with("provider:")
     }
 
-    /// Returns the role that the statement has to check, or `None` for all others.
+    /// Returns the id of an API key.
+    pub const fn key_id(self) -> Option<Uuid> {
+        if let Self::ApiKey { id, .. } = self { Some(id) } else { None }
+    }
+
+    /// Returns the role that the statement has to check, or `None` for an author who has no role.
     pub fn needs(self, role: Role) -> Option<&'static str> {
         match self {
-            Self::Staff(_) => Some(role.into()),
-            Self::ApiKey(_) | Self::Operator(_) | Self::Provider(_) => None,
+            Self::Staff(_) | Self::ApiKey { .. } => Some(role.into()),
+            Self::Operator(_) | Self::Provider(_) => None,
         }
     }
 }

@@ -38,6 +38,7 @@ pub struct Author<'a> {
     user_agent: Option<&'a str>,
     request_id: &'a str,
     needs: Option<&'static str>,
+    key_id: Option<Uuid>,
 }
 
 impl<'a> Author<'a> {
@@ -46,10 +47,10 @@ impl<'a> Author<'a> {
         Self { ip: None, user_agent: None, ..self }
     }
 
-    /// Returns the author of a change for which a member of staff needs that role.
+    /// Returns the author of a change for which a member of staff or an API key needs that role.
     pub fn needing(role: Role, by: By<'a>) -> Self {
         let (actor, needs) = (Some(by.actor.name()), by.actor.needs(role));
-        Self { actor, reason: by.reason, needs, ..by.origin.into() }
+        Self { actor, reason: by.reason, needs, key_id: by.actor.key_id(), ..by.origin.into() }
     }
 }
 
@@ -64,6 +65,7 @@ impl<'a> From<&'a Origin> for Author<'a> {
             user_agent: user_agent.as_deref(),
             request_id,
             needs: None,
+            key_id: None,
         }
     }
 }

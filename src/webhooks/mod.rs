@@ -158,7 +158,7 @@ pub struct Replayed {
 }
 
 /// Lets messages of a webhook that were not accepted be sent now, that one or all, and records who wanted it. Returns `None`
-/// if that is a member of staff who is no admin. After an error, earlier batches stay due.
+/// if they are no admin any more. After an error, earlier batches stay due.
 pub async fn replay(
     pool: &PgPool,
     webhook: &str,

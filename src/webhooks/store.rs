@@ -212,8 +212,8 @@ pub async fn exists(pool: &PgPool, webhook: &str) -> Result<bool, Error> {
     Ok(found.fetch_one(pool).await?)
 }
 
-/// Records who lets that message of a webhook, or all, be sent again. Returns `false`, and records nothing, if they are a
-/// member of staff and no admin.
+/// Records who lets that message of a webhook, or all, be sent again. Returns `false`, and records nothing, if they are no
+/// admin any more.
 pub(super) async fn record_replay(
     pool: &PgPool,
     webhook: &str,

@@ -9,7 +9,7 @@ use sqlx::PgPool;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::guard::{Administrator, Supporter};
+use super::guard::{Administrator, Supporter, no_longer_valid};
 use super::parameters::wrong;
 use super::users::{self, UserRecord};
 use super::{reason, user};
@@ -242,8 +242,7 @@ async fn change(
                 return Err(Problem::new(ErrorCode::UserChanged, detail));
             }
             Outcome::Refused(why) => return Err(refusal(why)),
-            // The guard has checked the key's role, which never changes.
-            Outcome::NotPermitted => return Err(Problem::internal()),
+            Outcome::NotPermitted => return Err(no_longer_valid()),
         }
     }
     Ok(Json(Status::Ok, ChangeResult::new(&preview, !dry_run)))

@@ -6,10 +6,11 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::guard::Administrator;
+use super::guard::{Administrator, no_longer_valid};
 use super::parameters::wrong;
+use super::store::{self, ClaimsSet};
 use super::users::{NoSuchUser, missing};
-use super::{reason, store, user};
+use super::{reason, user};
 use crate::domain::{CustomClaims, Object};
 use crate::store::retrying;
 use crate::web::guard::json_body::only;
@@ -77,6 +78,9 @@ async fn set_user_claims(
     let user = user(id)?;
     let (reason, claims) = body.read(read)?;
     let by = key.0.by(Some(&reason), &origin.0);
-    let found = retrying!(store::set_claims(db.pool(), user, &claims, by))?;
-    if found { Ok(Json(Status::Ok, UserClaims { claims })) } else { Err(missing(db.pool(), user).await) }
+    match retrying!(store::set_claims(db.pool(), user, &claims, by))? {
+        ClaimsSet::Done => Ok(Json(Status::Ok, UserClaims { claims })),
+        ClaimsSet::NoSuchUser => Err(missing(db.pool(), user).await),
+        ClaimsSet::NotPermitted => Err(no_longer_valid()),
+    }
 }

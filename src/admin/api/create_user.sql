@@ -10,9 +10,12 @@ WITH arriving AS MATERIALIZED (
     SELECT * FROM unnest($7::uuid[], $8::text[], $9::text[], $10::text[], $11::boolean[])
         AS n (id, provider, subject, email, email_verified)
 ),
--- Those whose address or identity it is. What they get meanwhile shows as a unique violation.
-taken AS MATERIALIZED (
-    SELECT 'email_taken' AS outcome FROM users
+-- Why there will be no user: the key is no longer valid, or another user has the address or an identity. What they get
+-- meanwhile shows as a unique violation.
+refused AS MATERIALIZED (
+    SELECT 'not_permitted' AS outcome WHERE NOT may($12)
+    UNION ALL
+    SELECT 'email_taken' FROM users
     WHERE email = $2 AND NOT ($3 AND NOT email_verified AND seen_noted_on IS NOT NULL)
     UNION ALL
     SELECT 'identity_taken' FROM arriving n WHERE EXISTS (
@@ -22,13 +25,13 @@ taken AS MATERIALIZED (
 -- Before the new user gets the address, which must be free by then.
 bereft AS (
     UPDATE users SET email = NULL, updated_at = now()
-    WHERE email = $2 AND NOT email_verified AND NOT EXISTS (SELECT FROM taken)
+    WHERE email = $2 AND NOT email_verified AND NOT EXISTS (SELECT FROM refused)
     RETURNING id
 ),
 created AS (
     INSERT INTO users (id, email, email_verified, email_vouched, name, picture, claims, imported_at)
     SELECT $1, $2, $3, $3, $4, $5, $6::text::jsonb, now()
-    FROM (SELECT count(*) FROM bereft) AS first WHERE NOT EXISTS (SELECT FROM taken)
+    FROM (SELECT count(*) FROM bereft) AS first WHERE NOT EXISTS (SELECT FROM refused)
     RETURNING id
 ),
 added AS (
@@ -46,4 +49,4 @@ recorded_loss AS (
     SELECT 'email_lost', 'email_proven', b.id, ($12::author).actor, ($12).request_id, jsonb_build_object('to', $1::uuid)
     FROM bereft b
 )
-SELECT coalesce((SELECT outcome FROM taken LIMIT 1), 'created') AS "outcome!"
+SELECT coalesce((SELECT outcome FROM refused LIMIT 1), 'created') AS "outcome!"

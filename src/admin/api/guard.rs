@@ -37,12 +37,13 @@ impl KnownKeys {
 
 #[derive(Debug, Clone)]
 pub struct ApiKey {
+    id: Uuid,
     actor: String,
 }
 
 impl ApiKey {
     pub fn actor(&self) -> Actor<'_> {
-        Actor::ApiKey(&self.actor)
+        Actor::ApiKey { name: &self.actor, id: self.id }
     }
 
     pub fn by<'a>(&'a self, reason: Option<&'a str>, origin: &'a Origin) -> By<'a> {
@@ -89,6 +90,11 @@ fn challenged(challenge: Challenge) -> Problem {
     Problem { challenge: Some(challenge.header()), ..Problem::new(kind, detail) }
 }
 
+/// Returns the answer to a change whose key was revoked or has expired since the guard admitted it.
+pub(super) fn no_longer_valid() -> Problem {
+    challenged(Challenge::Invalid)
+}
+
 /// Finds the key of a request, and checks that its role is that one or a higher one.
 async fn key(request: &Request<'_>, least: KeyRole) -> Result<ApiKey, Problem> {
     let state = request.rocket().state::<Db>().zip(request.rocket().state::<KnownKeys>());
@@ -114,7 +120,7 @@ async fn key(request: &Request<'_>, least: KeyRole) -> Result<ApiKey, Problem> {
         };
         return Err(Problem::new(ErrorCode::InsufficientRole, detail));
     }
-    Ok(ApiKey { actor: format!("{}{}", KeyName::ACTOR_PREFIX, found.name) })
+    Ok(ApiKey { id: found.id, actor: format!("{}{}", KeyName::ACTOR_PREFIX, found.name) })
 }
 
 macro_rules! guard {

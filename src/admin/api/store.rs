@@ -72,6 +72,7 @@ pub enum Created {
     Done(Uuid),
     EmailTaken,
     IdentityTaken,
+    NotPermitted,
 }
 
 /// Creates a user; see `create_user.sql`.
@@ -105,19 +106,34 @@ pub async fn create(
             "created" => Ok(Created::Done(id)),
             "email_taken" => Ok(Created::EmailTaken),
             "identity_taken" => Ok(Created::IdentityTaken),
+            "not_permitted" => Ok(Created::NotPermitted),
             outcome => Err(Error::unexpected(outcome)),
         }
     };
     changing!(attempt(), Created::EmailTaken | Created::IdentityTaken)
 }
 
-/// Sets a user's claims, and records it if they differ. Returns false if there is no such user. No claims are stored as
-/// NULL.
-pub async fn set_claims(pool: &PgPool, user: Uuid, claims: &CustomClaims, by: By<'_>) -> Result<bool, Error> {
-    let found = sqlx::query_scalar!(
-        r#"WITH changed AS (
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimsSet {
+    Done,
+    NoSuchUser,
+    NotPermitted,
+}
+
+/// Sets a user's claims, and records it if they differ. No claims are stored as NULL.
+pub async fn set_claims(
+    pool: &PgPool,
+    user: Uuid,
+    claims: &CustomClaims,
+    by: By<'_>,
+) -> Result<ClaimsSet, Error> {
+    let row = sqlx::query!(
+        r#"WITH permitted AS MATERIALIZED (
+               SELECT may($3) AS yes
+           ),
+           changed AS (
                UPDATE users SET claims = nullif($2::text::jsonb, '{}'), updated_at = now()
-               WHERE id = $1 AND claims IS DISTINCT FROM nullif($2::text::jsonb, '{}')
+               WHERE id = $1 AND claims IS DISTINCT FROM nullif($2::text::jsonb, '{}') AND (SELECT yes FROM permitted)
                RETURNING id, claims
            ),
            recorded AS (
@@ -125,12 +141,17 @@ pub async fn set_claims(pool: &PgPool, user: Uuid, claims: &CustomClaims, by: By
                SELECT e.* FROM changed c, event($3, 'claims_changed', c.id,
                                                 detail => jsonb_build_object('claims', coalesce(c.claims, '{}'))) AS e
            )
-           SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!""#,
+           SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!", yes AS "permitted!" FROM permitted"#,
         user,
         claims.json(),
         Author::needing(Role::Admin, by) as Author<'_>,
     );
-    Ok(found.fetch_one(pool).await?)
+    let row = row.fetch_one(pool).await?;
+    Ok(match (row.permitted, row.found) {
+        (false, _) => ClaimsSet::NotPermitted,
+        (true, false) => ClaimsSet::NoSuchUser,
+        (true, true) => ClaimsSet::Done,
+    })
 }
 
 /// An event.

@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::guard::{Administrator, Reader};
+use super::guard::{Administrator, Reader, no_longer_valid};
 use super::new_user;
 use super::parameters::{Parameters, wrong};
 use super::store::{self, Created, EventRow, NewUser};
@@ -295,6 +295,7 @@ async fn create_user(
 }
 
 /// Returns the answer to a request about a user who does not exist, and may have been merged into another one.
+        Created::NotPermitted => return Err(no_longer_valid()),
 pub(super) async fn missing(pool: &PgPool, id: Uuid) -> Problem {
     let detail = "the user was merged into the one whom `merged_into` names";
     match async { retrying!(merging::merged_into(pool, id)) }.await {

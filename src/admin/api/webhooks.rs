@@ -6,7 +6,7 @@ use rocket::{State, post};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::guard::Administrator;
+use super::guard::{Administrator, no_longer_valid};
 use super::reason;
 use crate::store::retrying;
 use crate::web::guard::json_body::only;
@@ -74,7 +74,8 @@ async fn replay_webhook(
         return Err(unknown());
     }
     let by = key.0.by(Some(&reason), &origin.0);
-    Ok(Json(Status::Ok, replay(db.pool(), name, None, by).await?.unwrap_or_default()))
+    let replayed = replay(db.pool(), name, None, by).await?.ok_or_else(no_longer_valid)?;
+    Ok(Json(Status::Ok, replayed))
 }
 
 /// Try a webhook

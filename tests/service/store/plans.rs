@@ -255,7 +255,7 @@ async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: 
         };
         let email = Email::parse(&format!("new-{execution}@example.com"));
         let new = backend::NewUser { email, identities: vec![identity], ..Default::default() };
-        let by = Actor::ApiKey("key:tests");
+        let by = Actor::Operator("tests");
         let created = backend::create(&pool, &new, by, &Origin::default()).await.unwrap();
         watched.check(format!("a new user, execution {execution}")).await;
         assert!(matches!(created, backend::Created::Done(_)));

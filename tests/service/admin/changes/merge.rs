@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use uuid::Uuid;
-use vestibule::admin::api::store::set_claims;
+use vestibule::admin::api::store::{ClaimsSet, set_claims};
 use vestibule::admin::audit::store::{self as event_log, Filter};
 use vestibule::admin::changes::{Change, Outcome};
 use vestibule::admin::person::store as directory;
@@ -119,7 +119,7 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
             }
             "claims" => {
                 let claims = CustomClaims::parse(r#"{"plan": "pro"}"#).unwrap();
-                assert!(set_claims(pool, into_id, &claims, by()).await.unwrap());
+                assert_eq!(set_claims(pool, into_id, &claims, by()).await.unwrap(), ClaimsSet::Done);
             }
             "identity's address" => {
                 let address = json!({ "email": "other@example.com", "email_verified": false });

@@ -1,7 +1,10 @@
 //! API keys: what opens the admin API, and what does not.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use reqwest::Method;
+use serde_json::json;
 use uuid::Uuid;
 use vestibule::admin::api_keys::{add, parse, revoke};
 use vestibule::domain::actor::By;
@@ -10,9 +13,11 @@ use vestibule::domain::api_key::KeyRole;
 use crate::support::app::{Answer, App};
 use crate::support::cluster::Database;
 use crate::support::problem::assert_problem;
-use crate::support::process::Process;
+use crate::support::process::{Process, eventually};
 use crate::support::provider::Provider;
-use crate::support::token::claims;
+use crate::support::race::{assert_either_came_first, at_once, rounds};
+use crate::support::raw::Raw;
+use crate::support::token::{at, claims};
 
 /// A request that every key with the role of support may send: it ends no session of a user who does not exist.
 fn path() -> String {
@@ -117,6 +122,125 @@ async fn a_key_is_refused_from_the_moment_it_is_revoked_or_expires() {
     assert_ne!(one, successor);
     assert_challenged(&ask(&app, &[("Authorization", &bearer(&one))]).await, INVALID);
     assert_accepted(&ask(&app, &[("Authorization", &bearer(&successor))]).await);
+}
+
+/// What may happen to a key while the body of its request arrives.
+const ENDS: [&str; 4] = [
+    "DELETE FROM api_keys",
+    // Another key gets the name.
+    "UPDATE api_keys SET id = gen_random_uuid(), hash = sha256('another')",
+    "UPDATE api_keys SET expires_at = now()",
+    "UPDATE api_keys SET role = 'reader'",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_revoked_before_the_last_byte_changes_nothing() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
+    let linked = at("second", "ada", "lovelace@example.com");
+    assert_eq!(app.link(&ada.access_token(), "second", &linked).await.status, 201);
+    let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
+    run!(pool, "UPDATE identities SET held_at = now() WHERE provider = 'second'");
+    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('shop', '{}')");
+    let (ada, session, identity) = (ada.user_id(), ada.payload()["sid"].clone(), ada.identity_id());
+    let second: String =
+        app.database.value("SELECT id::text FROM identities WHERE held_at IS NOT NULL").await;
+    let changes = [
+        ("POST", "/users", json!({ "email": "new@example.com" })),
+        ("POST", "/users/<id>/end-sessions", json!({ "reason": "asked" })),
+        ("POST", "/users/<id>/end-session", json!({ "reason": "asked", "session": session })),
+        ("POST", "/users/<id>/disable", json!({ "reason": "asked" })),
+        ("POST", "/users/<id>/enable", json!({ "reason": "asked" })),
+        ("POST", "/users/<id>/unlink", json!({ "reason": "asked", "identity": identity })),
+        ("POST", "/users/<id>/release", json!({ "reason": "asked", "identity": second })),
+        (
+            "POST",
+            "/users/<id>/move",
+            json!({ "reason": "asked", "identity": identity, "to": grace.user_id() }),
+        ),
+        ("POST", "/users/<id>/merge", json!({ "reason": "asked", "into": grace.user_id() })),
+        ("POST", "/users/<id>/delete", json!({ "reason": "asked" })),
+        ("PUT", "/users/<id>/claims", json!({ "reason": "asked", "claims": { "plan": "pro" } })),
+        ("POST", "/webhooks/<name>/replay", json!({ "reason": "asked" })),
+    ];
+    let writes = app.routes.iter().filter(|(method, path)| {
+        // The test of a webhook has no body, and changes nothing.
+        path.starts_with("/api/v1/admin") && method.as_str() != "GET" && !path.ends_with("/test")
+    });
+    let writes: BTreeSet<_> = writes.map(|(method, path)| (method.as_str(), path.as_str())).collect();
+    let paths = changes.each_ref().map(|(method, path, _)| (*method, format!("/api/v1/admin{path}")));
+    assert_eq!(writes, paths.iter().map(|(method, path)| (*method, path.as_str())).collect());
+
+    for (method, path, body) in &changes {
+        let path = format!("/api/v1/admin{path}").replace("<id>", &ada).replace("<name>", "shop");
+        for end in ENDS {
+            run!(pool, "DELETE FROM api_keys");
+            let key = app.api_key("backend", KeyRole::Admin).await;
+            let before = app.database.everything(&[]).await;
+            let body = body.to_string();
+            let head = format!(
+                "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
+                 Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            let mut late = Raw::connect(&app).await;
+            late.send(head + &body[..body.len() - 1]).await;
+            eventually("the guard has admitted the key", async || {
+                let used = "SELECT count(*) FROM api_keys WHERE last_used_at IS NOT NULL";
+                (app.database.count(used).await == 1).then_some(())
+            })
+            .await;
+            run!(pool, end);
+            late.send(&body[body.len() - 1..]).await;
+            let answer = late.answer().await.unwrap();
+            assert_eq!(app.database.everything(&[]).await, before, "{end}, then {method} {path}");
+            assert_challenged(&answer, INVALID);
+        }
+    }
+    // With a key that still counts, each of them is made.
+    let key = app.api_key("whole", KeyRole::Admin).await;
+    let [.., merge, delete, claims, replay] = &changes;
+    for (method, path, body) in [claims, replay, merge, delete] {
+        let user = if path.ends_with("/delete") { grace.user_id() } else { ada.clone() };
+        let path = format!("/api/v1/admin{path}").replace("<id>", &user).replace("<name>", "shop");
+        let made = app.as_user(&key, method.parse::<Method>().unwrap(), &path, Some(body)).await;
+        assert_eq!(made.status, 200, "{path}: {}", made.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_revocation_and_a_change_one_comes_first() {
+    let app = App::start().await;
+    let pool = &app.database.pool;
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
+    let path = format!("/api/v1/admin/users/{ada}/claims");
+    let mut changed_first = 0;
+    for round in 0..rounds() {
+        let key = app.api_key("backend", KeyRole::Admin).await;
+        let change = json!({ "reason": "asked", "claims": { "round": round } });
+        let name = "backend".parse().unwrap();
+        let (changed, revoked) = at_once(
+            app.as_user(&key, Method::PUT, &path, Some(&change)),
+            revoke(pool, &name, By::COMMAND_LINE),
+        )
+        .await;
+        revoked.unwrap();
+        let events: Vec<String> = values!(
+            pool,
+            "SELECT kind FROM events WHERE kind IN ('claims_changed', 'api_key_revoked') ORDER BY id DESC LIMIT 2"
+        );
+        if changed.status == 200 {
+            assert_eq!(events, ["api_key_revoked", "claims_changed"], "round {round}");
+            changed_first += 1;
+        } else {
+            assert_challenged(&changed, INVALID);
+            assert_eq!(events[0], "api_key_revoked", "round {round}");
+            let claims: Option<String> = app.database.value("SELECT claims->>'round' FROM users").await;
+            assert_ne!(claims, Some(round.to_string()));
+        }
+    }
+    assert_either_came_first(changed_first);
 }
 
 #[tokio::test(flavor = "multi_thread")]
