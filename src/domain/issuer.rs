@@ -47,6 +47,19 @@ impl Issuers {
         }
     }
 
+    /// Returns true if an account of one may also be an account of the other.
+    pub fn overlap(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Listed(names), Self::Listed(others)) => {
+                names.iter().any(|name| others.iter().any(|other| same(name, other)))
+            }
+            (Self::Listed(names), tenants) | (tenants, Self::Listed(names)) => {
+                names.iter().any(|name| tenants.include(name))
+            }
+            (Self::Tenants(tenants), Self::Tenants(others)) => tenants.overlap(others),
+        }
+    }
+
     /// Returns true if a key that the provider restricts to `issuer` may sign for `iss`.
     ///
     /// Microsoft publishes the keys of all tenants in one document. The member `issuer` of each key names the
@@ -69,6 +82,15 @@ impl Tenants {
             Self::Any => true,
             Self::Organizations => tenant != MICROSOFT_ACCOUNTS,
             Self::Listed(ids) => ids.iter().any(|id| id == tenant),
+        }
+    }
+
+    fn overlap(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Listed(ids), tenants) | (tenants, Self::Listed(ids)) => {
+                ids.iter().any(|id| tenants.include(id))
+            }
+            _ => true,
         }
     }
 }

@@ -84,6 +84,15 @@ impl Providers {
         self.0.get(name)
     }
 
+    /// Returns the names of the other providers with the same issuer: there, the same subject is the same account.
+    pub fn others_of_issuer(&self, provider: &Provider) -> Vec<&str> {
+        let names = self.all().filter(|other| {
+            other.settings.name != provider.settings.name
+                && other.settings.issuers.overlap(&provider.settings.issuers)
+        });
+        names.map(|other| other.settings.name.as_str()).collect()
+    }
+
     /// Returns the providers, also those that are switched off.
     pub fn all(&self) -> impl Iterator<Item = &Provider> {
         self.0.values()

@@ -35,14 +35,19 @@ pub enum Outcome {
     Kept,
 }
 
-/// Carries out a request, unless that has been done before. Returns its code.
-/// After an error it is not to be acknowledged; the same one, sent again, goes on where this one ended.
+/// Carries out a request, unless that has been done before, for its account and for the same account at `others`, the other
+/// names of the provider's issuer. Returns the code of the provider's own. After an error it is not to be acknowledged; the same
+/// one, sent again, goes on where this one ended.
 pub async fn carry_out(
     pool: &PgPool,
     provider: &str,
+    others: &[&str],
     request: &SignedRequest,
     origin: &Origin,
 ) -> Result<Uuid, Error> {
+    for other in others {
+        retrying!(once(pool, other, request, origin))?;
+    }
     retrying!(once(pool, provider, request, origin))
 }
 

@@ -51,12 +51,20 @@ pub async fn read(provider: &Provider, media_type: &str, body: Vec<u8>, now: i64
     }
 }
 
-/// Applies a report, if it has not been applied before. After an error, nothing was written.
+/// Applies a report of a provider, if it has not been applied before, to its accounts and to the same accounts at `others`,
+/// the other names of its issuer. After an error, names may be left: the message must not be acknowledged, and reaches them
+/// when it is sent again.
 pub async fn apply(
     pool: &PgPool,
     provider: &str,
+    others: &[&str],
     report: &Report,
     request_id: &str,
 ) -> Result<(), crate::store::Error> {
-    retrying!(store::apply(pool, provider, report, request_id))
+    retrying!(store::apply(pool, provider, report, request_id))?;
+    let about_accounts = report.about_accounts();
+    for other in others.iter().filter(|_| !about_accounts.events.is_empty()) {
+        retrying!(store::apply(pool, other, &about_accounts, request_id))?;
+    }
+    Ok(())
 }

@@ -14,6 +14,14 @@ pub struct Report {
     pub events: Vec<Event>,
 }
 
+impl Report {
+    /// Returns the report without events about no account, such as a verification.
+    pub fn about_accounts(&self) -> Self {
+        let events = self.events.iter().filter(|event| event.subject.is_some()).cloned();
+        Self { id: self.id.clone(), at: self.at, events: events.collect() }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub kind: EventKind,

@@ -79,7 +79,8 @@ async fn request_data_deletion(
     let request = facebook::read(provider, &media_type, &body, clock::now());
     let request = request.map_err(|error| Problem::from(error).about(name))?;
     from.is_genuine();
-    let code = carry_out(db.pool(), name, &request, &origin.0).await?;
+    let others = providers.others_of_issuer(provider);
+    let code = carry_out(db.pool(), name, &others, &request, &origin.0).await?;
     let confirmation_code = code.simple().to_string();
     let url = format!("{}/providers/{name}/data-deletion/{confirmation_code}", issuer.name);
     Ok(Json(Status::Ok, DeletionReceipt { url, confirmation_code }))

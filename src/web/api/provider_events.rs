@@ -151,7 +151,8 @@ async fn receive_provider_events(
         }
     })?;
     from.is_genuine();
-    let applied = provider_events::apply(db.pool(), name, &report, &origin.0.request_id).await;
+    let others = providers.others_of_issuer(provider);
+    let applied = provider_events::apply(db.pool(), name, &others, &report, &origin.0.request_id).await;
     applied.map_err(Problem::from)?;
     let status = match sender {
         Sender::SecurityEvents => Status::Accepted,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
+use figment::Figment;
 use reqwest::Method;
 use rocket::futures::future::join_all;
 use serde_json::{Value, json};
@@ -26,11 +27,16 @@ const TOO_LARGE: usize = 256 * 1024 + 1;
 
 /// A service with Apple and Facebook, and their published keys.
 async fn house() -> (App, Provider) {
+    house_with(|figment, _| figment).await
+}
+
+/// With further settings, which may name the URL of the keys.
+async fn house_with(settings: impl FnOnce(Figment, &str) -> Figment) -> (App, Provider) {
     let keys = Provider::start().await;
     keys.behave(Behaviour::Json(jwks(&[Signer::Rsa.jwk()])));
     let url = format!("{}/keys", keys.url());
     let app = App::start_with(|figment| {
-        figment
+        let figment = figment
             .merge((
                 "providers.apple",
                 json!({ "preset": "apple", "client_id": "com.example.web", "additional_client_ids": [APPLE_APP],
@@ -39,7 +45,8 @@ async fn house() -> (App, Provider) {
             .merge((
                 "providers.facebook",
                 json!({ "preset": "facebook", "client_id": FACEBOOK_APP, "client_secret": APP_SECRET, "jwks_url": url }),
-            ))
+            ));
+        settings(figment, &url)
     });
     (app.await, keys)
 }
@@ -343,6 +350,28 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
     let (late, _) = receipt(&app, &delete(&app, "218471", 3600).await).await;
     assert_ne!(late, code);
     assert_eq!(state(&app, "218471").await.0, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_to_delete_reaches_each_provider_name_of_its_issuer() {
+    let (app, _keys) = house_with(|figment, url| {
+        let again = json!({ "preset": "facebook", "client_id": FACEBOOK_APP, "client_secret": APP_SECRET,
+                            "jwks_url": url, "link": "never" });
+        figment.merge(("providers.facebook_web", again))
+    })
+    .await;
+    let opened = sign_in(&app, "facebook", "218471").await;
+    let claims = json!({
+        "iss": "https://www.facebook.com", "aud": FACEBOOK_APP, "sub": "218471", "iat": now(), "exp": now() + 600,
+    });
+    let web = app.post("facebook_web", &json!({ "id_token": Signer::Rsa.token(&claims) })).await;
+    assert_ne!(opened.user(), web.user());
+    assert_eq!(delete(&app, "218471", 0).await.status, 200);
+    assert_eq!(app.database.count("SELECT count(*) FROM users").await, 0);
+    for (answer, provider) in [(&opened, "facebook"), (&web, "facebook_web")] {
+        let (kind, actor, _) = events(&app, &answer.user_id()).await.pop().unwrap();
+        assert_eq!((kind, actor), ("user_deleted".into(), Some(format!("provider:{provider}"))));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

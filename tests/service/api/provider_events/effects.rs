@@ -4,10 +4,13 @@ use serde_json::{Value, json};
 
 use reqwest::Method;
 
-use super::{CAEP, House, NAME, OAUTH, RISC, State, account, assert_refused, genuine, header, message};
+use super::{
+    CAEP, House, ISSUER, NAME, OAUTH, RISC, State, account, assert_refused, genuine, header, message,
+};
+use crate::support::cluster::Database;
 use crate::support::problem::assert_problem;
 use crate::support::signer::Signer;
-use crate::support::token::{claims, now, with};
+use crate::support::token::{at, claims, now, with};
 
 /// The end of an event's type, what more it says, and what it does.
 struct Case {
@@ -284,4 +287,51 @@ async fn a_recycled_address_leaves_its_former_owner_and_leads_nobody_to_them() {
         assert_ne!(former["id"], owner.user_id().as_str());
         assert_eq!(former["email"], json!(null));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_reaches_each_provider_name_of_its_issuer() {
+    let house = House::open_with(Database::create().await, |figment| {
+        figment.merge(("providers.third.issuers", ["https://third.example", ISSUER]))
+    })
+    .await;
+    let app = &house.app;
+    // One account under two names, and a stranger's with the same subject at another issuer.
+    let second = house.sign_in("ada").await;
+    let elsewhere = with(account("ada"), &json!({ "email": "ada@elsewhere.example" }));
+    let third = app.sign_in_at("third", &elsewhere).await;
+    let stranger = app.sign_in_at("fourth", &at("fourth", "ada", "stranger@example.com")).await;
+    for answer in [&second, &third, &stranger] {
+        assert_eq!(answer.outcome(), "created", "{}", answer.text);
+    }
+    run!(
+        &app.database.pool,
+        "INSERT INTO staff (id, email, role, provider, subject)
+         VALUES (gen_random_uuid(), 'ada@staff.example', 'admin', 'third', 'ada')"
+    );
+    let claims = message(&format!("{RISC}/account-disabled"), "ada", &json!({ "reason": "hijacking" }));
+    for round in ["genuine", "replayed"] {
+        house.tell(&claims).await;
+        for answer in [&second, &third] {
+            assert_eq!(app.refresh(&answer.refresh_token()).await.status, 401, "{round}");
+            let recorded: i64 = value!(
+                &app.database.pool,
+                "SELECT count(*) FROM events WHERE kind = 'provider_event' AND user_id = $1",
+                answer.user()
+            );
+            assert_eq!(recorded, 1, "{round}");
+        }
+        assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
+        assert_problem(&app.sign_in_at("third", &elsewhere).await, 403, "identity_suspended");
+        let members = "SELECT count(*) FROM staff WHERE suspended_at IS NOT NULL";
+        assert_eq!(app.database.count(members).await, 1, "{round}");
+    }
+    assert_eq!(app.refresh(&stranger.refresh_token()).await.status, 200);
+    house.risc("account-enabled", "ada").await;
+    assert_eq!(house.sign_in("ada").await.user_id(), second.user_id());
+    assert_eq!(app.sign_in_at("third", &elsewhere).await.user_id(), third.user_id());
+    // A test of the connection is about no account.
+    house.tell(&message(&format!("{RISC}/verification"), "ada", &json!({}))).await;
+    let tests = "SELECT count(*) FROM events WHERE reason = 'verification'";
+    assert_eq!(app.database.count(tests).await, 1);
 }

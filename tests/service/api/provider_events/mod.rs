@@ -8,6 +8,7 @@ mod proofs;
 mod races;
 mod refusals;
 
+use figment::Figment;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -44,22 +45,15 @@ impl House {
     }
 
     async fn open_on(database: Database) -> Self {
-        Self::open_whole(database, &json!({})).await
+        Self::open_with(database, |figment| figment).await
     }
 
-    /// Opens a house with further settings of the provider.
-    async fn open_with(settings: Value) -> Self {
-        Self::open_whole(Database::create().await, &settings).await
-    }
-
-    async fn open_whole(database: Database, settings: &Value) -> Self {
+    /// With further settings.
+    async fn open_with(database: Database, settings: impl FnOnce(Figment) -> Figment) -> Self {
         let (keys, transmitter) = transmitter().await;
         let ssf_url = format!("{}/.well-known/risc-configuration", transmitter.url());
-        let app = App::start_on(database, |figment| {
-            figment.merge(("providers.second", settings)).merge(("providers.second.ssf_url", ssf_url))
-        })
-        .await;
-        Self { app, keys, transmitter }
+        let settings = |figment: Figment| settings(figment.merge(("providers.second.ssf_url", ssf_url)));
+        Self { app: App::start_on(database, settings).await, keys, transmitter }
     }
 
     /// Signs in with an account of the provider.

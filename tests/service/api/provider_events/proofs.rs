@@ -11,6 +11,7 @@ use vestibule::domain::api_key::KeyRole;
 
 use super::{House, NAME, RISC, message};
 use crate::support::app::{Answer, App};
+use crate::support::cluster::Database;
 use crate::support::problem::assert_problem;
 use crate::support::race::rounds;
 use crate::support::token::{at, claims, unverified};
@@ -111,7 +112,10 @@ async fn a_second_identity_or_the_backend_that_vouches_keeps_an_address_verified
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_vouch_ends_with_the_first_identity_that_proves_the_address() {
-    let house = House::open_with(json!({ "recycled_email": "refuse" })).await;
+    let house = House::open_with(Database::create().await, |figment| {
+        figment.merge(("providers.second.recycled_email", "refuse"))
+    })
+    .await;
     let app = &house.app;
     let key = app.api_key("backend", KeyRole::Admin).await;
     for (number, how) in ["linked", "known", "linked by a session", "merged", "moved"].into_iter().enumerate()
