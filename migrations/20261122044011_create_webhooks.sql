@@ -189,6 +189,8 @@ BEGIN
                 jsonb_build_object('from', from_id, 'to', NEW.user_id, 'identity', identity)
             WHEN 'identity.linked' THEN jsonb_build_object('identity', identity)
             WHEN 'identity.unlinked' THEN jsonb_build_object('identity', identity)
+            WHEN 'identity.held' THEN jsonb_build_object('identity', identity)
+            WHEN 'identity.released' THEN jsonb_build_object('identity', identity)
             -- Of `others`, the session that stays.
             WHEN 'sessions.ended' THEN
                 jsonb_build_object('sessions', ended, 'session_id', CASE WHEN ended <> 'all' THEN NEW.session_id END)

@@ -39,7 +39,7 @@ pub(super) const CATEGORIES: [(&str, &str); 6] = [
 
 pub(super) fn category(event: &EventRow) -> &'static str {
     match (event.kind.as_str(), event.actor.as_deref()) {
-        ("provider_event", _) => "provider",
+        ("provider_event" | "identity_held", _) => "provider",
         (_, Some(actor)) if Actor::is_provider(actor) => "provider",
         (_, Some(_)) => "staff",
         _ if is_theft(event) => "alarms",
@@ -302,6 +302,9 @@ pub(super) fn what(event: &EventRow) -> String {
         "users_merged" => "Another user was merged into this one",
         "identity_moved" if reason == Some("to_another") => "An identity was moved to another user",
         "identity_moved" => "An identity was moved here from another user",
+        "identity_held" => {
+            "An identity is held: the hijacker of another account of the user may have brought it"
+        }
         "identity_released" => return format!("A held identity released by {author}"),
         "user_disabled" => return format!("Disabled by {author}"),
         "user_enabled" => return format!("Enabled by {author}"),
@@ -346,7 +349,8 @@ fn look(event: &EventRow) -> (&'static str, &'static str) {
     let icon = match event.kind.as_str() {
         "signed_in" | "staff_signed_in" => "in",
         "user_created" | "users_imported" | "staff_added" => "new",
-        "identity_linked" | "identity_moved" | "identity_released" | "identity_unlinked" => "link",
+        "identity_linked" | "identity_moved" | "identity_held" | "identity_released"
+        | "identity_unlinked" => "link",
         "sign_in_refused" | "link_refused" | "staff_refused" => "refused",
         "refresh_token_replayed" | "refresh_token_repeated" => "theft",
         "refresh_token_reissued" | "email_lost" | "provider_event" => "info",
@@ -370,6 +374,7 @@ fn look(event: &EventRow) -> (&'static str, &'static str) {
         "in" | "new" => "good",
         _ => "calm",
     };
+        "link" if event.kind == "identity_held" => "warn",
     (tone, icon)
 }
 

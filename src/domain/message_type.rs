@@ -49,6 +49,12 @@ pub enum MessageType {
     /// An identity was moved to another user. It now signs in the user `to`. Its sessions have ended.
     #[strum(serialize = "identity.moved")]
     IdentityMoved,
+    /// An identity is held. Nobody can sign in with it: the hijacker of another account of the user may have brought it.
+    #[strum(serialize = "identity.held")]
+    IdentityHeld,
+    /// A held identity was released. The user can sign in with it again, unless its provider has reported it, too.
+    #[strum(serialize = "identity.released")]
+    IdentityReleased,
     /// Sessions have ended. By a sign-out, by staff or by the admin API. Access tokens that were issued before stay valid
     /// until they expire.
     #[strum(serialize = "sessions.ended")]

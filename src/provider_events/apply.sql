@@ -240,10 +240,11 @@ recorded AS (
         FROM fresh CROSS JOIN named t LEFT JOIN reported m ON m.subject = t.subject
         UNION ALL
         SELECT 'identity_held', NULL, provider, NULL, user_id,
-               jsonb_strip_nulls(jsonb_build_object('identity_id', id, 'by', by_id)), 0
+               jsonb_strip_nulls(jsonb_build_object('identity_id', id, 'by', by_id)), NULL
         FROM held
     ) AS e
-    -- The order in which the trigger locks users: statements that meet must not wait for each other.
+    -- The order in which the trigger locks users: statements that meet must not wait for each other. The report comes before
+    -- what it holds.
     ORDER BY uuid_hash(e.user_id), e.number
     RETURNING 1
 ),

@@ -83,9 +83,10 @@ fn data(kind: MessageType) -> Value {
             "to": id("The user who has it now: `user_id`."),
             "identity": identity(&["id", "provider"]),
         }),
-        MessageType::IdentityLinked | MessageType::IdentityUnlinked => {
-            json!({ "identity": identity(&["id", "provider"]) })
-        }
+        MessageType::IdentityLinked
+        | MessageType::IdentityUnlinked
+        | MessageType::IdentityHeld
+        | MessageType::IdentityReleased => json!({ "identity": identity(&["id", "provider"]) }),
         MessageType::SessionsEnded => json!({
             "sessions": {
                 "type": "string", "enum": ["one", "others", "all"],

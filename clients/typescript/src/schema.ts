@@ -470,6 +470,22 @@ export interface paths {
     };
 }
 export interface webhooks {
+    "identity.held": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveIdentityHeld"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "identity.linked": {
         parameters: {
             query?: never;
@@ -496,6 +512,22 @@ export interface webhooks {
         get?: never;
         put?: never;
         post: operations["receiveIdentityMoved"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "identity.released": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["receiveIdentityReleased"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2482,6 +2514,97 @@ export interface operations {
             };
         };
     };
+    receiveIdentityHeld: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        /** @description An account at an identity provider. One that is gone has only `id` and `provider`. */
+                        identity: {
+                            /** @description The e-mail address of the account. */
+                            email?: string | null;
+                            /**
+                             * Format: uuid
+                             * @description The id of the identity.
+                             */
+                            id: string;
+                            provider: string;
+                            /** @description The provider's id of the account. */
+                            subject?: string;
+                        };
+                        /** @description The user as of the change; `null` if there is no such user any more. */
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "identity.held";
+                };
+            };
+        };
+        responses: never;
+    };
     receiveIdentityLinked: {
         parameters: {
             query?: never;
@@ -2669,6 +2792,97 @@ export interface operations {
                     timestamp: string;
                     /** @enum {string} */
                     type: "identity.moved";
+                };
+            };
+        };
+        responses: never;
+    };
+    receiveIdentityReleased: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the message, the same in each attempt. A message may arrive more than once. */
+                "webhook-id": string;
+                /** @description The time of the attempt, in seconds since 1970-01-01T00:00:00Z. */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots; one for each secret, separated by blanks (Standard Webhooks). */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    data: {
+                        /** @description An account at an identity provider. One that is gone has only `id` and `provider`. */
+                        identity: {
+                            /** @description The e-mail address of the account. */
+                            email?: string | null;
+                            /**
+                             * Format: uuid
+                             * @description The id of the identity.
+                             */
+                            id: string;
+                            provider: string;
+                            /** @description The provider's id of the account. */
+                            subject?: string;
+                        };
+                        /** @description The user as of the change; `null` if there is no such user any more. */
+                        user: {
+                            /** @description What the backend has set by the admin API. */
+                            claims: Record<string, unknown>;
+                            /**
+                             * Format: date-time
+                             * @description The time of the first sign-in, or of the import.
+                             */
+                            created_at: string;
+                            /** Format: date-time */
+                            disabled_at: string | null;
+                            /** @description In ASCII lower case. */
+                            email: string | null;
+                            email_verified: boolean;
+                            /**
+                             * Format: uuid
+                             * @description `sub` in access tokens.
+                             */
+                            id: string;
+                            /** @description The accounts that the user signs in with. */
+                            identities: {
+                                /** @description The e-mail address of the account. */
+                                email: string | null;
+                                /**
+                                 * Format: uuid
+                                 * @description The id of the identity.
+                                 */
+                                id: string;
+                                provider: string;
+                                /** @description The provider's id of the account. */
+                                subject: string;
+                            }[];
+                            /** @description The name. */
+                            name: string | null;
+                            /** @description The URL of the picture. */
+                            picture: string | null;
+                            /**
+                             * Format: date-time
+                             * @description The time of the last change.
+                             */
+                            updated_at: string;
+                        } | null;
+                        /**
+                         * Format: uuid
+                         * @description The user whom the change concerns.
+                         */
+                        user_id: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description The time of the change.
+                     */
+                    timestamp: string;
+                    /** @enum {string} */
+                    type: "identity.released";
                 };
             };
         };

@@ -116,6 +116,8 @@ impl EventCategory {
                 "email_lost",
                 "staff_refused",
                 "provider_event",
+                "identity_held",
+                "identity_released",
             ],
             Self::Looks => &DATA_ACCESS_KINDS,
         }

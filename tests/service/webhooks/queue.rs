@@ -63,6 +63,7 @@ async fn each_change_queues_one_message_that_names_what_changed() {
         ada
     );
     let (linked, gone) = (json!({ "identity_id": identity }), json!({ "identity_id": other }));
+    let held = json!({ "identity_id": identity, "by": other });
     let of = |identity: &Value| json!({ "identity": identity });
     let there =
         json!({ "id": identity, "provider": "idp", "subject": "subject", "email": "ada@example.com" });
@@ -101,6 +102,8 @@ async fn each_change_queues_one_message_that_names_what_changed() {
         ("identity_linked", Some("same_provider"), &null, "identity.linked", &of(&unnamed)),
         ("identity_unlinked", None, &gone, "identity.unlinked", &of(&unlinked)),
         ("identity_moved", None, &moved, "identity.moved", &went),
+        ("identity_held", None, &held, "identity.held", &of(&there)),
+        ("identity_released", None, &linked, "identity.released", &of(&there)),
         ("signed_out", Some("local"), &null, "sessions.ended", &one),
         ("signed_out", Some("others"), &null, "sessions.ended", &others),
         ("signed_out", Some("global"), &null, "sessions.ended", &all),

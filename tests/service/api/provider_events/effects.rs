@@ -3,6 +3,10 @@
 use serde_json::{Value, json};
 
 use reqwest::Method;
+use strum::VariantNames;
+use uuid::Uuid;
+use vestibule::admin::changes::{Change, Outcome};
+use vestibule::domain::message_type::MessageType;
 
 use super::{
     CAEP, House, ISSUER, NAME, OAUTH, RISC, State, account, assert_refused, genuine, header, message,
@@ -334,4 +338,44 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
     house.tell(&message(&format!("{RISC}/verification"), "ada", &json!({}))).await;
     let tests = "SELECT count(*) FROM events WHERE reason = 'verification'";
     assert_eq!(app.database.count(tests).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn holding_and_releasing_an_identity_are_events_with_webhooks() {
+    let house = House::open().await;
+    let (app, pool) = (&house.app, &house.app.database.pool);
+    let types = <MessageType as VariantNames>::VARIANTS;
+    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('shop', $1)", types);
+    let ada = house.sign_in("ada").await;
+    let linked = app.link(&ada.access_token(), "idp", &claims("hijacker", "evil@example.com")).await;
+    assert_eq!(linked.status, 201, "{}", linked.text);
+    run!(pool, "DELETE FROM webhook_messages");
+    house.hijacked("ada").await;
+    let held: Uuid = value!(pool, "SELECT id FROM identities WHERE held_at IS NOT NULL");
+    let release = Change::Release { identity: held, user: ada.user() };
+    assert_eq!(app.by_staff(release).await, Some(Outcome::Done));
+
+    let recorded: Vec<(String, Uuid, String, Value)> = all!(
+        pool,
+        "SELECT kind, user_id, provider, detail - 'reason' FROM events
+         WHERE kind IN ('identity_held', 'identity_released') ORDER BY id"
+    );
+    let user = ada.user();
+    let [holding, releasing] = &recorded[..] else { panic!("{recorded:?}") };
+    let detail = json!({ "identity_id": held, "by": ada.identity_id() });
+    assert_eq!(*holding, ("identity_held".into(), user, "idp".into(), detail));
+    let detail = json!({ "identity_id": held });
+    assert_eq!(*releasing, ("identity_released".into(), user, "idp".into(), detail));
+
+    let messages: Vec<(String, String)> =
+        all!(pool, "SELECT type, payload FROM webhook_messages ORDER BY id");
+    let kinds: Vec<_> = messages.iter().map(|(kind, _)| kind.as_str()).collect();
+    assert_eq!(kinds, ["security.provider_event", "identity.held", "identity.released"]);
+    for (kind, payload) in &messages[1..] {
+        let message: Value = serde_json::from_str(payload).unwrap();
+        let identity = json!({
+            "id": held, "provider": "idp", "subject": "hijacker", "email": "evil@example.com",
+        });
+        assert_eq!((&message["type"], &message["data"]["identity"]), (&json!(kind), &identity));
+    }
 }
