@@ -11,10 +11,16 @@ CREATE TABLE notes (
 );
 CREATE INDEX notes_user_id_idx ON notes (user_id, id);
 
--- Gives one user's notes to another, and returns true. The caller's lock keeps further notes away. Unlike a statement's own
--- subquery, a function also sees the notes that were committed while the statement waited for that lock.
+-- Gives one user's notes to another, and the addresses that the user has proven, and returns true. The caller's lock keeps
+-- further ones away. Unlike a statement's own subquery, a function also sees those that were committed while the statement waited
+-- for that lock.
 CREATE FUNCTION move_notes(old_user uuid, new_user uuid) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE notes SET user_id = new_user WHERE user_id = old_user;
+    INSERT INTO former_addresses (user_id, email)
+    SELECT new_user, email FROM former_addresses WHERE user_id = old_user
+    UNION
+    SELECT new_user, email FROM users WHERE id = old_user AND email_verified
+    ON CONFLICT ON CONSTRAINT former_addresses_pkey DO NOTHING;
     RETURN true;
 END $$;

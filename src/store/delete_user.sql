@@ -33,7 +33,7 @@ deleted AS (
     DELETE FROM users
     WHERE id = $1 AND (SELECT NOT raced FROM decision)
           AND ($4::uuid IS NULL OR disabled_at IS NULL AND EXISTS (SELECT FROM live) AND NOT EXISTS (SELECT FROM hijacked))
-    RETURNING id, email
+    RETURNING id, email, email_verified
 ),
 -- Includes the users that were merged into this one.
 ids AS (
@@ -42,22 +42,24 @@ ids AS (
     SELECT (e.detail->>'from')::uuid
     FROM ids JOIN events e ON e.user_id = ids.id AND e.kind = 'users_merged' AND e.detail->>'from' IS NOT NULL
 ),
--- The user's e-mail addresses, including those of identities and of merged users. An unverified address of an identity
--- may belong to another user, so it is not included.
+-- The e-mail addresses that the user or a merged one has proven, now or earlier. The others may belong to anybody: a claim
+-- must not erase what is recorded about their owner.
 theirs AS (
-    SELECT email FROM deleted WHERE email IS NOT NULL
+    SELECT email FROM deleted WHERE email_verified
     UNION
     SELECT lower(i.email COLLATE "C") FROM identities i JOIN deleted d ON d.id = i.user_id WHERE i.email_verified
     UNION
-    SELECT e.email FROM ids JOIN events e ON e.user_id = ids.id AND e.kind = 'users_merged' WHERE e.email IS NOT NULL
+    SELECT f.email FROM former_addresses f JOIN deleted d ON d.id = f.user_id
 ),
--- If another user has the address, or an identity of another user has verified it, the events with it are about that
--- user.
+-- If another user has the address, or an identity of another user has verified it, the events with it are about that user.
+-- Those about a member of staff, or a former one, stay.
 addresses AS (
     SELECT email FROM theirs t
     WHERE NOT EXISTS (SELECT FROM users u WHERE u.email = t.email AND u.id <> $1)
           AND NOT EXISTS (SELECT FROM identities i
                           WHERE lower(i.email COLLATE "C") = t.email AND i.email_verified AND i.user_id <> $1)
+          AND NOT EXISTS (SELECT FROM staff s WHERE s.email = t.email)
+          AND NOT EXISTS (SELECT FROM events e WHERE e.kind = 'staff_removed' AND e.detail->>'staff' = t.email)
 ),
 -- Refused sign-ins and searches have an address as their e-mail, and refused sign-ins to the admin pages as their actor. Uses
 -- the clock instead of the statement's start, because the statement may have waited for the user's row, and events from that

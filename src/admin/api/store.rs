@@ -21,6 +21,13 @@ pub async fn exists(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
     Ok(found.fetch_one(pool).await?)
 }
 
+/// Returns the e-mail addresses that a user proved earlier.
+pub async fn former_addresses(pool: &PgPool, user: Uuid) -> Result<Vec<String>, Error> {
+    let emails =
+        sqlx::query_scalar!("SELECT email FROM former_addresses WHERE user_id = $1 ORDER BY email", user);
+    Ok(emails.fetch_all(pool).await?)
+}
+
 /// A user to create. An `email` or an identity is required.
 #[derive(Debug, Default, ToSchema)]
 #[schema(as = NewUserRequest)]

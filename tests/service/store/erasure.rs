@@ -1,5 +1,6 @@
 //! Of a deleted user's addresses nothing stays, however often others have used them.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -7,6 +8,7 @@ use vestibule::admin::changes::{Change, Outcome};
 use vestibule::admin::sign_in::store::{self as staff, Candidate, Stranger};
 use vestibule::admin::staff::store as access;
 use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 use vestibule::service::prune::prune;
 use vestibule::store::Asking;
@@ -202,4 +204,144 @@ async fn nobody_has_the_attempts_on_anothers_address_forgotten() {
         let hers = "SELECT count(*) FROM events e WHERE strpos(e::text, 'mallory@') > 0";
         assert_eq!(app.database.count(hers).await, 0, "{own}");
     }
+}
+
+/// What is recorded about an address without its owner: refused sign-ins, one to the admin pages, and a search.
+async fn evidence(app: &App, address: &str) {
+    run!(
+        &app.database.pool,
+        "INSERT INTO events (kind, reason, email, actor, ip, user_agent, detail)
+         VALUES ('sign_in_refused', 'token_expired', $1, NULL, '192.0.2.9', 'a stranger', '{\"claimed_issuer\": \"evil\"}'),
+                ('staff_refused', 'another_identity', NULL, $1, '192.0.2.9', 'a stranger', '{\"stranger\": \"subject\"}'),
+                ('users_viewed', NULL, $1, 'root@example.com', '192.0.2.9', 'a stranger',
+                 jsonb_build_object('search', jsonb_build_object('q', $1::text)))",
+        address
+    );
+}
+
+/// The number of those events that still have all of it.
+async fn kept(app: &App, address: &str) -> i64 {
+    value!(
+        &app.database.pool,
+        "SELECT count(*) FROM events
+         WHERE $1 IN (email, actor) AND ip IS NOT NULL AND user_agent = 'a stranger' AND detail IS NOT NULL",
+        address
+    )
+}
+
+const BOSS: &str = "boss@example.com";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_merely_claims_an_address_erases_no_evidence_about_it() {
+    // The claim is the user's own, that of a user who was merged into them, or what a linked identity says.
+    for claim in ["own", "merged", "linked"] {
+        let app = App::start().await;
+        evidence(&app, BOSS).await;
+        let mallory = app.sign_in(&claims("mallory", "mallory@example.com")).await;
+        let claims = unverified(at("second", "claim", BOSS));
+        let leaves = match claim {
+            "linked" => {
+                let linked = app.link(&mallory.access_token(), "second", &claims).await;
+                assert_eq!(linked.status, 201, "{}", linked.text);
+                mallory
+            }
+            claim => {
+                let claimed = app.sign_in_at("second", &claims).await;
+                assert_eq!(claimed.outcome(), "created", "{}", claimed.text);
+                if claim == "merged" {
+                    let merged = app.merge(&mallory.access_token(), "second", &claims).await;
+                    assert_eq!(merged.status, 200, "{}", merged.text);
+                    mallory
+                } else {
+                    claimed
+                }
+            }
+        };
+        assert_eq!(app.delete(&leaves.access_token(), "/api/v1/me").await.status, 204, "{claim}");
+        prune(&app.database.pool, LIMITS).await.unwrap();
+        assert_eq!(kept(&app, BOSS).await, 3, "{claim}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_deletion_erases_evidence_about_a_member_of_staff() {
+    // Members may use the product, too.
+    for former in [false, true] {
+        let app = App::start().await;
+        let pool = &app.database.pool;
+        access::add(pool, BOSS, Role::Support, By::COMMAND_LINE).await.unwrap();
+        if former {
+            access::remove(pool, BOSS, By::COMMAND_LINE).await.unwrap();
+        }
+        evidence(&app, BOSS).await;
+        let boss = app.sign_in(&claims("boss", BOSS)).await;
+        assert_eq!(app.delete(&boss.access_token(), "/api/v1/me").await.status, 204);
+        prune(pool, LIMITS).await.unwrap();
+        assert_eq!(kept(&app, BOSS).await, 3, "former: {former}");
+        let own = "SELECT count(*) FROM events WHERE user_id IS NOT NULL AND email IS NOT NULL";
+        assert_eq!(app.database.count(own).await, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_address_that_a_user_proved_earlier_is_forgotten_with_them() {
+    const NEW: &str = "lovelace@example.com";
+    for step in ["changed", "unlinked", "merged, then changed", "changed, then merged", "vouched for"] {
+        let app = App::start().await;
+        let merge = async || {
+            let grace = app.sign_in_at("second", &at("second", "grace", "grace@example.com")).await;
+            let merged = app.merge(&grace.access_token(), "idp", &claims("ada", NEW)).await;
+            assert_eq!(merged.status, 200, "{}", merged.text);
+            grace
+        };
+        if step == "vouched for" {
+            let key = app.api_key("backend", KeyRole::Admin).await;
+            let user = json!({ "email": ADA, "email_verified": true,
+                               "identities": [{ "provider": "idp", "subject": "ada" }] });
+            let made = app.as_user(&key, Method::POST, "/api/v1/admin/users", Some(&user)).await;
+            assert_eq!(made.status, 201, "{}", made.text);
+        } else {
+            app.sign_in(&claims("ada", ADA)).await;
+        }
+        let last = match step {
+            "unlinked" => {
+                let ada = app.sign_in(&claims("ada", ADA)).await;
+                let other = at("second", "ada", NEW);
+                assert_eq!(app.link(&ada.access_token(), "second", &other).await.status, 201);
+                let session = app.sign_in_at("second", &other).await;
+                let identity = format!("/api/v1/me/identities/{}", ada.identity_id());
+                assert_eq!(app.delete(&session.access_token(), &identity).await.status, 204);
+                session
+            }
+            "merged, then changed" => {
+                let grace = app.sign_in_at("second", &at("second", "grace", "grace@example.com")).await;
+                let merged = app.merge(&grace.access_token(), "idp", &claims("ada", ADA)).await;
+                assert_eq!(merged.status, 200, "{}", merged.text);
+                app.sign_in(&claims("ada", NEW)).await
+            }
+            "changed, then merged" => {
+                app.sign_in(&claims("ada", NEW)).await;
+                merge().await
+            }
+            _ => app.sign_in(&claims("ada", NEW)).await,
+        };
+        claim(&app, 3).await;
+        assert_eq!(app.delete(&last.access_token(), "/api/v1/me").await.status, 204, "{step}");
+        prune(&app.database.pool, LIMITS).await.unwrap();
+        assert_eq!(traces(&app, ADA).await, (0, 0), "{step}");
+        assert_eq!(app.database.count("SELECT count(*) FROM former_addresses").await, 0, "{step}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_earlier_address_that_is_anothers_now_stays_with_its_owner() {
+    let app = App::start().await;
+    app.sign_in(&claims("ada", ADA)).await;
+    let ada = app.sign_in(&claims("ada", "lovelace@example.com")).await;
+    assert_eq!(app.sign_in(&claims("next", ADA)).await.outcome(), "created");
+    claim(&app, 3).await;
+    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    prune(&app.database.pool, LIMITS).await.unwrap();
+    let kept = "SELECT count(*) FROM events WHERE email = 'ada@example.com' AND ip IS NOT NULL";
+    assert_eq!(app.database.count(kept).await, 3);
 }

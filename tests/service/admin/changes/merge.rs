@@ -54,8 +54,7 @@ async fn a_merge_is_found_by_the_address_of_whoever_went_and_outlives_the_next_u
 async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
     const ADDRESS: &str = "from@example.com";
     let app = App::start().await;
-    let unverified = with(claims("from", ADDRESS), &json!({ "email_verified": false }));
-    let from = user(&app.sign_in(&unverified).await);
+    let from = user(&app.sign_in(&claims("from", ADDRESS)).await);
     let into = app.sign_in(&claims("into", "into@example.com")).await;
     assert_eq!(merge(&app, from, user(&into)).await, Outcome::Done);
     let origin = by().origin;
