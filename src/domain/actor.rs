@@ -55,6 +55,11 @@ impl<'a> Actor<'a> {
         }
     }
 
+    /// Returns true if an event's actor is a member of staff: the others' names contain no `@`.
+    pub fn is_staff(name: &str) -> bool {
+        name.contains('@')
+    }
+
     pub fn is_provider(name: &str) -> bool {
         name.starts_with("provider:")
     }

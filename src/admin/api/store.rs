@@ -206,6 +206,26 @@ pub struct EventRow {
     pub detail: Option<Value>,
 }
 
+/// The name of every member of staff to other people.
+pub(super) const STAFF: &str = "staff";
+
+impl EventRow {
+    /// Returns the event without what is about another author than the user: a member's e-mail address, and where the request
+    /// came from.
+    pub(super) fn without_staff(mut self) -> Self {
+        if let Some(Value::Object(detail)) = &mut self.detail {
+            detail.remove("member");
+        }
+        match self.actor {
+            None => self,
+            Some(actor) => {
+                let actor = if Actor::is_staff(&actor) { STAFF.to_owned() } else { actor };
+                Self { actor: Some(actor), ip: None, user_agent: None, request_id: None, ..self }
+            }
+        }
+    }
+}
+
 const EVENT: &str =
     "SELECT id, created_at, kind, reason, user_id, session_id, provider, email, actor, host(ip) AS ip,
     user_agent, request_id, detail FROM events";

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::guard::{Administrator, Reader, no_longer_valid};
 use super::new_user;
 use super::parameters::{Parameters, wrong};
-use super::store::{self, Created, EventRow, NewUser};
+use super::store::{self, Created, EventRow, NewUser, STAFF};
 use super::{unknown_user, user};
 use crate::admin::dates::{begin_of, end_of};
 use crate::admin::person::store::{NoteRow, notes};
@@ -83,10 +83,12 @@ struct SessionRecords {
 /// The most events in a [`DataCopy`].
 const MAX_EVENTS: usize = 10_000;
 
-/// Everything that is stored about a user, for a request of theirs.
+/// Everything that is stored about a user, for a request of theirs, and nothing about staff.
 #[derive(Serialize)]
 pub(in crate::admin) struct DataCopy {
     user: UserRecord,
+    /// The e-mail addresses that the user proved earlier.
+    former_addresses: Vec<String>,
     sessions: Vec<SessionRow>,
     notes: Vec<NoteRow>,
     events: Vec<EventRow>,
@@ -96,10 +98,17 @@ impl DataCopy {
     /// Returns the data, with the latest events, or `None` if there is no such user.
     pub(in crate::admin) async fn of(pool: &PgPool, id: Uuid) -> Result<Option<Self>, Problem> {
         let Some(user) = retrying!(merging::users(pool, &[id]))?.pop() else { return Ok(None) };
+        let former_addresses = retrying!(store::former_addresses(pool, id))?;
         let sessions = retrying!(sessions::of_user(pool, id))?;
-        let notes = retrying!(notes(pool, id))?;
-        let events = retrying!(store::events_of(pool, id, Uuid::max(), MAX_EVENTS))?;
-        Ok(Some(Self { user: user.into(), sessions, notes, events }))
+        let notes = retrying!(notes(pool, id))?.into_iter();
+        let events = retrying!(store::events_of(pool, id, Uuid::max(), MAX_EVENTS))?.into_iter();
+        Ok(Some(Self {
+            user: user.into(),
+            former_addresses,
+            sessions,
+            notes: notes.map(|note| NoteRow { author: STAFF.to_owned(), ..note }).collect(),
+            events: events.map(EventRow::without_staff).collect(),
+        }))
     }
 }
 
@@ -286,6 +295,7 @@ async fn create_user(
         Created::IdentityTaken => {
             return Err(Problem::new(ErrorCode::IdentityTaken, "another user has one of the identities"));
         }
+        Created::NotPermitted => return Err(no_longer_valid()),
     };
     match retrying!(merging::users(db.pool(), &[id]))?.pop() {
         Some(user) => Ok(Json(HttpStatus::Created, user.into())),
@@ -295,7 +305,6 @@ async fn create_user(
 }
 
 /// Returns the answer to a request about a user who does not exist, and may have been merged into another one.
-        Created::NotPermitted => return Err(no_longer_valid()),
 pub(super) async fn missing(pool: &PgPool, id: Uuid) -> Problem {
     let detail = "the user was merged into the one whom `merged_into` names";
     match async { retrying!(merging::merged_into(pool, id)) }.await {

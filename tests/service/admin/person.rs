@@ -1,7 +1,8 @@
 //! One person's page, and the way back to it when something comes between.
 
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
+use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
@@ -172,6 +173,51 @@ async fn notes_are_for_all_staff_go_into_the_copy_and_the_audit_and_end_with_the
     assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, 0);
     let late = browser.submit(&format!("{}/notes", path(&ada)), &[("text", "too late")]).await;
     assert_eq!(late.status, 404, "{}", late.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_for_the_person_says_nothing_about_staff() {
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    write_note(&mut browser, &path(&ada), "Tablet lost on the train").await;
+    let key = desk.app.api_key("shop", KeyRole::Admin).await;
+    let claims = json!({ "reason": "promoted", "claims": { "plan": "pro" } });
+    let claims_path = format!("/api/v1/admin/users/{}/claims", ada.user_id());
+    let set = desk.app.as_user(&key, Method::PUT, &claims_path, Some(&claims)).await;
+    assert_eq!(set.status, 200, "{}", set.text);
+    let pool = &desk.app.database.pool;
+    run!(
+        pool,
+        "UPDATE events SET ip = '192.0.2.1', user_agent = 'her phone', request_id = 'hers' WHERE actor IS NULL"
+    );
+    run!(
+        pool,
+        "UPDATE events SET ip = '203.0.113.9', user_agent = 'a browser of staff', request_id = 'of-staff'
+         WHERE actor IS NOT NULL"
+    );
+    // A report of the provider about an account that a member of staff signs in with.
+    run!(
+        pool,
+        "INSERT INTO events (kind, reason, user_id, detail)
+         VALUES ('provider_event', 'account_disabled', $1, '{\"member\": \"root@example.com\", \"cause\": \"hijacking\"}')",
+        ada.user()
+    );
+    let copy = browser.get(&format!("{}/data.json", path(&ada))).await.text;
+    for about_staff in
+        ["staff@example.com", "root@example.com", "203.0.113.9", "a browser of staff", "of-staff"]
+    {
+        assert!(!copy.contains(about_staff), "{about_staff}: {copy}");
+    }
+    for hers in
+        ["192.0.2.1", "her phone", "hers", "Tablet lost on the train", "promoted", "key:shop", "hijacking"]
+    {
+        assert!(copy.contains(hers), "{hers}: {copy}");
+    }
+    let copy: Value = serde_json::from_str(&copy).unwrap();
+    assert_eq!(copy["notes"][0]["author"], "staff");
+    let events = copy["events"].as_array().unwrap();
+    let written = events.iter().find(|event| event["kind"] == "note_added").unwrap();
+    assert_eq!((&written["actor"], &written["ip"]), (&json!("staff"), &Value::Null));
 }
 
 #[tokio::test(flavor = "multi_thread")]
