@@ -35,6 +35,7 @@ use crate::service::lanes::CONNECTIONS;
 use crate::service::prune::{self, Failures, Incomplete, Limits, Pruned, keep_pruning};
 use crate::service::refusals::Refusals;
 use crate::service::{Issuer, ProofNonces, SharedStatements};
+use crate::store::events::record_command;
 use crate::store::pool::{self, Place};
 use crate::store::servers::Servers;
 use crate::store::{self, migrations, partitions, pooler};
@@ -174,11 +175,15 @@ fn settings(figment: &Figment) -> Result<pool::Settings, Error> {
     Ok(pool::Settings::read(&figment.focus(DATABASE))?)
 }
 
-/// Deletes expired sessions, old events and the traces of deleted users.
+/// Deletes expired sessions, old events and the traces of deleted users, as an operator asks, whose settings may keep less than
+/// those of the service.
 ///
 /// # Errors
 /// Some steps failed; the others have run.
 pub async fn prune(pool: &PgPool, settings: &Maintenance) -> Result<Pruned, Incomplete> {
+    if let Err(error) = record_command(pool, "pruned").await {
+        tracing::warn!(%error, "the event of the clean-up could not be recorded");
+    }
     prune::prune(pool, limits(settings.events, &settings.session)).await
 }
 

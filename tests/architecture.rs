@@ -21,7 +21,7 @@ const MAY_USE: [(&str, &str); 23] = [
     ("store", "background clock domain"),
     ("queue", "background clock store"),
     ("import", "clock domain store telemetry"),
-    ("keys", "background clock config secret store"),
+    ("keys", "background clock config domain secret store"),
     ("provider_tokens", "clock config domain keys provider queue secret store"),
     ("webhooks", "causes clock config domain queue secret store"),
     ("service", "background config domain keys provider_tokens secret store webhooks"),

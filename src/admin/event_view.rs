@@ -322,6 +322,11 @@ pub(super) fn what(event: &EventRow) -> String {
         "audit_exported" => "Exported audit log",
         "api_key_added" => "Added an API key",
         "api_key_revoked" => "Revoked an API key",
+        "signing_key_announced" => "Announced the next key that signs access tokens",
+        "signing_keys_replaced" => {
+            "Replaced all keys that sign access tokens: those issued before are refused"
+        }
+        "pruned" => "Deleted what had expired, at the command line",
         "webhook_replayed" => "Let the messages of a webhook be sent again",
         "staff_added" => "Gave access to the staff pages",
         "staff_role_changed" => "Changed access to the staff pages",
@@ -361,7 +366,7 @@ fn look(event: &EventRow) -> (&'static str, &'static str) {
         "user_viewed" | "users_viewed" | "audit_viewed" => "eye",
         "users_exported" | "audit_exported" => "receipt",
         "webhook_replayed" => "send",
-        "api_key_added" | "api_key_revoked" => "key",
+        "api_key_added" | "api_key_revoked" | "signing_key_announced" | "signing_keys_replaced" => "key",
         kind if kind.starts_with("staff_") => "staff",
         _ => "edit",
     };
@@ -369,12 +374,12 @@ fn look(event: &EventRow) -> (&'static str, &'static str) {
     let tone = match icon {
         "refused" | "theft" => "bad",
         "info" if event.kind == "provider_event" && hijacked => "warn",
+        "link" if event.kind == "identity_held" => "warn",
         "eye" => "calm",
         _ if by_staff => "info",
         "in" | "new" => "good",
         _ => "calm",
     };
-        "link" if event.kind == "identity_held" => "warn",
     (tone, icon)
 }
 

@@ -8,6 +8,7 @@ use super::seal::{Seal, SealedBy};
 use super::signing_key::{Error, SigningKey};
 use super::store::{self, PgPool, StoredKey, StoredKeys};
 use crate::config::Keys;
+use crate::domain::By;
 use crate::secret::SecretKeys;
 use crate::store::retrying;
 
@@ -78,31 +79,31 @@ impl Rotation {
         }
         store::prune(&self.pool).await?;
         if due {
-            self.announce(&stored, age).await?;
+            self.announce(&stored, age, None).await?;
         }
         self.stored().await?.ok_or(Error::Backend)
     }
 
-    /// Announces the next key. Returns `false` if one is already announced.
+    /// Announces the next key, as an operator asks. Returns `false` if one is already announced.
     pub async fn rotate(&self) -> Result<bool, Error> {
         let stored = self.tend().await?;
-        self.announce(&stored, 0).await
+        self.announce(&stored, 0, Some(By::COMMAND_LINE)).await
     }
 
-    /// Replaces all keys in an emergency: a new key signs at once and all others are retired, so their tokens are
+    /// Replaces all keys, as an operator asks in an emergency: a new key signs at once and all others are retired, so their tokens are
     /// refused. With `any_secret`, keys of another `secret_key` are retired, too; without it, they are an error.
     pub async fn replace_all(&self, any_secret: bool) -> Result<(), Error> {
         if let (false, Some(stored)) = (any_secret, self.stored().await?) {
             self.check_secret(&stored)?;
         }
         let key = SigningKey::generate(&self.seal)?;
-        Ok(retrying!(store::replace_all(&self.pool, &key))?)
+        Ok(retrying!(store::replace_all(&self.pool, &key, By::COMMAND_LINE))?)
     }
 
-    async fn announce(&self, stored: &StoredKeys, age: u32) -> Result<bool, Error> {
+    async fn announce(&self, stored: &StoredKeys, age: u32, by: Option<By<'_>>) -> Result<bool, Error> {
         self.check_secret(stored)?;
         let key = SigningKey::generate(&self.seal)?;
-        Ok(store::insert_next(&self.pool, &key, self.periods.announce, age).await?)
+        Ok(store::insert_next(&self.pool, &key, self.periods.announce, age, by).await?)
     }
 
     /// Checks that the published keys can be opened, and returns their number, and how many of them only the previous

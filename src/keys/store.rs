@@ -6,7 +6,8 @@ pub use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use super::life::{KEEP, KeyLife};
-use crate::store::Error;
+use crate::domain::{By, Role};
+use crate::store::{Author, Error};
 
 #[derive(Debug, Clone)]
 pub struct NewKey {
@@ -83,43 +84,61 @@ pub async fn insert_first(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
 }
 
 /// Stores a key that signs in `announce` seconds, unless the newest one has not signed for `age` seconds yet. Returns
-/// `true` if it was stored.
-pub async fn insert_next(pool: &PgPool, key: &NewKey, announce: u32, age: u32) -> Result<bool, Error> {
-    let done = sqlx::query!(
-        "INSERT INTO signing_keys (kid, number, public_key, sealed_private_key, signs_from)
-         SELECT $1, newest.number + 1, $2, $3, now() + make_interval(secs => $4)
-         FROM (SELECT number, signs_from FROM signing_keys ORDER BY number DESC LIMIT 1) AS newest
-         WHERE newest.signs_from + make_interval(secs => $5) <= now()
-         ON CONFLICT (number) DO NOTHING",
+/// `true` if it was stored. Records an operator's command; without an author, it was due.
+pub async fn insert_next(
+    pool: &PgPool,
+    key: &NewKey,
+    announce: u32,
+    age: u32,
+    by: Option<By<'_>>,
+) -> Result<bool, Error> {
+    let author = by.map(|by| Author::needing(Role::Admin, by));
+    let done = sqlx::query_scalar!(
+        r#"WITH made AS (
+               INSERT INTO signing_keys (kid, number, public_key, sealed_private_key, signs_from)
+               SELECT $1, newest.number + 1, $2, $3, now() + make_interval(secs => $4)
+               FROM (SELECT number, signs_from FROM signing_keys ORDER BY number DESC LIMIT 1) AS newest
+               WHERE newest.signs_from + make_interval(secs => $5) <= now()
+               ON CONFLICT (number) DO NOTHING
+               RETURNING kid
+           ), recorded AS (
+               INSERT INTO events
+               SELECT e.* FROM made m, event($6, 'signing_key_announced', detail => jsonb_build_object('key', m.kid)) AS e
+               WHERE ($6::author).actor IS NOT NULL
+           )
+           SELECT EXISTS (SELECT FROM made) AS "done!""#,
         key.kid,
         key.public_key,
         key.sealed_private_key,
         f64::from(announce),
         f64::from(age),
-    )
-    .execute(pool)
-    .await?;
-    Ok(done.rows_affected() == 1)
+        author as Option<Author<'_>>,
+    );
+    Ok(done.fetch_one(pool).await?)
 }
 
-/// Stores a key that signs at once, and retires all others. Does nothing if an attempt before has stored this key.
-/// Returns [`Error::Raced`] if another key was created at the same time. Then none was retired.
-pub async fn replace_all(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
+/// Stores a key that signs at once, and retires all others, and records that. Does nothing if an attempt before has stored this
+/// key. Returns [`Error::Raced`] if another key was created at the same time. Then none was retired.
+pub async fn replace_all(pool: &PgPool, key: &NewKey, by: By<'_>) -> Result<(), Error> {
     // The insertion decides: if it did nothing, no key is retired.
     let stored = sqlx::query_scalar!(
         r#"WITH made AS (
                INSERT INTO signing_keys (kid, number, public_key, sealed_private_key)
                SELECT $1, coalesce(max(number), 0) + 1, $2, $3 FROM signing_keys
                ON CONFLICT DO NOTHING
-               RETURNING number
+               RETURNING number, kid
            ), retired AS (
                UPDATE signing_keys SET retired_at = now() FROM made
                WHERE signing_keys.number < made.number AND signing_keys.retired_at IS NULL
+           ), recorded AS (
+               INSERT INTO events
+               SELECT e.* FROM made m, event($4, 'signing_keys_replaced', detail => jsonb_build_object('key', m.kid)) AS e
            )
            SELECT EXISTS (SELECT FROM made) OR EXISTS (SELECT FROM signing_keys WHERE kid = $1) AS "stored!""#,
         key.kid,
         key.public_key,
         key.sealed_private_key,
+        Author::needing(Role::Admin, by) as Author<'_>,
     )
     .fetch_one(pool)
     .await?;

@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use super::author::Author;
 use super::error::{Error, retrying};
-use crate::domain::{Actor, Email, Origin};
+use crate::domain::{Actor, By, Email, Origin, Role};
 
 /// A sign-in that was refused without a query, or a request that did not prove the key of its session.
 #[derive(Debug, Clone, Default)]
@@ -59,6 +60,17 @@ async fn record_refusals_as(pool: &PgPool, ids: &[Uuid], refusals: &[RefusedRequ
     .execute(pool)
     .await?;
     Ok(())
+}
+
+/// Records a command of an operator whose statements record nothing. A repetition after an error may record it twice.
+pub async fn record_command(pool: &PgPool, kind: &str) -> Result<(), Error> {
+    let author = Author::needing(Role::Admin, By::COMMAND_LINE);
+    retrying!(async {
+        let recorded =
+            sqlx::query!("INSERT INTO events SELECT e.* FROM event($1, $2) AS e", author as Author<'_>, kind);
+        recorded.execute(pool).await?;
+        Ok::<_, Error>(())
+    })
 }
 
 #[derive(Debug, Clone, Copy)]

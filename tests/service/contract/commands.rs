@@ -12,7 +12,7 @@ use vestibule::dev::identity_provider::event::KINDS;
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
-use crate::support::process::{SECRET_KEY, command, eventually, free_port, run};
+use crate::support::process::{SECRET_KEY, command, complete_settings, eventually, free_port, run};
 use crate::support::token::claims;
 
 const SECRET: (&str, &str) = ("ROCKET_SECRET_KEY", SECRET_KEY);
@@ -329,4 +329,90 @@ async fn by_operator(app: &App, kind: &str, reason: Option<&str>) -> i64 {
                  AND detail->>'reason' IS NOT DISTINCT FROM $2";
     let count = sqlx::query_scalar(count).bind(kind).bind(reason);
     count.fetch_one(&app.database.pool).await.unwrap()
+}
+
+/// The names in the list of commands that `help` prints.
+async fn commands_of(path: &[&str]) -> Vec<String> {
+    let help = run(&[], &[&["help"], path].concat()).await;
+    let help = String::from_utf8(help.stdout).unwrap();
+    let Some((_, listed)) = help.split_once("Commands:\n") else { return Vec::new() };
+    let lines = listed.lines().take_while(|line| !line.is_empty());
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !["", "help"].contains(name)).map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_command_that_changes_something_leaves_an_event() {
+    let app = App::start().await;
+    let database = &app.database;
+    let users = fresh("users").with_extension("csv");
+    std::fs::write(&users, "email\nlinus@example.com\n").unwrap();
+    run!(&database.pool, "INSERT INTO webhooks (name, events) VALUES ('shop', '{user.merged}')");
+    let ada = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
+    let complete = complete_settings(&database.url, "http://127.0.0.1:1/");
+    let on_ada = ["--reason", "ticket 4711", &ada];
+    let add = ["--role", "support"];
+    // The events by the command line that each leaves. What only reads or runs leaves none, or that of a view.
+    let commands: [(&[&str], &[&str], &[&str]); 27] = [
+        (&["serve"], &[], &[]),
+        (&["migrate"], &[], &[]),
+        (&["check"], &[], &[]),
+        (&["health"], &[], &[]),
+        (&["completions"], &["bash"], &[]),
+        (&["dev"], &[], &[]),
+        (&["import"], &[users.to_str().unwrap()], &["users_imported"]),
+        (&["prune"], &[], &["pruned"]),
+        (&["keys", "list"], &[], &[]),
+        (&["keys", "rotate"], &[], &["signing_key_announced"]),
+        (&["keys", "rotate"], &["--now"], &["signing_keys_replaced"]),
+        (&["staff", "add"], &[&["grace@example.com"], &add[..]].concat(), &["staff_added"]),
+        (&["staff", "add"], &["grace@example.com", "--export"], &["staff_role_changed"]),
+        (&["staff", "reset"], &["grace@example.com"], &["staff_identity_reset"]),
+        (&["staff", "list"], &[], &[]),
+        (&["staff", "remove"], &["grace@example.com"], &["staff_removed"]),
+        (&["api-key", "add"], &[&["shop"], &add[..]].concat(), &["api_key_added"]),
+        (&["api-key", "list"], &[], &[]),
+        (&["api-key", "revoke"], &["shop"], &["api_key_revoked"]),
+        (&["webhooks", "list"], &[], &[]),
+        (&["webhooks", "test"], &["shop"], &[]),
+        (&["webhooks", "replay"], &["shop", "--all"], &["webhook_replayed"]),
+        (&["user", "sign-out"], &on_ada, &["sessions_ended"]),
+        (&["user", "disable"], &on_ada, &["user_disabled"]),
+        (&["user", "enable"], &on_ada, &["user_enabled"]),
+        (&["user", "show"], &[&ada], &["user_viewed"]),
+        (&["user", "delete"], &on_ada, &["user_deleted"]),
+    ];
+    let finds: [(&[&str], &[&str], &[&str]); 2] = [
+        (&["user", "find"], &["ada@example.com"], &["users_viewed"]),
+        (&["audit"], &["--user", &ada], &["audit_viewed"]),
+    ];
+    let all = || commands.iter().chain(&finds);
+
+    let mut known = Vec::new();
+    for name in commands_of(&[]).await {
+        let below = if name == "dev" { Vec::new() } else { commands_of(&[&name]).await };
+        if below.is_empty() {
+            known.push(vec![name]);
+        } else {
+            known.extend(below.into_iter().map(|command| vec![name.clone(), command]));
+        }
+    }
+    for command in &known {
+        assert!(all().any(|(listed, ..)| listed == command), "{command:?} is not in the list of this test");
+    }
+    for (command, arguments, kinds) in all() {
+        // These run until they are stopped, or change no database of the operator's.
+        if [&["serve"][..], &["dev"]].contains(command) {
+            continue;
+        }
+        let before: Uuid = value!(&database.pool, "SELECT event_id()");
+        run(&complete, &[*command, *arguments].concat()).await;
+        let events: Vec<String> = values!(
+            &database.pool,
+            "SELECT kind FROM events WHERE id > $1 AND actor = 'the command line' ORDER BY id",
+            before
+        );
+        assert_eq!(events, *kinds, "{command:?} {arguments:?}");
+    }
+    let _ = std::fs::remove_file(users);
 }

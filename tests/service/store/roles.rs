@@ -171,13 +171,13 @@ async fn a_role_that_owns_nothing_serves_what_the_owner_has_migrated() {
     );
     run(&service, "prune").await;
     let in_default = "SELECT count(*) FROM ONLY events_default";
-    assert_eq!(number(&mut schema, in_default).await, 1, "the new user");
+    assert_eq!(number(&mut schema, in_default).await, 2, "the new user, and the command");
 
     run(&owner, "migrate").await;
     assert_eq!(number(&mut schema, in_default).await, 0);
     use_it(&running, &provider, "linus").await;
     assert_eq!(number(&mut schema, in_default).await, 0);
-    assert_eq!(number(&mut schema, &format!("SELECT count(*) FROM {this}")).await, 2);
+    assert_eq!(number(&mut schema, &format!("SELECT count(*) FROM {this}")).await, 3);
     drop(running);
     schema.close().await.unwrap();
     roles.remove().await;
