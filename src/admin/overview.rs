@@ -12,8 +12,10 @@ use url::form_urlencoded;
 use super::advice::Advice;
 use super::chart::{Chart, Column, height};
 use super::webhooks::Receiver;
+use crate::admin::staff::store::{HijackedRow, hijacked};
 use crate::admin::{Failure, Page, Staff};
 use crate::clock;
+use crate::domain::Role;
 use crate::provider::{BOUNDS, Breaker, CallStats, Providers};
 use crate::provider_tokens::ProviderTokens;
 use crate::provider_tokens::store::Summary;
@@ -101,6 +103,8 @@ pub(super) struct Overview {
     attack: Option<Attack>,
     /// The number of users with an identity that is held.
     held: i64,
+    /// The members of staff whose accounts were hijacked, for admins.
+    hijacked: Vec<HijackedRow>,
     /// The webhooks that need a person.
     behind: Vec<Receiver>,
     /// The providers that have not revoked a token for more than a day.
@@ -276,6 +280,7 @@ impl Overview {
             lately: LATELY,
             attack: (refused >= MANY && refused >= TIMES * usual).then_some(Attack { now: refused, usual }),
             held: 0,
+            hijacked: Vec::new(),
             behind: Vec::new(),
             unrevoked: Vec::new(),
         }
@@ -352,6 +357,7 @@ async fn overview(
     let queues = retrying!(summaries(db.pool(), &webhooks.queues()))?.into_iter();
     let page = Overview {
         held: retrying!(held(db.pool()))?,
+        hijacked: if staff.member.role == Role::Admin { retrying!(hijacked(db.pool()))? } else { Vec::new() },
         behind: queues
             .map(|queue| Receiver::new(queue, webhooks))
             .filter(|queue| queue.state == "behind")

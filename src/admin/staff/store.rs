@@ -2,7 +2,9 @@
 //!
 //! Each statement by which staff change anything, here or of users, checks the actor's role itself (`may`).
 
+use serde::Serialize;
 use sqlx::PgPool;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::domain::{Access, By, Role};
@@ -170,4 +172,50 @@ async fn try_to_reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed,
     );
     let row = row.fetch_one(pool).await?;
     Ok(Changed::of(row.done, row.permitted))
+}
+
+/// A member of staff whose account its provider has reported hijacked, and what it let in before.
+#[derive(Debug, Clone, Serialize)]
+pub struct HijackedRow {
+    pub email: String,
+    /// The time of the latest report.
+    #[serde(with = "time::serde::rfc3339")]
+    pub reported_at: OffsetDateTime,
+    /// Seven days before the first report, or the account's last sign-in before it, if that is earlier.
+    #[serde(with = "time::serde::rfc3339")]
+    pub since: OffsetDateTime,
+    /// The API keys added, the members of staff added or changed, and the held identities released since then.
+    pub keys: i64,
+    pub members: i64,
+    pub releases: i64,
+}
+
+/// Returns the members whose accounts were reported hijacked in the last 30 days, and who let something in before the report.
+/// What they have done comes from their events, which outlive their access.
+pub async fn hijacked(pool: &PgPool) -> Result<Vec<HijackedRow>, Error> {
+    let rows = sqlx::query_as!(
+        HijackedRow,
+        r#"WITH reports AS MATERIALIZED (
+               SELECT id, detail->>'member' AS email, (detail->>'at')::timestamptz AS at FROM events
+               WHERE reason = 'account_disabled' AND kind = 'provider_event' AND id >= first_id(now() - interval '30 days')
+                     AND detail->>'member' IS NOT NULL AND detail->>'cause' IS DISTINCT FROM 'bulk-account'
+           ),
+           members AS MATERIALIZED (
+               SELECT email, max(id::text)::uuid AS last_id, max(at) AS reported_at,
+                      least(min(at) - interval '7 days', (
+                          SELECT max(s.created_at) FROM events s
+                          WHERE s.actor = r.email AND s.kind = 'staff_signed_in' AND s.created_at < min(r.at)
+                      )) AS since
+               FROM reports r GROUP BY email
+           )
+           SELECT m.email AS "email!", m.reported_at AS "reported_at!", m.since AS "since!",
+                  count(*) FILTER (WHERE e.kind = 'api_key_added') AS "keys!",
+                  count(*) FILTER (WHERE e.kind LIKE 'staff%') AS "members!",
+                  count(*) FILTER (WHERE e.kind = 'identity_released') AS "releases!"
+           FROM members m
+           JOIN events e ON e.actor = m.email AND e.id >= first_id(m.since) AND e.id < m.last_id
+           WHERE e.kind IN ('api_key_added', 'staff_added', 'staff_role_changed', 'staff_identity_reset', 'identity_released')
+           GROUP BY m.email, m.reported_at, m.since ORDER BY m.reported_at DESC"#,
+    );
+    Ok(rows.fetch_all(pool).await?)
 }

@@ -2,11 +2,13 @@
 
 use serde_json::json;
 use vestibule::domain::staff::Role;
+use vestibule::provider_events::apply;
+use vestibule::provider_events::report::{Event, EventKind, Report, Subject};
 
 use super::{desk_with, person};
 use crate::support::desk::Desk;
 use crate::support::provider::Behaviour;
-use crate::support::token::at;
+use crate::support::token::{at, now};
 
 /// The row of a table that begins with that text, without its markup.
 fn row(page: &str, begin: &str) -> String {
@@ -166,4 +168,71 @@ async fn an_instance_without_calls_reads_the_health_from_the_hours_counts() {
         assert!(row.starts_with(health), "{provider}: {row}");
     }
     assert!(page.contains("second gives no answer."), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn admins_see_what_a_hijacked_admin_has_let_in() {
+    const MALLORY: &str = "mallory@example.com";
+    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let pool = &desk.app.database.pool;
+    desk.appoint(MALLORY, Role::Admin).await;
+    desk.appoint("support@example.com", Role::Support).await;
+    // Before the account's last sign-in, and before the seven days.
+    run!(
+        pool,
+        "INSERT INTO events (id, created_at, kind, actor, detail)
+         SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7000800000000000000a')::uuid, at, kind, $1,
+                '{\"key\": \"early\"}'
+         FROM (VALUES ('staff_signed_in', now() - interval '20 days'), ('api_key_added', now() - interval '15 days'),
+                      ('staff_signed_in', now() - interval '10 days'), ('api_key_added', now() - interval '9 days')) AS e (kind, at)",
+        MALLORY
+    );
+    let mut mallory = desk.signed_in(MALLORY).await;
+    run!(
+        pool,
+        "DELETE FROM events WHERE kind = 'staff_signed_in' AND actor = $1 AND created_at > now() - interval '1 day'",
+        MALLORY
+    );
+    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    run!(pool, "UPDATE identities SET held_at = now() WHERE user_id = $1", ada.user());
+    let key = mallory.submit("/admin/keys", &[("name", "door"), ("role", "admin"), ("reason", "mine")]).await;
+    assert_eq!(key.status, 200, "{}", key.text);
+    let member = [("email", "accomplice@example.com"), ("role", "admin"), ("reason", "mine")];
+    assert_eq!(mallory.submit("/admin/staff", &member).await.status, 303);
+    let release = format!("/admin/users/{}/identities/{}/release", ada.user_id(), ada.identity_id());
+    let released = mallory.submit(&release, &[("reason", "mine")]).await;
+    assert_eq!(released.status, 303, "{}", released.text);
+    let strip = "mallory@example.com was reported hijacked";
+    assert!(!browser.get("/admin").await.text.contains(strip));
+
+    let subject: String = value!(pool, "SELECT subject FROM staff WHERE email = $1", MALLORY);
+    let report = |id: &str, kind, reason: &str| Report {
+        id: id.into(),
+        at: now(),
+        events: vec![Event {
+            kind,
+            subject: Some(Subject::Subject(subject.clone())),
+            reason: Some(reason.into()),
+            email: None,
+        }],
+    };
+    let one_of_many = report("1", EventKind::AccountDisabled, "bulk-account");
+    apply(pool, "idp", &[], &one_of_many, "request").await.unwrap();
+    assert!(!browser.get("/admin").await.text.contains(strip));
+    let hijacked = report("2", EventKind::AccountDisabled, "hijacking");
+    apply(pool, "idp", &[], &hijacked, "request").await.unwrap();
+    let page = browser.get("/admin").await.text;
+    assert_eq!(page.matches(strip).count(), 1, "{page}");
+    let made = "2 API keys, 1 change of access to these pages and 1 release of a held identity";
+    assert!(page.contains(made), "{page}");
+    assert!(!page.contains("staff@example.com was reported"), "{page}");
+    let before = page.split(">What the account did</a>").next().unwrap();
+    let link = before.rsplit("href=\"").next().unwrap().split('"').next().unwrap().replace("&amp;", "&");
+    let audit = browser.get(&link).await.text;
+    assert_eq!(audit.matches("Added an API key</strong>").count(), 2, "{audit}");
+    for made in ["Gave access to the staff pages</strong>", "held identity released by staff</strong>"] {
+        assert_eq!(audit.matches(made).count(), 1, "{made}: {audit}");
+    }
+    let mut support = desk.signed_in("support@example.com").await;
+    assert!(!support.get("/admin").await.text.contains(strip), "it is for admins");
 }
