@@ -16,6 +16,9 @@ use crate::admin::sign_in::store::{StaffRow, may_export};
 use crate::clock;
 use crate::store::{Error, in_time, retrying};
 
+/// The beginning of a file. Without it, Excel takes the text for one in the system's own encoding.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// The end of a file whose remaining rows cannot be read. Rocket ends a failed body as if it were complete, so the
 /// file itself must show the failure: the unclosed quote is an error to a program, and its text is readable to a
 /// person.
@@ -46,6 +49,7 @@ impl Csv {
         let cells = |row: R::Row| R::COLUMNS.iter().map(|(_, cell)| cell(&row).unwrap_or_default()).collect();
         let header = R::COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect();
         let first = lines(iter::once(header).chain(rows.next().await?.into_iter().map(cells)));
+        let first = [BYTE_ORDER_MARK, &first].concat();
         let rest = stream::unfold(Some((rows, pool)), move |rest| async move {
             let (mut rows, pool) = rest?;
             let batch = async {

@@ -1,14 +1,18 @@
 //! The list of users as a file.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::staff::Role;
 use vestibule::store::events::{Look, record_look};
 
 use super::{EXPORTS, desk_with, file};
+use crate::support::cluster::Database;
 use crate::support::desk::{Browser, Desk};
+use crate::support::process::run;
 
 /// So many users with names of that text.
 async fn fill(desk: &Desk, count: i32, name: &str) {
@@ -65,7 +69,10 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
     assert_eq!(header("x-content-type-options"), "nosniff");
     let files = [before, today().await].map(|day| format!("attachment; filename=\"users-{day}.csv\""));
     assert!(files.contains(&header("content-disposition")), "{files:?}");
-    let rows = read(&response.bytes().await.unwrap()).unwrap();
+    let file = response.bytes().await.unwrap();
+    // By it, Excel reads UTF-8.
+    assert!(file.starts_with(b"\xef\xbb\xbfid,email,"), "{:?}", &file[..12]);
+    let rows = read(&file).unwrap();
     assert_eq!(rows[0][..4], ["id", "email", "email_verified", "name"]);
     let addresses: Vec<_> = rows[1..].iter().map(|row| row[1].clone()).collect();
     assert_eq!(addresses, (1..=4_500).map(|number| format!("{number}@example.com")).collect::<Vec<_>>());
@@ -93,6 +100,24 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
     assert!(
         browser.get("/admin/users?status=disabled").await.text.contains("/admin/users.csv?status=disabled")
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exported_file_imports_again_with_its_names_whole() {
+    let (desk, mut browser) = desk_with(EXPORTS).await;
+    fill(&desk, 3, "Zoë Ødegård 艾達").await;
+    let exported = open(&mut browser, "/admin/users.csv?sort=oldest").await.bytes().await.unwrap();
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("export-{}.csv", Uuid::now_v7()));
+    std::fs::write(&file, &exported).unwrap();
+    let database = Database::create().await;
+    let settings = [("ROCKET_PROFILE", "release"), ("DATABASE_URL", database.url.as_str())];
+    let imported = run(&settings, &["import", file.to_str().unwrap()]).await;
+    std::fs::remove_file(&file).unwrap();
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let users = "SELECT id::text || ' ' || email || ' ' || name FROM users ORDER BY id";
+    let before: Vec<String> = values!(&desk.app.database.pool, users);
+    let after: Vec<String> = values!(&database.pool, users);
+    assert_eq!((before.len(), &after), (3, &before));
 }
 
 /// Waits until the service has asked the database nothing for a second.
