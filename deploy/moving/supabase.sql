@@ -5,14 +5,14 @@ SELECT jsonb_strip_nulls(jsonb_build_object(
     'email_verified', u.email_confirmed_at IS NOT NULL,
     'name', coalesce(u.raw_user_meta_data->>'full_name', u.raw_user_meta_data->>'name'),
     'picture', coalesce(u.raw_user_meta_data->>'avatar_url', u.raw_user_meta_data->>'picture'),
-    'created_at', to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+    'created_at', u.created_at,
     'disabled', u.banned_until IS NOT NULL AND u.banned_until > now(),
+    'phone', nullif(u.phone, ''),
     'identities', (
         SELECT jsonb_agg(jsonb_build_object(
             'provider', CASE i.provider WHEN 'google' THEN 'idp' ELSE i.provider END,
             'subject', i.provider_id,
-            'email', i.email,
-            'email_verified', coalesce((i.identity_data->>'email_verified')::boolean, false)
+            'email', i.email
         ) ORDER BY i.created_at)
         FROM auth.identities i
         WHERE i.user_id = u.id AND i.provider NOT IN ('email', 'phone')

@@ -259,6 +259,7 @@ pub(super) fn what(event: &EventRow) -> String {
         }
         "user_created" if by_staff => "Created before the first sign-in",
         "user_created" => "Signed in for the first time",
+        "identity_linked" if reason == Some("imported") => "Identity added by an import of users",
         "identity_linked" if reason == Some("same_provider") => "Second account of the same provider linked",
         "identity_unlinked" if by_provider => {
             "Identity unlinked because the user asked the provider to have the data deleted"

@@ -143,6 +143,7 @@ fn outcome(row: &CountRow) -> Option<usize> {
     match row.kind.as_str() {
         "signed_in" => Some(0),
         "user_created" => Some(1),
+        "identity_linked" if row.reason == "imported" => None,
         "identity_linked" => Some(2),
         "sign_in_refused" if row.reason == UNAVAILABLE => Some(4),
         "sign_in_refused" => Some(3),

@@ -1,12 +1,16 @@
 //! The rows on their way from the file to the database, what became of them, and the errors that end an import.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use super::row::{ImportRow, ImportedUser, RowError};
+use crate::domain::printable;
 use crate::store;
 
 /// The longest row, in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
+/// The number of providers that are counted by name, and of characters of each name.
+const NAMES: usize = 100;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
@@ -33,6 +37,34 @@ pub(super) struct Summary {
     /// Rows whose data all existed.
     pub already: u64,
     pub refused: u64,
+    pub left_out: LeftOut,
+}
+
+/// What is left out, because no sign-in here could use it.
+#[derive(Default)]
+pub(super) struct LeftOut {
+    /// Users without an e-mail address, who have a phone number or identities of other providers alone.
+    pub users: u64,
+    /// Identities by their providers, which are not configured.
+    pub identities: BTreeMap<String, u64>,
+}
+
+impl LeftOut {
+    fn count(&mut self, provider: &str, count: u64) {
+        // The name comes from a file, and a terminal would obey its control characters.
+        let mut name = printable(provider, NAMES);
+        if self.identities.len() == NAMES && !self.identities.contains_key(&name) {
+            "others".clone_into(&mut name);
+        }
+        *self.identities.entry(name).or_default() += count;
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.users += other.users;
+        for (provider, count) in &other.identities {
+            self.count(provider, *count);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -40,17 +72,30 @@ pub(super) struct Batch {
     pub rows: Vec<ImportRow>,
     /// Refused rows, by the line on which they begin.
     pub refused: Vec<(u64, RowError)>,
-    /// Unknown columns or members that have not been reported yet.
-    pub ignored: Vec<String>,
+    pub left_out: LeftOut,
     /// The number of bytes of the file up to its end.
     pub position: u64,
 }
 
 impl Batch {
+    /// The number of rows of the file.
+    pub fn len(&self) -> usize {
+        self.rows.len() + self.refused.len() + usize::try_from(self.left_out.users).unwrap_or(usize::MAX)
+    }
+
     pub fn push(&mut self, line: u64, user: Result<ImportedUser, RowError>, position: u64) {
         self.position = position;
         match user {
-            Ok(user) => self.rows.push(ImportRow { line, user }),
+            Ok(user) => {
+                for provider in &user.left_out {
+                    self.left_out.count(provider, 1);
+                }
+                if user.is_unreachable() {
+                    self.left_out.users += 1;
+                } else {
+                    self.rows.push(ImportRow { line, user });
+                }
+            }
             Err(error) => self.refused.push((line, error)),
         }
     }

@@ -1,10 +1,11 @@
 //! Imports users from a file of another system. One task reads and checks the rows, and another writes them, batch by
 //! batch.
 //!
-//! Existing users are not changed, with two exceptions. A user whom an import created, and who has not signed in since,
+//! Existing users are not changed, with three exceptions. A user whom an import created, and who has not signed in since,
 //! gets further identities from further rows. So does a user who has proved the e-mail address that a row marks as
 //! verified, as at a sign-in with it. So a row opens an account to an identity only if the file vouches for the e-mail
-//! address; an unverified one opens none.
+//! address; an unverified one opens none. And a row with `new_subject` says that an identity of a user has another subject
+//! now. All but the first are events, with webhooks.
 
 mod batch;
 pub(crate) mod command;
@@ -58,8 +59,7 @@ fn send(batches: &Sender<Batch>, mut read: impl FnMut(&mut Batch) -> io::Result<
     let (mut batch, mut sent) = (Batch::default(), 0);
     loop {
         let more = read(&mut batch)?;
-        let rows = batch.rows.len() + batch.refused.len();
-        if !more || rows >= BATCH || batch.position - sent >= BATCH_BYTES {
+        if !more || batch.len() >= BATCH || batch.position - sent >= BATCH_BYTES {
             sent = batch.position;
             let next = Batch { position: sent, ..Batch::default() };
             // Without a receiver, the import has failed elsewhere and reports that error.

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::batch::Summary;
-use super::row::{Identity, ImportRow, ImportedUser, RowError};
+use super::row::{Identity, ImportRow, ImportedUser, MOST_IDENTITIES, RowError};
 use crate::domain::{Actor, Email};
 use crate::store::{Error, retrying};
 
@@ -46,6 +46,11 @@ impl Writer {
                     "linked" => summary.linked += 1,
                     "already" => summary.already += 1,
                     "deferred" => deferred.push(row),
+                    "deleted" => refused.push((row.line, RowError::Deleted)),
+                    "merged" => refused.push((row.line, RowError::Merged)),
+                    "no_user" => refused.push((row.line, RowError::NoUser)),
+                    "suspended" => refused.push((row.line, RowError::Suspended)),
+                    "too_many" => refused.push((row.line, RowError::TooManyIdentities)),
                     "id_of_another" => refused.push((row.line, RowError::IdOfAnother)),
                     "email_of_another" => refused.push((row.line, RowError::EmailOfAnother)),
                     "identity_of_another" => refused.push((row.line, RowError::IdentityOfAnother)),
@@ -66,6 +71,7 @@ impl Writer {
         let names: Vec<_> = users().map(|user| user.name.as_deref()).collect();
         let pictures: Vec<_> = users().map(|user| user.picture.as_deref()).collect();
         let owned = || users().flat_map(|user| user.identities.iter().map(move |it| (user.created_at, it)));
+        let old = |user: &'_ ImportedUser| vec![user.old_subject.clone(); user.identities.len()];
         let identity = |read: fn(&Identity) -> &str| owned().map(|(_, it)| read(it)).collect::<Vec<_>>();
         let identity_emails: Vec<_> = owned().map(|(_, it)| it.email.as_ref().map(Email::as_given)).collect();
         let numbered = (1..).zip(users());
@@ -87,9 +93,10 @@ impl Writer {
             &identity(|it| &it.provider) as &[&str],
             &identity(|it| &it.subject) as &[&str],
             &identity_emails as &[Option<&str>],
-            &owned().map(|(_, it)| it.email_verified).collect::<Vec<_>>(),
+            &users().flat_map(old).collect::<Vec<_>>() as &[Option<String>],
             self.event,
             Actor::COMMAND_LINE.name(),
+            i64::try_from(MOST_IDENTITIES).unwrap_or(i64::MAX),
         );
         let mut connection = self.pool.acquire().await?;
         let mut transaction = connection.begin().await?;
@@ -121,7 +128,11 @@ fn repeats(rows: &[ImportRow]) -> Vec<bool> {
     }
     fn keys(user: &ImportedUser) -> impl Iterator<Item = Key<'_>> {
         let email = user.email.as_ref().map(|email| Key::Email(email.folded()));
-        let identities = user.identities.iter().map(|it| Key::Identity(&it.provider, &it.subject));
+        let old = user.old_subject.as_deref();
+        let identities = user.identities.iter().flat_map(move |it| {
+            let subjects = [Some(it.subject.as_str()), old].into_iter().flatten();
+            subjects.map(|subject| Key::Identity(&it.provider, subject))
+        });
         user.id.map(Key::Id).into_iter().chain(email).chain(identities)
     }
     let mut seen = HashSet::with_capacity(rows.len() * 3);
