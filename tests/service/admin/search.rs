@@ -89,6 +89,45 @@ async fn the_best_match_comes_first_and_each_user_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_staff_paste_finds_the_person_within_it() {
+    let database = Database::create().await;
+    let pool = &database.pool;
+    let ada = add(pool, Some("ada@example.com"), Some("Ada Love-Lace"), "uid=ada,ou=People").await;
+    let emil = add(pool, Some("emil@xn--mnchen-3ya.example"), Some("ҖӘМИЛӘ"), "2").await;
+    let sara = add(pool, Some("sara@bücher.example"), Some("שָׂרָה"), "3").await;
+    let (ada_id, upper) = (ada.to_string(), ada.to_string().to_uppercase());
+    for text in [
+        "Ada Lovelace <ada@example.com>",
+        "mailto:ada@example.com?subject=Hi",
+        "ada@example.com,",
+        "<ADA@example.com>;",
+        "From: \"Ada\" (ada@example.com)",
+        "\u{201e}Ada Love-Lace\u{201c}",
+        "'ada love\u{2011}lace'",
+        "(Ada Love\u{2013}Lace)",
+        "Ada\u{200b} Love\u{2212}Lace",
+        "uid=ada,ou=People",
+        "\"uid=ada,ou=People\"",
+        &format!("https://id.example/admin/users/{ada_id}?page=2"),
+        &format!("user_id={upper};"),
+        &format!("{{{ada_id}}}"),
+    ] {
+        assert_eq!(find(pool, text).await, [ada], "{text}");
+    }
+    for (text, user) in [
+        ("emil@münchen.example", emil),
+        ("Emil <EMIL@xn--mnchen-3ya.example>", emil),
+        ("җәмилә", emil),
+        ("sara@xn--bcher-kva.example", sara),
+        ("שרה", sara),
+    ] {
+        assert_eq!(find(pool, text).await, [user], "{text}");
+    }
+    assert_eq!(find(pool, "Somebody <else@example.com>").await, NOBODY);
+    assert_eq!(find(pool, "<>").await, NOBODY);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_character_means_itself() {
     let mut databases = vec![Database::create().await];
     databases.extend(with_trigrams(false).await);

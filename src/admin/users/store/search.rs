@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::filter::Filters;
 use super::{COLUMNS, ListedUser, Row, cursor};
+use crate::domain::Email;
 use crate::store::{Error, retrying, unprepared};
 
 /// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
@@ -19,6 +20,10 @@ const BEGINNING: usize = 3;
 
 /// The users among whom a mistake of typing is looked for.
 const CANDIDATES: i64 = 500;
+
+/// Quotes, brackets and punctuation that may stand around a pasted text.
+const AROUND: &str =
+    "\"'`\u{2018}\u{2019}\u{201a}\u{201c}\u{201d}\u{201e}\u{ab}\u{bb}\u{2039}\u{203a}()[]<>{},;:.!?";
 
 #[derive(Debug, Clone)]
 pub struct Found {
@@ -83,7 +88,55 @@ struct Text {
 /// Returns one page of up to `size` users who match the text: those whom it names, those whose e-mail address or name
 /// begins with it, and those who have all of its words in any order. Only subjects are compared with regard to case and
 /// accents. The text must not contain a NUL.
+///
+/// If nobody matches, what staff may have pasted is looked for within the text: an e-mail address, an id, or a text in quotes or
+/// brackets.
 pub async fn search(
+    pool: &PgPool,
+    text: &str,
+    providers: &[String],
+    filters: &Filters,
+    start: Option<&Position>,
+    size: usize,
+) -> Result<Found, Error> {
+    let found = search_whole(pool, text, providers, filters, start, size).await?;
+    if !found.users.is_empty() {
+        return Ok(found);
+    }
+    for within in pasted(text) {
+        let within = search_whole(pool, &within, providers, filters, start, size).await?;
+        if !within.users.is_empty() {
+            return Ok(within);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the texts within a pasted one that may name a user: the first e-mail address, also with its domain in the other form
+/// (RFC 5890 §2.3.2.1), the first id, and the text without quotes, brackets and punctuation around it.
+fn pasted(text: &str) -> Vec<String> {
+    // No domain has a question mark: the query of a `mailto:` URL begins there (RFC 6068 §2).
+    let without_query = |email: Email| email.folded().split('?').next().map(str::to_owned);
+    let address = Email::first_in(text).and_then(without_query);
+    let other_form = address.as_deref().and_then(|address| {
+        let (mailbox, domain) = address.split_once('@')?;
+        let other = if domain.is_ascii() {
+            idna::domain_to_unicode(domain).0
+        } else {
+            idna::domain_to_ascii(domain).ok()?
+        };
+        (other != domain).then(|| format!("{mailbox}@{other}"))
+    });
+    let id = text
+        .split(|letter: char| !letter.is_ascii_hexdigit() && letter != '-')
+        .find(|word| word.len() >= 32 && Uuid::parse_str(word).is_ok())
+        .map(str::to_owned);
+    let bare = text.trim_matches(|character: char| character.is_whitespace() || AROUND.contains(character));
+    let texts = [address, other_form, id, Some(bare.to_owned())].into_iter().flatten();
+    texts.filter(|within| !within.is_empty() && within != text).collect()
+}
+
+async fn search_whole(
     pool: &PgPool,
     text: &str,
     providers: &[String],
