@@ -11,9 +11,8 @@ use uuid::Uuid;
 use crate::domain::Email;
 use crate::domain::claims::{self, LEEWAY};
 use crate::domain::text::is_ignorable;
+use crate::domain::user::MAX_IDENTITIES;
 
-/// The most identities of a user.
-pub const MOST_IDENTITIES: usize = 20;
 /// The least number of milliseconds; a smaller one counts seconds. Both mean a day between 1973 and 5138.
 const LEAST_MILLISECONDS: i64 = 100_000_000_000;
 
@@ -137,7 +136,7 @@ pub enum RowError {
     Subject,
     #[error("has a duplicate identity")]
     DuplicateIdentity,
-    #[error("its user would have more than {MOST_IDENTITIES} identities")]
+    #[error("its user would have more than {MAX_IDENTITIES} identities")]
     TooManyIdentities,
     #[error("`new_subject` needs a `provider` and a `subject`, and no other value beside them")]
     NewSubject,
@@ -224,7 +223,7 @@ impl ImportedUser {
         if !all.all(|identity| seen.insert(identity)) {
             return Err(RowError::DuplicateIdentity);
         }
-        if identities.len() > MOST_IDENTITIES {
+        if identities.len() > usize::from(MAX_IDENTITIES) {
             return Err(RowError::TooManyIdentities);
         }
         if email.is_none() && identities.is_empty() && left_out.is_empty() && !raw.has(Column::Phone) {

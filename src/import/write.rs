@@ -8,7 +8,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::batch::Summary;
-use super::row::{Identity, ImportRow, ImportedUser, MOST_IDENTITIES, RowError};
+use super::row::{Identity, ImportRow, ImportedUser, RowError};
+use crate::domain::user::MAX_IDENTITIES;
 use crate::domain::{Actor, Email};
 use crate::store::{Error, retrying};
 
@@ -96,7 +97,7 @@ impl Writer {
             &users().flat_map(old).collect::<Vec<_>>() as &[Option<String>],
             self.event,
             Actor::COMMAND_LINE.name(),
-            i64::try_from(MOST_IDENTITIES).unwrap_or(i64::MAX),
+            i64::from(MAX_IDENTITIES),
         );
         let mut connection = self.pool.acquire().await?;
         let mut transaction = connection.begin().await?;
