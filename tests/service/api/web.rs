@@ -317,9 +317,9 @@ async fn a_sign_out_by_a_token_in_the_body_deletes_the_cookie_of_no_other_sessio
             let answer = post(&app, &format!("{LOGOUT}?scope={scope}"), Some(&pair), &body).await;
             assert_eq!(answer.status, 204, "{}", answer.text);
             if ends {
-                assert_deleted(&answer)
+                assert_deleted(&answer);
             } else {
-                assert_kept(&answer)
+                assert_kept(&answer);
             }
             let refreshed = post(&app, REFRESH, Some(&pair), "").await;
             assert_eq!(refreshed.status, if ends { 401 } else { 200 }, "{scope} {token}");

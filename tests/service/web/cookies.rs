@@ -112,7 +112,7 @@ async fn a_pages_cookie_is_read_by_its_exact_name() {
                     assert!(session_of(&ours, &answer), "{shown}");
                 }
                 Read::Nothing => {
-                    assert_eq!(answer.error(), "invalid_refresh_token", "{shown}: {}", answer.text)
+                    assert_eq!(answer.error(), "invalid_refresh_token", "{shown}: {}", answer.text);
                 }
                 Read::Refused => assert_eq!(answer.error(), "cookie_refused", "{shown}: {}", answer.text),
             }
