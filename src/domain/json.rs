@@ -13,8 +13,8 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 /// The most values in JSON from a caller: every object, array, string, number, Boolean and `null` counts as one. An `id_token`
-/// with two hundred groups has some 220.
-pub const MAX_VALUES: usize = 512;
+/// with two hundred groups has some 220, and one of the greatest length has room for three hundred UUIDs.
+pub const MAX_VALUES: usize = 400;
 /// The most values in JSON from a provider, such as its key set, or from an operator. Its length is limited, too.
 pub const MAX_DOCUMENT_VALUES: usize = 4096;
 

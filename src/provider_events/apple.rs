@@ -28,7 +28,7 @@ fn payload(body: &[u8]) -> Result<IdToken, Refused> {
         _ => None,
     });
     token.ok_or(Refused::malformed(
-        "the body must be a JSON object whose `payload` is a JWT, each of at most 512 values",
+        "the body must be a JSON object whose `payload` is a JWT, each of at most 400 values",
     ))
 }
 

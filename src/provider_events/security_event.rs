@@ -26,7 +26,7 @@ pub(super) async fn read(
         return Err(Refused::malformed("`Content-Type` must be `application/secevent+jwt`").into());
     }
     let token = jwt(body).ok_or(Refused::malformed(
-        "the body must be a JWT of at most 512 values: three base64url parts separated by dots",
+        "the body must be a JWT of at most 400 values: three base64url parts separated by dots",
     ))?;
     let claims = provider.verify_event(&token, now).await?;
     Ok(report(&claims, &provider.settings.issuers, now)?)
