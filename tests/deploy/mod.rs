@@ -9,6 +9,7 @@ mod drain;
 mod every_request;
 mod haproxy;
 mod inside;
+mod memory;
 mod nginx;
 mod outage;
 mod patroni;
