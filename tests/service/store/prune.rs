@@ -330,8 +330,8 @@ async fn whoever_signs_in_while_a_new_month_takes_over_is_signed_in() {
 /// A row that is due to go in each table that pruning empties, and a deleted user who is still in an event.
 const DUE: [&str; 9] = [
     ADA,
-    "INSERT INTO traces (field, value, requested_at) VALUES ('email', 'ada@example.com', now())",
     "INSERT INTO events (kind, email) VALUES ('sign_in_refused', 'ada@example.com')",
+    "INSERT INTO traces (field, value, requested_at) VALUES ('email', 'ada@example.com', now())",
     "INSERT INTO deleted_identities (hash, deleted_at) VALUES ('gone', now() - interval '26 hours')",
     "INSERT INTO staff (id, email, role) VALUES (gen_random_uuid(), 'staff@example.com', 'admin')",
     "INSERT INTO staff_sessions (hash, staff_id, created_at) SELECT 'old', id, now() - interval '1 day' FROM staff",
@@ -341,20 +341,20 @@ const DUE: [&str; 9] = [
     "INSERT INTO webhook_messages (webhook, message_id, type, user_id, payload, next_attempt_at, parked_at)
      VALUES ('old', gen_random_uuid(), 'user.updated', gen_random_uuid(), '{}', 'infinity', now() - interval '31 days')",
 ];
-/// The tables of those rows, in which nothing else is. The events of the erasure are in `events`.
-const EMPTIED: [&str; 7] = [
-    "traces",
-    "deleted_identities",
-    "sessions",
-    "staff_sessions",
-    "staff_sign_ins",
-    "provider_events",
-    "webhook_messages",
+/// The tables of those rows, in which nothing else is, and the steps that empty them.
+const EMPTIED: [(&str, Step); 7] = [
+    ("traces", Step::Erasure),
+    ("deleted_identities", Step::DeletedIdentities),
+    ("sessions", Step::Sessions),
+    ("staff_sessions", Step::StaffSessions),
+    ("staff_sign_ins", Step::StaffSignIns),
+    ("provider_events", Step::ProviderEvents),
+    ("webhook_messages", Step::WebhookMessages),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_fails_keeps_no_other_step_away() {
-    for locked in EMPTIED {
+    for (locked, step) in EMPTIED {
         let database = Database::create().await;
         for sql in DUE {
             database.pool.execute(sql).await.unwrap();
@@ -368,9 +368,10 @@ async fn a_step_that_fails_keeps_no_other_step_away() {
         other.execute(AssertSqlSafe(format!("LOCK TABLE {locked} IN ACCESS EXCLUSIVE MODE"))).await.unwrap();
         let options = PgConnectOptions::from_str(&database.url).unwrap().options([("lock_timeout", "50ms")]);
         let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
-        let _ = prune(&pool, LIMITS).await;
+        let Incomplete { failed, .. } = prune(&pool, LIMITS).await.unwrap_err();
+        assert!(failed.iter().any(|(failed, _)| *failed == step), "{locked}: {failed:?}");
         other.rollback().await.unwrap();
-        for table in EMPTIED {
+        for (table, _) in EMPTIED {
             let left: i64 = value!(&pool, AssertSqlSafe(format!("SELECT count(*) FROM {table}")));
             assert_eq!(left, i64::from(table == locked), "{table}, while {locked} is locked");
         }

@@ -352,7 +352,7 @@ async fn sessions_of_one_address_share_a_limit_on_every_route_of_a_session() {
     for number in 0..80 {
         let address = format!("2001:db8:0:1::{number:x}");
         let answer = with_session(&app, Method::GET, "/api/v1/me", &tokens[number % 60], &address).await;
-        admitted += u32::from(answer.status == 200);
+        admitted += u32::from(answer.status != 429);
     }
     assert!((60..75).contains(&admitted), "{admitted}");
 }
