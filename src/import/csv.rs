@@ -32,11 +32,11 @@ impl<R: BufRead> Csv<R> {
         if first.text.starts_with("\u{feff}".as_bytes()) {
             first.text.drain(..3);
         }
-        let count = |separator: u8| first.text.iter().filter(|byte| **byte == separator).count();
+        let count = |separator: u8| first.text.split(|byte| *byte == separator).count();
         // Of equals, the last is taken.
         csv.separator =
             [b'\t', b';', b','].into_iter().max_by_key(|separator| count(*separator)).unwrap_or(b',');
-        csv.read_record(first)?.map_err(|error| Error::Header(format!("it {error}")))?;
+        csv.read_record(&first)?.map_err(|error| Error::Header(format!("it {error}")))?;
         csv.columns = csv.header()?;
         Ok(csv)
     }
@@ -52,7 +52,7 @@ impl<R: BufRead> Csv<R> {
                     return Err(Error::Header(format!("it names `{}` twice", <&str>::from(column))));
                 }
                 Some(Field::Identities) | None => {
-                    unknown.push(format!("`{}`", printable(name.trim(), SHOWN)))
+                    unknown.push(format!("`{}`", printable(name.trim(), SHOWN)));
                 }
                 Some(field) => columns.push(field),
             }
@@ -66,7 +66,7 @@ impl<R: BufRead> Csv<R> {
             )));
         }
         let has = |column| columns.contains(&Field::Value(column));
-        if !has(Column::Email) && !(has(Column::Provider) && has(Column::Subject)) {
+        if !(has(Column::Email) || has(Column::Provider) && has(Column::Subject)) {
             return Err(Error::Header("it names neither `email` nor `provider` and `subject`".to_owned()));
         }
         Ok(columns)
@@ -76,7 +76,7 @@ impl<R: BufRead> Csv<R> {
     pub fn read(&mut self, batch: &mut Batch) -> io::Result<bool> {
         let Some(first) = self.lines.next_row()? else { return Ok(false) };
         let line = first.number;
-        let user = self.read_record(first)?.and_then(|()| self.user());
+        let user = self.read_record(&first)?.and_then(|()| self.user());
         if user.is_err() {
             self.lines.put_back(&mut self.record.further);
         }
@@ -85,7 +85,7 @@ impl<R: BufRead> Csv<R> {
     }
 
     /// Reads the record that begins with this line, and further lines while a quoted value is open.
-    fn read_record(&mut self, first: Line) -> io::Result<Result<(), RowError>> {
+    fn read_record(&mut self, first: &Line) -> io::Result<Result<(), RowError>> {
         self.record.clear();
         if first.too_long {
             return Ok(Err(RowError::TooLong(LONGEST)));

@@ -249,7 +249,7 @@ impl ImportedUser {
     }
 }
 
-/// Reads a Boolean, also as PostgreSQL (`t`), spreadsheets (`TRUE`) and MySQL (`1`) write it.
+/// Reads a Boolean, also as PostgreSQL (`t`), spreadsheets (`TRUE`) and other databases (`1`) write it.
 fn flag(name: &'static str, text: Option<&str>) -> Result<bool, RowError> {
     let is = |text: &str, names: [&str; 3]| names.iter().any(|name| text.eq_ignore_ascii_case(name));
     match text {
