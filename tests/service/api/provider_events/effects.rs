@@ -302,8 +302,8 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
     let app = &house.app;
     // One account under two names, and a stranger's with the same subject at another issuer.
     let second = house.sign_in("ada").await;
-    let elsewhere = with(account("ada"), &json!({ "email": "ada@elsewhere.example" }));
-    let third = app.sign_in_at("third", &elsewhere).await;
+    let elsewhere = || with(account("ada"), &json!({ "email": "ada@elsewhere.example" }));
+    let third = app.sign_in_at("third", &elsewhere()).await;
     let stranger = app.sign_in_at("fourth", &at("fourth", "ada", "stranger@example.com")).await;
     for answer in [&second, &third, &stranger] {
         assert_eq!(answer.outcome(), "created", "{}", answer.text);
@@ -326,14 +326,14 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
             assert_eq!(recorded, 1, "{round}");
         }
         assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
-        assert_problem(&app.sign_in_at("third", &elsewhere).await, 403, "identity_suspended");
+        assert_problem(&app.sign_in_at("third", &elsewhere()).await, 403, "identity_suspended");
         let members = "SELECT count(*) FROM staff WHERE suspended_at IS NOT NULL";
         assert_eq!(app.database.count(members).await, 1, "{round}");
     }
     assert_eq!(app.refresh(&stranger.refresh_token()).await.status, 200);
     house.risc("account-enabled", "ada").await;
     assert_eq!(house.sign_in("ada").await.user_id(), second.user_id());
-    assert_eq!(app.sign_in_at("third", &elsewhere).await.user_id(), third.user_id());
+    assert_eq!(app.sign_in_at("third", &elsewhere()).await.user_id(), third.user_id());
     // A test of the connection is about no account.
     house.tell(&message(&format!("{RISC}/verification"), "ada", &json!({}))).await;
     let tests = "SELECT count(*) FROM events WHERE reason = 'verification'";
