@@ -170,17 +170,17 @@ pub fn merged(from: &UserState, into: &UserState) -> UserState {
     let address = if into.email.is_some() { into } else { from };
     let named = if into.name.is_some() { into } else { from };
     let proves = |identity: &LinkedIdentity| identity.email_verified && address.has_address_of(identity);
-    let proven = from.identities.iter().chain(&into.identities).any(proves);
+    let is_proven = from.identities.iter().chain(&into.identities).any(proves);
     let user = User {
         email: address.email.clone(),
-        email_verified: address.email_verified || proven,
+        email_verified: address.email_verified || is_proven,
         name: named.name.clone(),
         picture: into.picture.clone().or_else(|| from.picture.clone()),
         ..into.user.clone()
     };
     UserState {
         user,
-        email_vouched: address.email_vouched && !proven,
+        email_vouched: address.email_vouched && !is_proven,
         own_name: named.own_name,
         disabled_at: into.disabled_at.or(from.disabled_at),
         claims: into.claims.with_missing(&from.claims),

@@ -146,7 +146,7 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Incomplete> 
                 pruned.webhook_messages = round.run(step, work).await;
             }
             Step::Partitions => {
-                round.run(step, keep_partitions(pool, event_days)).await;
+                round.run(step, Box::pin(keep_partitions(pool, event_days))).await;
             }
             Step::Events => {
                 let work = walk(Uuid::nil(), |after| prune::events(pool, after, event_days, BATCH));
