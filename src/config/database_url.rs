@@ -5,14 +5,15 @@ use std::fs::File;
 use url::Url;
 
 use super::file::unreadable;
-use crate::domain::database_url::of_each_server;
+use crate::domain::database_url::{self, Mistake};
 
-/// The parameters that sqlx reads, most of them libpq's ("Parameter Key Words").
-const PARAMETERS: [&str; 18] = [
+/// The parameters that are suggested for one that is misspelt (libpq, "Parameter Key Words").
+const PARAMETERS: [&str; 15] = [
     "sslmode",
     "sslrootcert",
     "sslcert",
     "sslkey",
+    "channel_binding",
     "host",
     "hostaddr",
     "port",
@@ -21,12 +22,8 @@ const PARAMETERS: [&str; 18] = [
     "password",
     "application_name",
     "options",
-    "statement-cache-capacity",
-    "ssl-mode",
-    "ssl-root-cert",
-    "ssl-ca",
-    "ssl-cert",
-    "ssl-key",
+    "connect_timeout",
+    "target_session_attrs",
 ];
 /// Values of `sslmode` (libpq, "Parameter Key Words").
 const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
@@ -34,22 +31,18 @@ const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-c
 pub(super) const EXAMPLE: &str = "set it to a URL such as postgres://vestibule:…@db.example.com/vestibule";
 const ENCODE: &str = "percent-encode these characters in the password: `/` is %2F, `?` is %3F, `#` is %23, `@` is %40, `&` is %26, `%` is %25";
 
-/// Checks the URL, and that of each server if it lists several. The error is a problem and its remedy.
+/// Checks the URL. The error is a problem and its remedy.
 pub(super) fn check(text: &str) -> Result<(), (String, String)> {
-    match of_each_server(text) {
-        Ok(urls) => urls.iter().try_for_each(|url| check_one(url)),
-        Err(_) => Err((
-            "has a `target_session_attrs` other than `read-write`".into(),
-            "remove it, because the service always uses the server that accepts writes".into(),
-        )),
-    }
-}
-
-fn check_one(text: &str) -> Result<(), (String, String)> {
     let fail = |problem: &str, remedy: &str| Err((problem.to_owned(), remedy.to_owned()));
     let Some(rest) = ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme))
     else {
-        return fail("is not a PostgreSQL URL", EXAMPLE);
+        return Err(match text.split_once("://") {
+            // As SQLAlchemy writes it.
+            Some((scheme, _)) if scheme.starts_with("postgres") => {
+                (format!("begins with `{scheme}://`"), "write `postgres://` instead".to_owned())
+            }
+            _ => ("is not a PostgreSQL URL".to_owned(), EXAMPLE.to_owned()),
+        });
     };
     let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let path = after.split('?').next().unwrap_or_default();
@@ -62,35 +55,28 @@ fn check_one(text: &str) -> Result<(), (String, String)> {
     if after.contains('#') {
         return fail("contains a `#`, which ends a URL", ENCODE);
     }
-    let url = Url::parse(text)
-        .map_err(|error| (format!("is not a URL ({error})"), format!("{EXAMPLE}; {ENCODE}")))?;
-    for (name, value) in url.query_pairs() {
-        if !is_known(&name) {
-            // An unencoded `?` of a password begins the query.
-            if !told {
-                return fail("has an unknown parameter, perhaps a part of the password", ENCODE);
-            }
-            if after.contains('@') {
-                return Err((cut_off(rest, told), ENCODE.to_owned()));
-            }
+    let url = match database_url::read(text) {
+        Ok(url) => url,
+        // An unencoded `?` of a password begins the query.
+        Err(Mistake::Unknown(_)) if !told => {
+            return fail("has an unknown parameter, perhaps a part of the password", ENCODE);
+        }
+        Err(Mistake::Unknown(_)) if after.contains('@') => {
+            return Err((cut_off(rest, told), ENCODE.to_owned()));
+        }
+        Err(Mistake::Unknown(name)) => {
             return Err((format!("has the parameter `{name}`, which is not known here"), correct(&name)));
         }
-        if ["sslrootcert", "ssl-root-cert", "ssl-ca"].contains(&&*name)
-            && let Err(error) = File::open(&*value)
-        {
-            let (problem, remedy) = unreadable(&error);
-            return Err((format!("has the parameter `{name}`, which {problem}"), remedy.into()));
-        }
-        let mode = value.to_ascii_lowercase();
-        if (name == "sslmode" || name == "ssl-mode") && !SSL_MODES.contains(&mode.as_str()) {
-            return fail("has an unknown `sslmode`", &format!("set it to one of: {}", SSL_MODES.join(", ")));
-        }
+        Err(Mistake::Other(problem, remedy)) => return Err((problem, format!("{remedy}; {ENCODE}"))),
+    };
+    if let Some(Err(error)) = url.root_certificate.as_deref().map(File::open) {
+        let (problem, remedy) = unreadable(&error);
+        return Err((format!("has the parameter `sslrootcert`, which {problem}"), remedy.into()));
+    }
+    if url.ssl_mode.is_some_and(|mode| !SSL_MODES.contains(&mode.to_ascii_lowercase().as_str())) {
+        return fail("has an unknown `sslmode`", &format!("set it to one of: {}", SSL_MODES.join(", ")));
     }
     Ok(())
-}
-
-fn is_known(parameter: &str) -> bool {
-    PARAMETERS.contains(&parameter) || (parameter.starts_with("options[") && parameter.ends_with(']'))
 }
 
 /// Returns the remedy for an unknown parameter, with the known one that needs the fewest changes.

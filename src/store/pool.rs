@@ -12,7 +12,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
 
 use super::doubt;
 use super::servers::Servers;
-use crate::domain::database_url::of_each_server;
+use crate::domain::database_url::{self, Mistake, Server};
 
 /// The settings of the database. Durations are in seconds.
 #[derive(Debug, Deserialize)]
@@ -24,13 +24,9 @@ pub struct Settings {
     #[serde(default)]
     min_connections: u32,
     max_connections: Option<u32>,
-    #[serde(default = "two")]
-    connect_timeout: u64,
+    /// The URL's `connect_timeout` if it is not set, otherwise two seconds.
+    connect_timeout: Option<u64>,
     idle_timeout: Option<u64>,
-}
-
-const fn two() -> u64 {
-    2
 }
 
 /// The database that a URL names, as the driver understands it.
@@ -43,10 +39,7 @@ pub struct Place {
 
 impl Place {
     pub fn of(servers: &Servers) -> Self {
-        let server = |options: &PgConnectOptions| {
-            let socket = options.get_socket().map(|path| path.to_string_lossy().into_owned());
-            (socket.unwrap_or_else(|| options.get_host().to_owned()), options.get_port())
-        };
+        let server = |options: &PgConnectOptions| (options.get_host().to_owned(), options.get_port());
         let one = servers.any();
         Self {
             servers: servers.all().iter().map(server).collect(),
@@ -113,6 +106,8 @@ pub enum Error {
     Settings(#[source] Box<figment::Error>),
     #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` is invalid: {0}; correct it")]
     Url(#[source] sqlx::Error),
+    #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` {0}")]
+    Parameter(String),
     #[error(transparent)]
     Sqlx(#[from] sqlx::Error),
 }
@@ -121,9 +116,15 @@ impl Settings {
     /// Reads a figment focused on `databases.vestibule`.
     pub fn read(figment: &Figment) -> Result<Self, Error> {
         let settings: Self = figment.extract().map_err(|error| Error::Settings(Box::new(error)))?;
-        let urls = of_each_server(&settings.url).unwrap_or_else(|_| vec![settings.url.clone()]);
-        let servers = urls.iter().map(|url| Self::options(url)).collect::<Result<_, _>>()?;
-        Ok(Self { servers: Servers(servers), ..settings })
+        let url = database_url::read(&settings.url).map_err(|mistake| match mistake {
+            Mistake::Unknown(name) => {
+                Error::Parameter(format!("has the unknown parameter `{name}`; remove it"))
+            }
+            Mistake::Other(problem, remedy) => Error::Parameter(format!("{problem}; {remedy}")),
+        })?;
+        let servers = url.servers.iter().map(Self::options).collect::<Result<_, _>>()?;
+        let connect_timeout = settings.connect_timeout.or(url.connect_timeout);
+        Ok(Self { servers: Servers(servers), connect_timeout, ..settings })
     }
 
     /// Returns the options of any of the servers, which differ in host and port alone.
@@ -131,13 +132,18 @@ impl Settings {
         self.servers.any().clone()
     }
 
-    fn options(url: &str) -> Result<PgConnectOptions, Error> {
+    fn options(server: &Server) -> Result<PgConnectOptions, Error> {
         // For `sslmode=verify-ca` alone, the driver takes the process's cryptography, and panics if there is none. An error
         // says that it is there already.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let options = PgConnectOptions::from_str(url)
-            .map_err(Error::Url)?
-            .application_name("vestibule")
+        let mut options = PgConnectOptions::from_str(&server.url).map_err(Error::Url)?;
+        if let Some(directory) = &server.socket {
+            options = options.host(directory);
+        }
+        if options.get_application_name().is_none() {
+            options = options.application_name("vestibule");
+        }
+        let options = options
             // No request waits for longer than a user would. The store maps these timeouts to its errors.
             .options([
                 ("lock_timeout", "2s"),
@@ -162,8 +168,7 @@ impl Settings {
     pub fn is_here(&self) -> bool {
         self.servers.all().iter().all(|server| {
             let host = server.get_host();
-            server.get_socket().is_some()
-                || host.starts_with('/')
+            host.starts_with('/')
                 || host == "localhost"
                 || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
         })
@@ -211,7 +216,7 @@ impl Settings {
         PgPoolOptions::new()
             .min_connections(self.min_connections)
             .acquire_time_level(LevelFilter::Trace)
-            .acquire_timeout(Duration::from_secs(self.connect_timeout))
+            .acquire_timeout(Duration::from_secs(self.connect_timeout.unwrap_or(2)))
             .idle_timeout(self.idle_timeout.map(Duration::from_secs))
             // A test before each statement would cost a round trip, so only a connection that was idle or is in
             // doubt is tested.

@@ -108,6 +108,7 @@ fn each_wrong_setting_is_named_by_its_variable() {
     for (variable, values) in [
         ("IDP_CLIENT_ID", &["", " ", "a b", ",", "a,", "a,,b", "a,b"][..]),
         ("IDP_ADDITIONAL_CLIENT_IDS", &["", " ", ",", "a,", "a,,b", "a b"]),
+        ("IDP_ADDITIONAL_AUDIENCES", &["", " ", "a,,b", "client.example"]),
         ("IDP_CLIENT_IDS", &["x"]),
         ("IDP_CLIENT_SECRET", &[""]),
         ("IDP_CLIENT_SECRET_FILE", &["/nonexistent"]),
@@ -283,6 +284,123 @@ fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
     ] {
         assert_sound(&[("DATABASE_URL", url)]);
     }
+}
+
+/// Returns the servers and the database that a URL names.
+fn place(url: &str) -> Result<(Vec<(String, u16)>, String), String> {
+    let config = Config::read(config::figment_of(&environment(&[("DATABASE_URL", url)])));
+    let place = app::place(&config.map_err(|error| error.to_string())?.figment);
+    place.map(|place| (place.servers, place.database)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn managed_databases_urls_are_read_as_libpq_reads_them() {
+    let socket = "/cloudsql/project:europe-west1:people";
+    for (url, servers) in [
+        // Google's Cloud SQL.
+        ("postgres://app:p@/people?host=/cloudsql/project:europe-west1:people", &[(socket, 5432)][..]),
+        (
+            "postgres://app@/people?host=/cloudsql/project:europe-west1:people&sslmode=disable",
+            &[(socket, 5432)],
+        ),
+        (
+            "postgresql:///people?host=/cloudsql/project:europe-west1:people&user=app&password=p@ss+word",
+            &[(socket, 5432)],
+        ),
+        ("postgres://app:p@%2Fcloudsql%2Fproject%3Aeurope-west1%3Apeople/people", &[(socket, 5432)]),
+        ("postgres://app:p@localhost/people?host=/cloudsql/project:europe-west1:people", &[(socket, 5432)]),
+        ("postgres://app@:6543/people?host=/tmp/x", &[("/tmp/x", 6543)]),
+        // Neon.
+        (
+            "postgresql://app:p@ep-1-pooler.eu.aws.neon.tech/people?sslmode=verify-full&channel_binding=require",
+            &[("ep-1-pooler.eu.aws.neon.tech", 5432)],
+        ),
+        (
+            "postgres://app:p@a.neon.tech/people?sslmode=require&options=endpoint%3Dep-1",
+            &[("a.neon.tech", 5432)],
+        ),
+        // Supabase's pooler, Azure, Heroku, Fly.
+        (
+            "postgresql://postgres.ref:p@aws-0.pooler.supabase.com:6543/people",
+            &[("aws-0.pooler.supabase.com", 6543)],
+        ),
+        (
+            "postgres://app%40people:p@people.postgres.database.azure.com:5432/people?sslmode=require",
+            &[("people.postgres.database.azure.com", 5432)],
+        ),
+        (
+            "postgres://u:p@ec2-1.compute-1.amazonaws.com:5432/people?ssl=true",
+            &[("ec2-1.compute-1.amazonaws.com", 5432)],
+        ),
+        (
+            "postgres://app:p@top1.nearest.of.db.internal:5432/people?sslmode=disable",
+            &[("top1.nearest.of.db.internal", 5432)],
+        ),
+        ("postgres://app:p@[fdaa:0:1::3]:5433/people", &[("[fdaa:0:1::3]", 5433)]),
+        // RDS, and parameters that tune what the service does in its own way.
+        (
+            "postgres://app:p@a.rds.amazonaws.com/people?sslrootcert=system&connect_timeout=10&application_name=eu-1\
+             &target_session_attrs=any&keepalives=1&keepalives_idle=30&client_encoding=UTF8&gssencmode=disable",
+            &[("a.rds.amazonaws.com", 5432)],
+        ),
+        (
+            "postgres://h/people?fallback_application_name=x&channel_binding=prefer&sslcompression=0&sslsni=1",
+            &[("h", 5432)],
+        ),
+        // Several servers.
+        ("postgres://app@a:1,b/people", &[("a", 1), ("b", 5432)]),
+        ("postgres://app@/people?host=a,b&port=5433,5434", &[("a", 5433), ("b", 5434)]),
+        ("postgres://app@/people?host=a,/tmp/x&port=6000", &[("a", 6000), ("/tmp/x", 6000)]),
+        ("postgres://app@c/people?host=a,b&target_session_attrs=read-write", &[("a", 5432), ("b", 5432)]),
+    ] {
+        let (found, database) = place(url).unwrap_or_else(|line| panic!("{url}: {line}"));
+        let found: Vec<_> = found.iter().map(|(host, port)| (host.as_str(), *port)).collect();
+        assert_eq!((found, database.as_str()), (servers.to_vec(), "people"), "{url}");
+    }
+}
+
+#[test]
+fn a_parameter_that_cannot_be_honoured_is_named_with_what_to_do() {
+    for (parameters, words) in [
+        ("sslmode=require&channel_binding=require", "`channel_binding=require` … `sslmode=verify-full`"),
+        ("channel_binding=always", "`channel_binding` … prefer"),
+        ("sslmode=require&sslrootcert=system", "`sslrootcert=system` … `sslmode=verify-full`"),
+        ("target_session_attrs=standby", "`target_session_attrs` … accepts writes"),
+        ("target_session_attrs=prefer-standby", "`target_session_attrs` … accepts writes"),
+        ("load_balance_hosts=random", "`load_balance_hosts` … remove it"),
+        ("hostaddr=10.0.0.1", "`hostaddr` … remove"),
+        ("port=1,2", "2 ports … 1 host"),
+        ("host=@people", "abstract … directory"),
+        ("service=people", "`service` … write"),
+        ("passfile=/etc/pgpass", "`passfile` … PGPASSFILE"),
+        ("sslcrl=/etc/crl.pem", "`sslcrl` … remove it"),
+        ("sslpassword=hush", "`sslpassword` … `sslkey`"),
+        ("sslnegotiation=direct", "`sslnegotiation` … remove it"),
+        ("gssencmode=require", "`gssencmode` … remove it"),
+        ("require_auth=scram-sha-256", "`require_auth` … remove it"),
+        ("requirepeer=postgres", "`requirepeer` … remove it"),
+        ("ssl_min_protocol_version=TLSv1.3", "`ssl_min_protocol_version` … remove it"),
+        ("replication=database", "`replication` … remove it"),
+        ("client_encoding=LATIN1", "`client_encoding` … remove it"),
+        ("connect_timeout=soon", "`connect_timeout` … seconds"),
+        ("pgbouncer=true&connection_limit=1", "`pgbouncer` … Prisma … remove it"),
+        ("schema=public", "`schema` … Prisma … options"),
+        ("currentSchema=public", "`currentSchema` … options"),
+        ("ssl=no-verify", "`ssl` … sslmode"),
+        ("uselibpqcompat=true", "`uselibpqcompat` … remove it"),
+    ] {
+        let url = format!("postgres://ada:hush@db.example.com/people?{parameters}");
+        assert_refused(&[("DATABASE_URL", &url)], words);
+    }
+    assert_refused(
+        &[("DATABASE_URL", "postgresql+psycopg2://ada:hush@db/people")],
+        "postgresql+psycopg2 … postgres://",
+    );
+    assert_refused(
+        &[("DATABASE_URL", "host=/cloudsql/x user=ada password=hush dbname=people")],
+        "is not a PostgreSQL URL",
+    );
+    assert_refused(&[("DATABASE_URL", "postgres://ada:hush@/people?host=a,b&port=1,notaport")], "port");
 }
 
 #[test]
