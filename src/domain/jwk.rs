@@ -1,8 +1,10 @@
 //! A provider's public keys (RFC 7517, RFC 7518 §6, RFC 8037).
 
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256,
-    RsaPublicKeyComponents,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ED25519,
+    EcdsaVerificationAlgorithm, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384,
+    RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512,
+    RsaParameters, RsaPublicKeyComponents,
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,30 +17,58 @@ const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 /// The longest accepted RSA exponent, in bytes. Larger ones only make a verification slow.
 const MAX_EXPONENT: usize = 4;
 
-/// The accepted signature algorithms (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864 §2.2): neither `none` nor any with a shared
-/// secret.
+/// The accepted signature algorithms: those of RFC 7518 §3.1 with a public key, and `EdDSA` with Ed25519 (RFC 8037 §3.1,
+/// RFC 9864 §2.2). `none` and shared secrets are not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum Algorithm {
-    /// RSASSA-PKCS1-v1_5 with SHA-256.
+    /// RSASSA-PKCS1-v1_5 with SHA-256, SHA-384 and SHA-512.
     Rs256,
-    /// RSASSA-PSS with SHA-256.
+    Rs384,
+    Rs512,
+    /// RSASSA-PSS with the same.
     Ps256,
+    Ps384,
+    Ps512,
     /// ECDSA with P-256 and SHA-256.
     Es256,
+    /// ECDSA with P-384 and SHA-384.
+    Es384,
+    /// ECDSA with P-521 and SHA-512.
+    Es512,
     #[strum(to_string = "EdDSA", serialize = "Ed25519")]
     EdDsa,
 }
 
 impl Algorithm {
     /// The names of all of them, for messages.
-    pub const NAMES: &str = "RS256, PS256, ES256 and EdDSA";
+    pub const NAMES: &str = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA";
 
-    /// The keys that they are used with, for people.
-    pub const KEYS: &str = "RSA of 2048 to 8192 bits, P-256 and Ed25519";
+    /// The supported keys, for messages.
+    pub const KEYS: &str = "RSA of 2048 to 8192 bits, P-256, P-384, P-521 and Ed25519";
+
+    /// The algorithms of an RSA key.
+    const RSA: [(Self, &'static RsaParameters); 6] = [
+        (Self::Rs256, &RSA_PKCS1_2048_8192_SHA256),
+        (Self::Rs384, &RSA_PKCS1_2048_8192_SHA384),
+        (Self::Rs512, &RSA_PKCS1_2048_8192_SHA512),
+        (Self::Ps256, &RSA_PSS_2048_8192_SHA256),
+        (Self::Ps384, &RSA_PSS_2048_8192_SHA384),
+        (Self::Ps512, &RSA_PSS_2048_8192_SHA512),
+    ];
+
+    /// Returns the one algorithm of a curve (RFC 7518 §3.4), and the length of a coordinate in bytes (§6.2.1.2).
+    fn of_curve(name: &str) -> Option<(Self, &'static EcdsaVerificationAlgorithm, usize)> {
+        match name {
+            "P-256" => Some((Self::Es256, &ECDSA_P256_SHA256_FIXED, 32)),
+            "P-384" => Some((Self::Es384, &ECDSA_P384_SHA384_FIXED, 48)),
+            "P-521" => Some((Self::Es512, &ECDSA_P521_SHA512_FIXED, 66)),
+            _ => None,
+        }
+    }
 }
 
-/// A public key with its algorithm. An RSA key that names none may be used with either padding.
+/// A public key with its algorithm. An RSA key that names none may be used with all of its type.
 #[derive(Debug)]
 pub struct Key {
     /// `kid`.
@@ -103,30 +133,32 @@ impl Key {
             return None;
         }
         let bytes = |name| URL_SAFE_NO_PAD.decode(text(name)?).ok();
-        let named = match text("alg") {
+        let named: Option<Algorithm> = match text("alg") {
             None => None,
             Some(name) => Some(name.parse().ok()?),
         };
-        let public = match (text("kty")?, named) {
-            ("RSA", named @ (None | Some(Algorithm::Rs256 | Algorithm::Ps256))) => {
+        let may_be = |algorithm: Algorithm| named.is_none_or(|named| named == algorithm);
+        let public: Vec<_> = match text("kty")? {
+            "RSA" => {
                 let (n, e) = (bytes("n")?, bytes("e")?);
-                [
-                    (Algorithm::Rs256, &RSA_PKCS1_2048_8192_SHA256),
-                    (Algorithm::Ps256, &RSA_PSS_2048_8192_SHA256),
-                ]
-                .into_iter()
-                .filter(|(algorithm, _)| named.is_none_or(|named| named == *algorithm))
-                .map(|(algorithm, parameters)| Some((algorithm, rsa(&n, &e, parameters)?)))
-                .collect::<Option<_>>()?
+                let named = Algorithm::RSA.into_iter().filter(|(algorithm, _)| may_be(*algorithm));
+                let parsed = named.map(|(algorithm, parameters)| Some((algorithm, rsa(&n, &e, parameters)?)));
+                parsed.collect::<Option<_>>()?
             }
-            ("EC", None | Some(Algorithm::Es256)) if text("crv") == Some("P-256") => {
-                vec![(Algorithm::Es256, p256(&bytes("x")?, &bytes("y")?)?)]
+            "EC" => {
+                let (algorithm, verification, length) = Algorithm::of_curve(text("crv")?)?;
+                let key = point(&bytes("x")?, &bytes("y")?, verification, length)?;
+                Vec::from_iter(may_be(algorithm).then_some((algorithm, key)))
             }
-            ("OKP", None | Some(Algorithm::EdDsa)) if text("crv") == Some("Ed25519") => {
-                vec![(Algorithm::EdDsa, ParsedPublicKey::new(&ED25519, bytes("x")?).ok()?)]
+            "OKP" if text("crv") == Some("Ed25519") => {
+                let key = ParsedPublicKey::new(&ED25519, bytes("x")?).ok()?;
+                Vec::from_iter(may_be(Algorithm::EdDsa).then_some((Algorithm::EdDsa, key)))
             }
             _ => return None,
         };
+        if public.is_empty() {
+            return None;
+        }
         let owned = |name| text(name).map(str::to_owned);
         Some(Self { id: owned("kid"), issuer: owned("issuer"), public })
     }
@@ -142,11 +174,7 @@ impl Key {
     }
 }
 
-fn rsa(
-    n: &[u8],
-    e: &[u8],
-    parameters: &'static aws_lc_rs::signature::RsaParameters,
-) -> Option<ParsedPublicKey> {
+fn rsa(n: &[u8], e: &[u8], parameters: &'static RsaParameters) -> Option<ParsedPublicKey> {
     // Some providers write a leading zero octet, which RFC 7518 §6.3.1.1 forbids.
     let bare = |number: &[u8]| {
         let zeros = number.iter().take_while(|byte| **byte == 0).count();
@@ -161,10 +189,15 @@ fn rsa(
     RsaPublicKeyComponents { n, e }.to_parsed_public_key(parameters).ok()
 }
 
-fn p256(x: &[u8], y: &[u8]) -> Option<ParsedPublicKey> {
+fn point(
+    x: &[u8],
+    y: &[u8],
+    verification: &'static EcdsaVerificationAlgorithm,
+    length: usize,
+) -> Option<ParsedPublicKey> {
+    if x.len() != length || y.len() != length {
+        return None;
+    }
     // An uncompressed point (SEC 1 §2.3.3).
-    let point = [&[4], x, y].concat();
-    (x.len() == 32 && y.len() == 32)
-        .then(|| ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).ok())
-        .flatten()
+    ParsedPublicKey::new(verification, [&[4], x, y].concat()).ok()
 }

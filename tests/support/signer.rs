@@ -7,7 +7,9 @@ use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RSA_PSS_SHA256,
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, ECDSA_P521_SHA512_FIXED_SIGNING,
+    EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384,
+    RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512, RsaSignatureEncoding,
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,16 +22,23 @@ use super::token::with;
 pub enum Signer {
     Rsa,
     OtherRsa,
-    /// The first RSA key with the other padding.
+    /// The first RSA key with the other padding, and either padding with the longer hashes.
     Pss,
+    Rsa384,
+    Rsa512,
+    Pss384,
+    Pss512,
     Ec,
     OtherEc,
+    Ec384,
+    Ec521,
     Ed,
 }
 
 struct Keys {
     rsa: [RsaKeyPair; 2],
-    ec: [EcdsaKeyPair; 2],
+    /// Two of P-256, one of P-384, one of P-521.
+    ec: [EcdsaKeyPair; 4],
     ed: Ed25519KeyPair,
 }
 
@@ -37,8 +46,14 @@ fn keys() -> &'static Keys {
     static KEYS: OnceLock<Keys> = OnceLock::new();
     KEYS.get_or_init(|| {
         let rsa = || RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
-        let ec = || EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
-        Keys { rsa: [rsa(), rsa()], ec: [ec(), ec()], ed: Ed25519KeyPair::generate().unwrap() }
+        let ec = |curve: &'static EcdsaSigningAlgorithm| EcdsaKeyPair::generate(curve).unwrap();
+        let ec = [
+            ec(&ECDSA_P256_SHA256_FIXED_SIGNING),
+            ec(&ECDSA_P256_SHA256_FIXED_SIGNING),
+            ec(&ECDSA_P384_SHA384_FIXED_SIGNING),
+            ec(&ECDSA_P521_SHA512_FIXED_SIGNING),
+        ];
+        Keys { rsa: [rsa(), rsa()], ec, ed: Ed25519KeyPair::generate().unwrap() }
     })
 }
 
@@ -47,13 +62,32 @@ pub fn base64(bytes: impl AsRef<[u8]>) -> String {
 }
 
 impl Signer {
-    pub const ALL: [Self; 6] = [Self::Rsa, Self::OtherRsa, Self::Pss, Self::Ec, Self::OtherEc, Self::Ed];
+    pub const ALL: [Self; 12] = [
+        Self::Rsa,
+        Self::OtherRsa,
+        Self::Pss,
+        Self::Rsa384,
+        Self::Rsa512,
+        Self::Pss384,
+        Self::Pss512,
+        Self::Ec,
+        Self::OtherEc,
+        Self::Ec384,
+        Self::Ec521,
+        Self::Ed,
+    ];
 
     pub fn alg(self) -> &'static str {
         match self {
             Self::Rsa | Self::OtherRsa => "RS256",
+            Self::Rsa384 => "RS384",
+            Self::Rsa512 => "RS512",
             Self::Pss => "PS256",
+            Self::Pss384 => "PS384",
+            Self::Pss512 => "PS512",
             Self::Ec | Self::OtherEc => "ES256",
+            Self::Ec384 => "ES384",
+            Self::Ec521 => "ES512",
             Self::Ed => "EdDSA",
         }
     }
@@ -62,9 +96,15 @@ impl Signer {
         match self {
             Self::Rsa => "rsa-1",
             Self::OtherRsa => "rsa-2",
+            Self::Rsa384 => "rsa-384",
+            Self::Rsa512 => "rsa-512",
             Self::Pss => "pss-1",
+            Self::Pss384 => "pss-384",
+            Self::Pss512 => "pss-512",
             Self::Ec => "ec-1",
             Self::OtherEc => "ec-2",
+            Self::Ec384 => "ec-384",
+            Self::Ec521 => "ec-521",
             Self::Ed => "ed-1",
         }
     }
@@ -72,20 +112,35 @@ impl Signer {
     /// The public half (RFC 7517).
     pub fn jwk(self) -> Value {
         let mut jwk = match self {
-            Self::Rsa | Self::OtherRsa | Self::Pss => {
-                let (n, e) = self.modulus_and_exponent();
-                json!({ "kty": "RSA", "n": base64(n), "e": base64(e) })
-            }
-            Self::Ec | Self::OtherEc => {
-                let point = keys().ec[usize::from(self == Self::OtherEc)].public_key().as_ref();
-                json!({ "kty": "EC", "crv": "P-256", "x": base64(&point[1..33]), "y": base64(&point[33..]) })
-            }
             Self::Ed => json!({ "kty": "OKP", "crv": "Ed25519", "x": base64(keys().ed.public_key()) }),
+            _ => match self.ec() {
+                Some((pair, curve)) => {
+                    let (x, y) =
+                        pair.public_key().as_ref()[1..].split_at(pair.public_key().as_ref().len() / 2);
+                    json!({ "kty": "EC", "crv": curve, "x": base64(x), "y": base64(y) })
+                }
+                None => {
+                    let (n, e) = self.modulus_and_exponent();
+                    json!({ "kty": "RSA", "n": base64(n), "e": base64(e) })
+                }
+            },
         };
         jwk["kid"] = self.kid().into();
         jwk["use"] = "sig".into();
         jwk["alg"] = self.alg().into();
         jwk
+    }
+
+    /// The elliptic-curve key with the name of its curve.
+    fn ec(self) -> Option<(&'static EcdsaKeyPair, &'static str)> {
+        let [first, other, longer, longest] = &keys().ec;
+        match self {
+            Self::Ec => Some((first, "P-256")),
+            Self::OtherEc => Some((other, "P-256")),
+            Self::Ec384 => Some((longer, "P-384")),
+            Self::Ec521 => Some((longest, "P-521")),
+            _ => None,
+        }
     }
 
     fn rsa(self) -> &'static RsaKeyPair {
@@ -106,20 +161,21 @@ impl Signer {
 
     pub fn sign(self, message: &[u8]) -> Vec<u8> {
         let random = SystemRandom::new();
-        let rsa = |padding: &'static _| {
-            let mut signature = vec![0; 256];
-            self.rsa().sign(padding, &random, message, &mut signature).unwrap();
-            signature
-        };
-        match self {
-            Self::Rsa | Self::OtherRsa => rsa(&RSA_PKCS1_SHA256),
-            Self::Pss => rsa(&RSA_PSS_SHA256),
-            Self::Ec | Self::OtherEc => {
-                let pair = &keys().ec[usize::from(self == Self::OtherEc)];
-                pair.sign(&random, message).unwrap().as_ref().to_vec()
-            }
-            Self::Ed => keys().ed.sign(message).as_ref().to_vec(),
+        if let Some((pair, _)) = self.ec() {
+            return pair.sign(&random, message).unwrap().as_ref().to_vec();
         }
+        let padding: &'static RsaSignatureEncoding = match self {
+            Self::Rsa384 => &RSA_PKCS1_SHA384,
+            Self::Rsa512 => &RSA_PKCS1_SHA512,
+            Self::Pss => &RSA_PSS_SHA256,
+            Self::Pss384 => &RSA_PSS_SHA384,
+            Self::Pss512 => &RSA_PSS_SHA512,
+            Self::Ed => return keys().ed.sign(message).as_ref().to_vec(),
+            _ => &RSA_PKCS1_SHA256,
+        };
+        let mut signature = vec![0; 256];
+        self.rsa().sign(padding, &random, message, &mut signature).unwrap();
+        signature
     }
 
     /// The usual header of this key's tokens.

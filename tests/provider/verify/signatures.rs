@@ -46,6 +46,11 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
             (Signer::Rsa, Signer::Pss),
             (Signer::Ec, Signer::Rsa),
             (Signer::Ed, Signer::Ec),
+            (Signer::Ec, Signer::Ec384),
+            (Signer::Ec384, Signer::Ec521),
+            (Signer::Rsa, Signer::Rsa512),
+            (Signer::Pss512, Signer::Pss384),
+            (Signer::Ec521, Signer::Rsa512),
         ] {
             let verdict = house.verify(&signer.token_with(&named.header(), &claims)).await;
             assert_eq!(word(&verdict), "invalid_token", "{} {signer:?}: {verdict:?}", preset.name);
@@ -56,7 +61,8 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
         }
         // The right key, by another algorithm than its own.
         for signer in Signer::ALL {
-            for alg in ["RS256", "PS256", "ES256", "EdDSA"].into_iter().filter(|alg| *alg != signer.alg()) {
+            let others = Signer::ALL.map(Signer::alg).into_iter().filter(|alg| *alg != signer.alg());
+            for alg in others {
                 let header = signer.header_with(&json!({ "alg": alg }));
                 let verdict = house.verify(&signer.token_with(&header, &claims)).await;
                 assert_eq!(word(&verdict), "invalid_token", "{} {signer:?} {alg}", preset.name);
@@ -119,7 +125,9 @@ async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
         with("kid", json!(1)),
         with("kid", json!(["rsa-1"])),
         with("alg", json!(null)),
-        with("alg", json!("RS512")),
+        with("alg", json!("HS512")),
+        with("alg", json!("ES256K")),
+        with("alg", json!("Ed448")),
         with("alg", json!("rs256")),
         with("alg", json!(["RS256"])),
         with("alg", json!("")),
@@ -191,9 +199,10 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
         with("use", json!(7)),
         with("key_ops", json!(["encrypt"])),
         with("key_ops", json!("verify")),
-        with("alg", json!("RS512")),
+        with("alg", json!("RS1")),
         with("alg", json!("RSA-OAEP")),
         with("alg", json!("ES256")),
+        with("alg", json!("HS256")),
         with("kty", json!("EC")),
         with("kty", json!("unknown")),
         with("kty", json!(null)),
@@ -207,6 +216,12 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
         with("e", json!("AQ")),
         with("e", json!(base64([0xff; 9]))),
         json!({ "kty": "EC", "crv": "P-384", "x": "AA", "y": "AA", "kid": "rsa-1" }),
+        // A curve has one algorithm, and a point of one curve is none of another.
+        token::with(Signer::Ec384.jwk(), &json!({ "alg": "ES256", "kid": "rsa-1" })),
+        token::with(Signer::Ec.jwk(), &json!({ "alg": "ES384", "kid": "rsa-1" })),
+        token::with(Signer::Ec384.jwk(), &json!({ "crv": "P-256", "alg": null, "kid": "rsa-1" })),
+        token::with(Signer::Ec521.jwk(), &json!({ "crv": "P-384", "alg": null, "kid": "rsa-1" })),
+        token::with(Signer::Ed.jwk(), &json!({ "alg": "ES512", "kid": "rsa-1" })),
         json!({ "kty": "EC", "crv": "P-256", "x": base64([1; 32]), "y": base64([1; 32]), "kid": "rsa-1" }),
         json!({ "kty": "OKP", "crv": "X25519", "x": base64([1; 32]), "kid": "rsa-1" }),
         json!({ "kty": "OKP", "crv": "Ed25519", "x": base64([1; 31]), "kid": "rsa-1" }),
@@ -233,6 +248,30 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
 }
 
 #[tokio::test]
+async fn a_key_that_names_no_algorithm_verifies_all_of_its_type_and_curve() {
+    let rsa = [Signer::Rsa, Signer::Rsa384, Signer::Rsa512, Signer::Pss, Signer::Pss384, Signer::Pss512];
+    for (published, signers) in [
+        (Signer::Rsa, &rsa[..]),
+        (Signer::Ec384, &[Signer::Ec384]),
+        (Signer::Ec521, &[Signer::Ec521]),
+        (Signer::Ed, &[Signer::Ed]),
+    ] {
+        let bare = with(published.jwk(), &json!({ "alg": null }));
+        let house = publishing(preset("oidc"), &[bare]).await;
+        for signer in Signer::ALL {
+            let header = signer.header_with(&json!({ "kid": published.kid() }));
+            let verdict = house.verify(&signer.token_with(&header, &house.claims())).await;
+            let expected = if signers.contains(&signer) { "accepted" } else { "invalid_token" };
+            assert_eq!(word(&verdict), expected, "{published:?} {signer:?}: {verdict:?}");
+        }
+    }
+    // The name of RFC 9864.
+    let header = Signer::Ed.header_with(&json!({ "alg": "Ed25519" }));
+    let house = publishing(preset("oidc"), &[Signer::Ed.jwk()]).await;
+    assert_eq!(word(&house.verify(&Signer::Ed.token_with(&header, &house.claims())).await), "accepted");
+}
+
+#[tokio::test]
 async fn an_rsa_key_that_names_no_algorithm_verifies_either_padding_and_one_that_does_only_its_own() {
     let bare = with(Signer::Rsa.jwk(), &json!({ "alg": null }));
     for preset in signing() {
@@ -252,9 +291,10 @@ async fn an_rsa_key_that_names_no_algorithm_verifies_either_padding_and_one_that
 #[tokio::test]
 async fn an_algorithm_that_is_not_accepted_is_named_in_the_log_beside_those_that_are() {
     let house = publishing(preset("oidc"), &[Signer::Rsa.jwk()]).await;
-    let header = Signer::Rsa.header_with(&json!({ "alg": "RS512\n" }));
+    let header = Signer::Rsa.header_with(&json!({ "alg": "HS512\n" }));
     let refusal = refusal(house.verify(&Signer::Rsa.token_with(&header, &house.claims())).await);
     let log = refusal.log.unwrap();
-    assert!(log.contains("RS512?") && log.contains("RS256, PS256, ES256 and EdDSA"), "{log}");
-    assert!(!refusal.detail.contains("RS512"), "{}", refusal.detail);
+    let accepted = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA";
+    assert!(log.contains("HS512?") && log.contains(accepted), "{log}");
+    assert!(!refusal.detail.contains("HS512"), "{}", refusal.detail);
 }
