@@ -28,6 +28,7 @@ use crate::admin::api::guard::KnownKeys;
 use crate::background;
 use crate::config::{self, Config, Maintenance};
 use crate::keys::{KeyRing, signing_key};
+use crate::provider::proxy::Proxy;
 use crate::provider::{ClientError, Providers};
 use crate::provider_tokens::ProviderTokens;
 use crate::service::event_counts::keep_counting;
@@ -260,6 +261,10 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let admin = Admin::new(&config.admin_provider, &config.public_url);
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
     let providers = Providers::new(config.providers)?;
+    if let Some(proxy) = Proxy::of_environment()? {
+        let (variable, exceptions) = (proxy.variable, &proxy.exceptions);
+        tracing::info!(%proxy, variable, exceptions, "providers are called through a proxy");
+    }
     let refusals = Refusals::open(db.pool().clone());
     let webhooks = Webhooks::new(config.webhooks)?;
     let provider_tokens =

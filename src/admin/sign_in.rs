@@ -191,7 +191,7 @@ const fn refused(stranger: Stranger) -> &'static str {
         }
         Stranger::NoEmail => {
             "The identity provider did not say your e-mail address, by which staff are known. Its administrator has to put \
-             the claims `email` and `email_verified` into the id_token."
+             the claims `email` and `email_verified` into the id_token or into the answer of its userinfo endpoint."
         }
         Stranger::NobodyYet => {
             "Nobody is on the list of staff yet. The operator adds the first admin with `vestibule staff add`."
@@ -218,10 +218,12 @@ async fn verify(
     redirect_uri: &str,
 ) -> Result<VerifiedClaims, provider::Error> {
     let now = clock::now();
-    let id_token = provider.exchange(code, &pending.code_verifier, redirect_uri, now).await?;
+    let tokens = provider.exchange(code, &pending.code_verifier, redirect_uri, now).await?;
     let malformed = provider::Error::Unavailable(provider::Unavailable::malformed_token());
-    let id_token = IdToken::parse(&id_token, provider.settings.token_format).map_err(|_| malformed)?;
-    provider.verify(&id_token, Some(&pending.nonce), now).await
+    let id_token = tokens.id_token.expose();
+    let id_token = IdToken::parse(id_token, provider.settings.token_format).map_err(|_| malformed)?;
+    let claims = provider.verify(&id_token, Some(&pending.nonce), now).await?;
+    provider.with_userinfo(claims, &id_token, &tokens, now).await
 }
 
 /// The provider's answer (RFC 6749 §4.1.2). Its `error_description` is not shown, since anybody can put one into a

@@ -16,6 +16,7 @@ use crate::config::{Config, Preset, Provider};
 use crate::finding::Finding;
 use crate::keys::{Rotation, signing_key};
 use crate::provider::Providers;
+use crate::provider::proxy::{self, Proxy};
 use crate::provider_tokens::{ProviderTokens, Readable, store};
 use crate::store::error::reason;
 use crate::store::migrations::{self, Difference};
@@ -30,6 +31,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub async fn check(config: &Config, mut say: impl FnMut(&str, Finding)) -> Result<(), Error> {
     if let Some(state) = proxies(config) {
         say("proxies", state);
+    }
+    if let Some(state) = outbound_proxy()? {
+        say("proxy for providers", state);
     }
     let database = Settings::read(&config.figment.focus(DATABASE))?;
     let servers = &database.servers;
@@ -115,6 +119,25 @@ fn proxies(config: &Config) -> Option<Finding> {
              forever; without the entry, all clients share one IP address",
         )
     })
+}
+
+/// Names the proxy through which providers are called.
+fn outbound_proxy() -> Result<Option<Finding>, Error> {
+    if let Some(variable) = proxy::only_plain() {
+        let problem = format!("{variable} alone is not used, because providers are called by https");
+        return Ok(Some(Finding::warn(
+            problem,
+            "set HTTPS_PROXY if this machine reaches them by a proxy only",
+        )));
+    }
+    Ok(Proxy::of_environment()?.map(|proxy| {
+        let exceptions = match proxy.exceptions.as_str() {
+            "" => String::new(),
+            listed => format!(", but not the hosts of NO_PROXY ({})", listed),
+        };
+        let variable = proxy.variable;
+        Finding::Ok(format!("{proxy} ({variable}) is used{exceptions}; webhooks are sent directly"))
+    }))
 }
 
 async fn standby(server: &PgConnectOptions) -> Finding {

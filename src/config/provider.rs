@@ -43,6 +43,9 @@ pub struct Provider {
     client_id: Option<String>,
     #[serde(deserialize_with = "text::list")]
     additional_client_ids: Vec<String>,
+    /// Audiences that the provider puts into tokens beside ours, such as Zitadel's project and its other applications.
+    #[serde(deserialize_with = "text::list")]
+    pub additional_audiences: Vec<String>,
     /// Client ids of our applications; never empty. The first is the web or backend one.
     #[serde(skip)]
     pub client_ids: Vec<String>,

@@ -123,6 +123,8 @@ pub struct Expected<'a> {
     pub issuers: &'a Issuers,
     /// Client ids accepted in `aud` and `azp`.
     pub audiences: &'a [String],
+    /// Audiences that the provider adds by itself, accepted in `aud` beside a client id.
+    pub companions: &'a [String],
     /// If not empty, `hd` must be one of these (lower case).
     pub hosted_domains: &'a [String],
     /// The nonce in the request, unhashed.
@@ -190,9 +192,22 @@ impl VerifiedClaims {
     }
 }
 
+impl VerifiedClaims {
+    /// Returns the claims with the e-mail address of another answer of the provider about the same subject. If they have
+    /// an address already, the answer can only prove this one.
+    pub fn completed_by(self, answer: &Object, proof: EmailProof, trust_email: bool) -> Self {
+        let Some(email) = answer.str("email").and_then(Email::parse) else { return self };
+        if self.email.as_ref().is_some_and(|own| own.folded() != email.folded()) {
+            return self;
+        }
+        let email_verified = proof.given(answer).unwrap_or(trust_email);
+        Self { email: Some(email), email_verified, ..self }
+    }
+}
+
 impl EmailProof {
     /// Returns the provider's statement; `None` if the claim is absent. A `null` is a statement, and verifies nothing.
-    pub(super) fn given(self, claims: &Object) -> Option<bool> {
+    pub fn given(self, claims: &Object) -> Option<bool> {
         let (name, domain) = match self {
             Self::EmailVerified => (EMAIL_VERIFIED, false),
             Self::DomainOwnerVerified => ("xms_edov", true),
@@ -217,37 +232,48 @@ pub(super) fn check_issuer(claims: &Object, expected: &Expected<'_>) -> Result<(
     Err(Refusal::new(Reason::IssuerMismatch, detail).logged(received))
 }
 
-/// Checks that `aud` holds only configured client ids, and that `azp`, if present, is one of them (OpenID
-/// Connect Core §3.1.3.7, 3 to 5). Returns the client that the token was issued to.
+/// The refusal of an audience beside one of our client ids.
+pub(crate) const UNKNOWN_COMPANION: &str =
+    "`aud` must hold only client ids that are configured for this provider, and known companions of them";
+
+/// Checks that `aud` holds a configured client id, and beside such ids only known companions, and that `azp`, if present,
+/// is a configured client id (OpenID Connect Core §3.1.3.7, 3 to 5). With a companion, the token must name its authorized
+/// party: otherwise it may have been issued to the companion. Returns the client that the token was issued to.
 pub(super) fn check_audience<'e>(claims: &Object, expected: &Expected<'e>) -> Result<&'e str, Refusal> {
     let mismatch = |detail| Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims, AUDIENCE));
-    let foreign = || mismatch("`aud` must hold only client ids that are configured for this provider");
-    let known = |value: &Value| match value {
+    let ours = |value: &Value| match value {
         Value::String(id) => configured(id, expected),
         Value::Number(number) if expected.dialect.numeric_audience => {
             number.as_u64().and_then(|number| configured(&number.to_string(), expected))
         }
         _ => None,
     };
-    let mut client = match claims.get("aud") {
-        Some(Value::Array(several)) => {
-            let clients: Option<Vec<_>> = several.iter().map(known).collect();
-            clients.and_then(|clients| clients.first().copied())
+    let audience = match claims.get("aud") {
+        Some(Value::Array(several)) => several.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    let foreign = "`aud` must hold only client ids that are configured for this provider";
+    let first = audience.iter().find_map(ours).ok_or_else(|| mismatch(foreign))?;
+    let mut others = audience.iter().filter(|one| ours(one).is_none()).peekable();
+    let has_companion = others.peek().is_some();
+    let is_known = |other: &Value| expected.companions.iter().any(|companion| other == companion);
+    if !others.all(is_known) {
+        return Err(mismatch(UNKNOWN_COMPANION));
+    }
+    let introspected = check_client_id(claims, expected)?;
+    let party = match claims.get("azp") {
+        None => introspected,
+        Some(party) => {
+            let party = party.as_str().and_then(|id| configured(id, expected));
+            let foreign = "`azp` is not a client id that is configured for this provider";
+            Some(party.ok_or_else(|| mismatch(foreign))?)
         }
-        Some(one) => known(one),
-        None => None,
+    };
+    if has_companion && party.is_none() {
+        return Err(mismatch("`azp` is missing, although `aud` holds more than client ids of ours"));
     }
-    .ok_or_else(foreign)?;
-    if let Some(party) = check_client_id(claims, expected)? {
-        client = party;
-    }
-    if let Some(party) = claims.get("azp") {
-        client = party
-            .as_str()
-            .and_then(|id| configured(id, expected))
-            .ok_or_else(|| mismatch("`azp` is not a client id that is configured for this provider"))?;
-    }
-    Ok(client)
+    Ok(party.unwrap_or(first))
 }
 
 fn has_audience(claims: &Object, client_id: &str) -> bool {
@@ -351,17 +377,18 @@ pub(super) fn check_nonce(claims: &Object, client_id: &str, expected: &Expected<
     }
 }
 
-/// Returns `sub`: at most 255 ASCII characters (OpenID Connect Core §2), all of them visible.
+/// Returns `sub`, byte for byte.
 fn subject(claims: &Object) -> Result<&str, Refusal> {
-    claims
-        .str("sub")
-        .filter(|sub| is_subject(sub))
-        .ok_or(Refusal::new(Reason::InvalidToken, "`sub` must be 1 to 255 visible ASCII characters"))
+    let detail =
+        "`sub` must be 1 to 255 ASCII characters, at least one of them visible and none a control character";
+    claims.str("sub").filter(|sub| is_subject(sub)).ok_or(Refusal::new(Reason::InvalidToken, detail))
 }
 
-/// Returns true if a text can be a `sub`.
+/// Returns true if a text can be a `sub`: at most 255 ASCII characters (OpenID Connect Core §2). Directories write blanks
+/// into it (`uid=ada,ou=People, dc=example`). Control characters and mere blanks are no name of anybody.
 pub(crate) fn is_subject(text: &str) -> bool {
-    (1..=MAX_SUBJECT_LENGTH).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+    let is_text = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+    text.len() <= MAX_SUBJECT_LENGTH && text.bytes().all(is_text) && text.bytes().any(|byte| byte != b' ')
 }
 
 /// Checks `hd`, which names the account's organisation. The domain of the e-mail address does not.

@@ -1,5 +1,9 @@
 //! The discovery document of an OpenID provider (OpenID Connect Discovery 1.0 §3, RFC 8414 §2).
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use strum::VariantArray;
 use url::Url;
 
 use super::json::Object;
@@ -16,23 +20,45 @@ const SHARED_SIGNALS: &str = "/.well-known/ssf-configuration";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transmitter {
     pub issuer: String,
-    /// `jwks_uri`.
-    pub jwks_url: Url,
+    /// `jwks_uri`, which is optional.
+    pub jwks_url: Option<Url>,
 }
 
-/// The published endpoints of a provider.
+/// An endpoint that this service uses, by the member of the discovery document that names it.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    strum::Display,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+pub enum Endpoint {
+    #[strum(serialize = "jwks_uri")]
+    Keys,
+    #[strum(serialize = "introspection_endpoint")]
+    Introspection,
+    #[strum(serialize = "authorization_endpoint")]
+    Authorization,
+    #[strum(serialize = "token_endpoint")]
+    Token,
+    #[strum(serialize = "revocation_endpoint")]
+    Revocation,
+    #[strum(serialize = "userinfo_endpoint")]
+    Userinfo,
+}
+
+/// The published endpoints of a provider. Each is judged only when it is used: a provider publishes most of its document
+/// for others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
-    /// `jwks_uri`.
-    pub jwks_url: Option<Url>,
-    /// `introspection_endpoint`.
-    pub introspection_url: Option<Url>,
-    /// `authorization_endpoint`.
-    pub authorization_url: Option<Url>,
-    /// `token_endpoint`.
-    pub token_url: Option<Url>,
-    /// `revocation_endpoint`.
-    pub revocation_url: Option<Url>,
+    endpoints: BTreeMap<Endpoint, Url>,
+    /// Those with a value to which nothing may be sent.
+    unusable: Vec<Endpoint>,
     /// `token_endpoint_auth_methods_supported`. If absent, the standard means `client_secret_basic`.
     pub token_auth_methods: Option<Vec<String>>,
 }
@@ -43,8 +69,8 @@ pub enum Unfit {
     #[error("`issuer` is {}, which is not the configured one", _0.as_deref().unwrap_or("missing"))]
     Issuer(Option<String>),
     /// The URL of an endpoint is not one that a secret may be sent to.
-    #[error("an endpoint is not an https URL")]
-    Endpoint,
+    #[error("`{0}` is not an https URL")]
+    Endpoint(Endpoint),
 }
 
 /// Returns the URL of an issuer's discovery document (OpenID Connect Discovery 1.0 §4.1).
@@ -68,8 +94,11 @@ impl Transmitter {
         let named = document.str("issuer");
         let named_well = named.filter(|name| issuer.is_none_or(|issuer| issuer == *name));
         let named = named_well.ok_or_else(|| Unfit::Issuer(named.map(visible)))?;
-        let jwks_url = document.str("jwks_uri").and_then(|text| Url::parse(text).ok()).filter(secure);
-        Ok(Self { issuer: named.to_owned(), jwks_url: jwks_url.ok_or(Unfit::Endpoint)? })
+        let jwks_url = document.get("jwks_uri").map(|value| {
+            let url = value.as_str().and_then(|text| Url::parse(text).ok());
+            url.filter(secure).ok_or(Unfit::Endpoint(Endpoint::Keys))
+        });
+        Ok(Self { issuer: named.to_owned(), jwks_url: jwks_url.transpose()? })
     }
 }
 
@@ -79,26 +108,38 @@ impl Metadata {
         if document.str("issuer") != Some(issuer) {
             return Err(Unfit::Issuer(document.str("issuer").map(visible)));
         }
-        let endpoint = |name| match document.get(name) {
-            None => Ok(None),
-            Some(value) => value
-                .as_str()
-                .and_then(|text| Url::parse(text).ok())
-                // A provider with an `https` issuer must not redirect calls to this machine's own services.
-                .filter(|url| secure(url) && (url.scheme() == "https" || issuer.starts_with("http://")))
-                .map(Some)
-                .ok_or(Unfit::Endpoint),
-        };
-        Ok(Self {
-            jwks_url: endpoint("jwks_uri")?,
-            introspection_url: endpoint("introspection_endpoint")?,
-            authorization_url: endpoint("authorization_endpoint")?,
-            token_url: endpoint("token_endpoint")?,
-            revocation_url: endpoint("revocation_endpoint")?,
-            token_auth_methods: document.get("token_endpoint_auth_methods_supported").and_then(|methods| {
-                let methods = methods.as_array()?.iter();
-                Some(methods.filter_map(|method| method.as_str().map(str::to_owned)).collect())
-            }),
-        })
+        // A provider with an `https` issuer must not redirect calls to this machine's own services.
+        let may_be_called =
+            |url: &Url| secure(url) && (url.scheme() == "https" || issuer.starts_with("http://"));
+        let mut endpoints = BTreeMap::new();
+        let mut unusable = Vec::new();
+        for endpoint in Endpoint::VARIANTS {
+            let Some(value) = document.get((*endpoint).into()) else { continue };
+            let url = value.as_str().and_then(|text| Url::parse(text).ok());
+            if let Some(url) = url.filter(may_be_called) {
+                endpoints.insert(*endpoint, url);
+            } else {
+                unusable.push(*endpoint);
+            }
+        }
+        let methods = document.get("token_endpoint_auth_methods_supported").and_then(Value::as_array);
+        let methods = methods.into_iter().flatten().filter_map(|method| method.as_str().map(str::to_owned));
+        let token_auth_methods = Some(methods.collect()).filter(|methods: &Vec<_>| !methods.is_empty());
+        Ok(Self { endpoints, unusable, token_auth_methods })
+    }
+
+    /// Returns the URL of an endpoint; `None` if none is published.
+    pub fn url(&self, endpoint: Endpoint) -> Result<Option<&Url>, Unfit> {
+        if self.unusable.contains(&endpoint) {
+            return Err(Unfit::Endpoint(endpoint));
+        }
+        Ok(self.endpoints.get(&endpoint))
+    }
+
+    /// Returns a sentence about the members with a value that cannot be used; `None` if there are none.
+    pub fn warning(&self) -> Option<String> {
+        let members: Vec<_> = self.unusable.iter().map(|endpoint| format!("`{endpoint}`")).collect();
+        (!members.is_empty())
+            .then(|| format!("{} of the discovery document: not an https URL", members.join(", ")))
     }
 }

@@ -12,25 +12,34 @@ use super::attempt;
 use super::error::Error;
 use super::upstream::Provider;
 use crate::config::{self, ClientAuthentication};
-use crate::domain::metadata::Metadata;
+use crate::domain::metadata::{Endpoint, Metadata};
 use crate::domain::{Object, Reason, Refusal};
+use crate::secret::Secret;
+
+/// The tokens that a code was exchanged for.
+#[derive(Debug)]
+pub struct Exchanged {
+    pub id_token: Secret<String>,
+    /// For the userinfo endpoint.
+    pub access_token: Option<Secret<String>>,
+}
 
 impl Provider {
     /// Returns the authorization endpoint, for the authorization-code flow.
     pub async fn authorization_url(&self, now: i64) -> Result<Url, Error> {
         let configured = self.settings.authorization_url.as_ref();
-        let url = self.locate(configured, now, |metadata| &metadata.authorization_url);
+        let url = self.locate(configured, now, Endpoint::Authorization);
         url.await.map(Cow::into_owned).map_err(|unavailable| unavailable.named(&self.settings).into())
     }
 
-    /// Exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3 with RFC 7636), within five seconds.
+    /// Exchanges an authorization code for tokens (RFC 6749 §4.1.3 with RFC 7636), within five seconds.
     pub async fn exchange(
         &self,
         code: &str,
         code_verifier: &str,
         redirect_uri: &str,
         now: i64,
-    ) -> Result<String, Error> {
+    ) -> Result<Exchanged, Error> {
         let exchanged = async {
             let fields = [("code", code), ("redirect_uri", redirect_uri), ("code_verifier", code_verifier)];
             let answer = self.send_code(&self.settings.client_ids[0], &fields, now).await;
@@ -38,8 +47,9 @@ impl Provider {
                 Rejected::Code(error) => refused(&error),
                 other => self.rejected(other).into(),
             })?;
-            let id_token = answer.str("id_token").map(str::to_owned);
-            id_token.ok_or_else(|| Unavailable::new(Class::NoIdToken).into())
+            let token = |name| answer.str(name).map(|token| Secret::new(token.to_owned()));
+            let id_token = token("id_token").ok_or_else(|| Unavailable::new(Class::NoIdToken))?;
+            Ok(Exchanged { id_token, access_token: token("access_token") })
         };
         let exchanged = timeout(DEADLINE, exchanged).await.unwrap_or_else(late);
         exchanged.map_err(|error: Error| error.named(&self.settings))

@@ -2,6 +2,7 @@
 
 use super::answer::Unavailable;
 use crate::config::{self, Protocol};
+use crate::domain::claims::UNKNOWN_COMPANION;
 use crate::domain::id_token::Format;
 use crate::domain::{Issuers, Reason, Refusal};
 
@@ -26,10 +27,16 @@ impl Error {
             // If introspection is used for tokens that are not JWTs, the audience may be a service that
             // takes access tokens. It must not be added.
             Reason::AudienceMismatch => {
-                let setting = provider.setting("additional_client_ids");
+                let [clients, companions] = ["additional_client_ids", "additional_audiences"]
+                    .map(|setting| provider.setting(setting));
+                let added =
+                    format!("; if the provider adds the other audience to yours, list it in {companions}");
                 match (provider.protocol(), provider.token_format) {
                     (Protocol::Introspection, Format::Any) => String::new(),
-                    _ => format!("; if the client id is yours, add it to {setting}"),
+                    _ if refusal.detail == UNKNOWN_COMPANION => {
+                        format!("{added}; if it is a client id of yours, add it to {clients}")
+                    }
+                    _ => format!("; if the client id is yours, add it to {clients}"),
                 }
             }
             Reason::IssuerMismatch => {

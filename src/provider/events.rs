@@ -12,7 +12,7 @@ use super::upstream::Provider;
 use crate::config::{self, Preset};
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};
-use crate::domain::metadata::{Transmitter, transmitter_address};
+use crate::domain::metadata::{Endpoint, Transmitter, transmitter_address};
 use crate::domain::security_event::{self, Fault, Refused};
 use crate::domain::{IdToken, Issuers, Object, Refusal};
 use crate::secret::{Replaceable, Secret};
@@ -103,26 +103,34 @@ impl Provider {
         }
     }
 
-    /// Returns the issuer and the keys of the provider's messages: those of its document about security events, or those
-    /// of its tokens if it publishes none.
+    /// Returns the issuer and the keys of the provider's messages, from its document about security events. The issuer or
+    /// the keys are those of its tokens if it publishes no document, or names no keys in it.
     async fn event_source(&self, now: i64) -> Result<Source<'_>, Unavailable> {
         let Documents { url, transmitter, keys } = &self.upstream.events;
+        let mut issuers = self.settings.issuers.clone();
         if let Some(url) = url {
             match transmitter.get(url, now).await {
                 Ok(held) => {
                     let Transmitter { issuer, jwks_url } = &held.value;
-                    let issuers = Issuers::Listed(vec![issuer.clone()]);
-                    return Ok(Source { issuers, url: jwks_url.clone(), keys });
+                    issuers = Issuers::Listed(vec![issuer.clone()]);
+                    if let Some(url) = jwks_url.clone() {
+                        return Ok(Source { issuers, url, keys });
+                    }
                 }
-                Err(unavailable)
-                    if unavailable.class == Class::Status4xx && self.settings.ssf_url.is_none() => {}
+                Err(unavailable) if self.settings.ssf_url.is_none() && is_no_document(&unavailable) => {}
                 Err(unavailable) => return Err(unavailable),
             }
         }
         let configured = self.settings.jwks_url.as_ref();
-        let url = self.locate(configured, now, |metadata| &metadata.jwks_url).await?.into_owned();
-        Ok(Source { issuers: self.settings.issuers.clone(), url, keys: &self.upstream.keys })
+        let url = self.locate(configured, now, Endpoint::Keys).await?.into_owned();
+        Ok(Source { issuers, url, keys: &self.upstream.keys })
     }
+}
+
+/// Returns true for the response of a server that has no document at this URL. Some answer every unknown path with a page, or
+/// lead to one.
+fn is_no_document(unavailable: &Unavailable) -> bool {
+    matches!(unavailable.class, Class::Status4xx | Class::Status3xx | Class::ContentType)
 }
 
 fn failed(refusal: Refusal) -> Refused {

@@ -17,10 +17,12 @@ mod events;
 mod freshness;
 mod health;
 mod probe;
+pub mod proxy;
 mod revocation;
 mod single_flight;
 mod tokeninfo;
 mod upstream;
+mod userinfo;
 mod verifier;
 
 use std::collections::BTreeMap;
@@ -28,7 +30,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub use self::answer::Unavailable;
-pub use self::authorization_code::error_name;
+pub use self::authorization_code::{Exchanged, error_name};
 pub use self::bulkhead::State as Breaker;
 pub use self::call_stats::{BOUNDS, CallStats};
 pub use self::client::ClientError;

@@ -21,7 +21,7 @@ use super::upstream::Provider;
 use super::{freshness, tokeninfo};
 use crate::config::{self, CERTIFICATE, Protocol, Verify};
 use crate::domain::jwk::KeySet;
-use crate::domain::metadata::Metadata;
+use crate::domain::metadata::{Endpoint, Metadata};
 use crate::domain::{IdToken, Issuers, introspection};
 use crate::finding::{Fault, Finding};
 
@@ -74,16 +74,24 @@ impl Probe<'_> {
         };
         // The line about the document has the problem.
         let Some(published) = published else { return };
+        if let Some(problem) = published.warning() {
+            let remedy =
+                "correct it at the provider, because what needs it does not work; nothing else is affected";
+            let host = settings.discovery.as_ref().map(host).unwrap_or_default();
+            self.add("discovery", host, Finding::warn(problem, remedy));
+        }
         if signed {
-            match settings.jwks_url.as_ref().or(published.jwks_url.as_ref()) {
+            let published = published.url(Endpoint::Keys).ok().flatten();
+            match settings.jwks_url.as_ref().or(published) {
                 Some(url) => drop(self.document("keys", &upstream.keys, url, usable).await),
-                None => self.not_discovered("keys", "jwks_uri", "jwks_url"),
+                None => self.not_discovered("keys", Endpoint::Keys, "jwks_url"),
             }
         }
         if asked {
-            match settings.tokeninfo_url.as_ref().or(published.introspection_url.as_ref()) {
+            let published = published.url(Endpoint::Introspection).ok().flatten();
+            match settings.tokeninfo_url.as_ref().or(published) {
                 Some(url) => self.endpoint(url).await,
-                None => self.not_discovered("endpoint", "introspection_endpoint", "tokeninfo_url"),
+                None => self.not_discovered("endpoint", Endpoint::Introspection, "tokeninfo_url"),
             }
         }
     }
@@ -94,7 +102,9 @@ impl Probe<'_> {
         if let Some(url) = &self.settings.ssf_url {
             let read = |_: &_| "states the issuer and the keys".into();
             if let Some(sender) = self.document("events", &documents.transmitter, url, read).await {
-                self.document("keys of events", &documents.keys, &sender.jwks_url, usable).await;
+                if let Some(url) = &sender.jwks_url {
+                    self.document("keys of events", &documents.keys, url, usable).await;
+                }
             }
         }
     }
@@ -234,7 +244,7 @@ impl Probe<'_> {
         self.not_called(endpoint, Fault::new(format!("cannot be called: {error}"), remedy));
     }
 
-    fn not_discovered(&mut self, endpoint: &str, member: &str, field: &str) {
+    fn not_discovered(&mut self, endpoint: &str, member: Endpoint, field: &str) {
         let remedy = format!("set {}", self.settings.setting(field));
         let problem = format!("is unknown: the discovery document has no `{member}`");
         self.not_called(endpoint, Fault::new(problem, remedy));
@@ -307,7 +317,10 @@ fn fault(settings: &config::Provider, unavailable: Unavailable, setting: &str, u
     let remedy = match kind {
         Class::Connect | Class::Connection if why.is_some() => CERTIFICATE.into(),
         Class::Connect | Class::Connection | Class::Timeout => {
-            format!("check {setting}, and that this machine can reach {}", host(url))
+            format!(
+                "check {setting}, and that this machine can reach {}, directly or by HTTPS_PROXY",
+                host(url)
+            )
         }
         Class::Status3xx => {
             format!("set {setting} to the target of the redirect, because redirects are not followed")

@@ -14,6 +14,7 @@ use super::upstream::Provider;
 use super::{attempt, credentials};
 use crate::config::{ClientAuthentication, Preset};
 use crate::domain::id_token::Format;
+use crate::domain::metadata::Endpoint;
 use crate::domain::{IdToken, Object};
 use crate::secret::Secret;
 
@@ -101,7 +102,7 @@ impl Provider {
 
     async fn revocation_url(&self, now: i64) -> Result<Cow<'_, Url>, Unavailable> {
         let configured = self.settings.revocation_url.as_ref();
-        self.locate(configured, now, |metadata| &metadata.revocation_url).await
+        self.locate(configured, now, Endpoint::Revocation).await
     }
 
     pub(super) fn authenticated(

@@ -6,12 +6,12 @@ use std::sync::{Arc, Once};
 use reqwest::Client;
 
 use super::document::{self, Document};
-use super::endpoint::Endpoint;
-use super::events;
 use super::health::Health;
-use crate::config;
+use super::{endpoint, events};
+use crate::config::{self, Verify};
+use crate::domain::Object;
 use crate::domain::jwk::KeySet;
-use crate::domain::metadata::Metadata;
+use crate::domain::metadata::{Endpoint, Metadata, Unfit};
 
 #[derive(Debug, Clone)]
 pub struct Provider {
@@ -22,37 +22,45 @@ pub struct Provider {
 /// The HTTP client, the endpoint and the published documents of one provider.
 pub(super) struct Upstream {
     pub client: Client,
-    pub endpoint: Endpoint,
+    pub endpoint: endpoint::Endpoint,
     pub(super) health: Health,
     pub(super) metadata: Arc<Document<Metadata>>,
     pub(super) keys: Arc<Document<KeySet>>,
     pub(super) events: events::Documents,
     /// Used once the operator has been warned that its tokens have no `email`.
     pub(super) without_email: Once,
+    /// Used once the operator has been warned of published endpoints that cannot be used.
+    pub(super) unusable_members: Once,
 }
 
 impl Upstream {
     pub fn new(client: Client, settings: &config::Provider) -> Self {
         let issuer = settings.issuer.clone().unwrap_or_default();
-        let metadata = Document::new(
-            client.clone(),
-            &settings.name,
-            "issuer",
-            Box::new(move |document| Metadata::read(document, &issuer).map_err(document::unfit("issuer"))),
-        );
+        let used = used_by_sign_ins(settings);
+        let read = move |document: &Object| {
+            let metadata = Metadata::read(document, &issuer)?;
+            // A document that sign-ins cannot use must not replace one that they can.
+            used.iter().try_for_each(|endpoint| metadata.url(*endpoint).map(drop))?;
+            Ok::<_, Unfit>(metadata)
+        };
+        let read = move |document: &Object| read(document).map_err(document::unfit("issuer"));
+        let metadata = Document::new(client.clone(), &settings.name, "issuer", Box::new(read));
         let setting = if settings.jwks_url.is_some() { "jwks_url" } else { "issuer" };
         let keys = document::keys(client.clone(), &settings.name, setting);
         let events = events::Documents::new(&client, settings);
-        Self {
-            client,
-            endpoint: Endpoint::new(settings),
-            health: Health::default(),
-            metadata,
-            keys,
-            events,
-            without_email: Once::new(),
-        }
+        let endpoint = endpoint::Endpoint::new(settings);
+        let health = Health::default();
+        let (without_email, unusable_members) = (Once::new(), Once::new());
+        Self { client, endpoint, health, metadata, keys, events, without_email, unusable_members }
     }
+}
+
+/// Returns the endpoints that the verification of a token discovers.
+fn used_by_sign_ins(settings: &config::Provider) -> Vec<Endpoint> {
+    let keys = settings.verify != Verify::Tokeninfo && settings.jwks_url.is_none();
+    let asks = settings.verify != Verify::Jwks && settings.tokeninfo_url.is_none();
+    let used = [(keys, Endpoint::Keys), (asks, Endpoint::Introspection)];
+    used.into_iter().filter_map(|(is_used, endpoint)| is_used.then_some(endpoint)).collect()
 }
 
 impl Provider {

@@ -10,12 +10,12 @@ use url::Url;
 use super::answer::{Class, DEADLINE, Unavailable, late};
 use super::error::Error;
 use super::upstream::Provider;
-use super::{authorization_code, probe, tokeninfo};
+use super::{authorization_code, document, probe, tokeninfo};
 use crate::config::{ClientAuthentication, Protocol, Verify};
 use crate::domain::claims::{self, Expected};
 use crate::domain::id_token::Unverified;
 use crate::domain::jws::{Failure, Jws};
-use crate::domain::metadata::Metadata;
+use crate::domain::metadata::{Endpoint, Metadata};
 use crate::domain::{IdToken, Object, Refusal, VerifiedClaims, introspection, issuer};
 
 /// Time for the waits before a call, in addition to the timeout of the call itself.
@@ -33,6 +33,7 @@ impl Provider {
         let expected = Expected {
             issuers: &provider.issuers,
             audiences: &provider.client_ids,
+            companions: &provider.additional_audiences,
             hosted_domains: &provider.allowed_domains,
             nonce,
             nonces: &provider.nonces,
@@ -107,7 +108,7 @@ impl Provider {
     async fn endpoint(&self, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {
         let (settings, upstream) = (&self.settings, &self.upstream);
         let configured = settings.tokeninfo_url.as_ref();
-        let url = self.locate(configured, now, |metadata| &metadata.introspection_url).await?;
+        let url = self.locate(configured, now, Endpoint::Introspection).await?;
         let call = || tokeninfo::ask(&upstream.client, settings, &url, token);
         let probe = || async {
             let token = probe::worthless_token(settings, now).ok_or(Unavailable::new(Class::NoProbe))?;
@@ -120,20 +121,20 @@ impl Provider {
         let jws = Jws::read(token)?;
         let now = expected.now;
         let configured = self.settings.jwks_url.as_ref();
-        let url = self.locate(configured, now, |metadata| &metadata.jwks_url).await?;
+        let url = self.locate(configured, now, Endpoint::Keys).await?;
         let verdict = self.upstream.keys.verify(&jws, expected.issuers, &url, now).await?;
         Ok(verdict.map_err(Failure::into_refusal)?)
     }
 
     /// Warns the operator, once, that a provider's tokens have no `email`. Many providers return it only at
-    /// the userinfo endpoint, which is not called.
+    /// the userinfo endpoint, which is called for staff alone.
     fn warn_without_email(&self) {
         if self.settings.discovery.is_some() {
             self.upstream.without_email.call_once(|| {
                 tracing::warn!(
                     provider = self.settings.name,
-                    "the id_token has no `email`, so the user has no e-mail address and staff cannot be recognised; request the \
-                     scope `email` in the app, and configure the provider to add `email` and `email_verified` to the id_token"
+                    "the id_token has no `email`, so the user has no e-mail address; request the scope `email` in the app, and \
+                     configure the provider to add `email` and `email_verified` to the id_token"
                 );
             });
         }
@@ -144,7 +145,7 @@ impl Provider {
         &self,
         configured: Option<&'p Url>,
         now: i64,
-        published: impl Fn(&Metadata) -> &Option<Url>,
+        endpoint: Endpoint,
     ) -> Result<Cow<'p, Url>, Unavailable> {
         if let Some(url) = configured {
             return Ok(Cow::Borrowed(url));
@@ -152,7 +153,19 @@ impl Provider {
         let missing = || Unavailable::misconfigured(Class::NoEndpoint, "issuer");
         let metadata = self.settings.discovery.as_ref().ok_or_else(missing)?;
         let metadata = self.upstream.metadata.get(metadata, now).await?;
-        Ok(Cow::Owned(published(&metadata.value).clone().ok_or_else(missing)?))
+        self.warn_of_unusable(&metadata.value);
+        let url = metadata.value.url(endpoint).map_err(document::unfit("issuer"))?;
+        Ok(Cow::Owned(url.cloned().ok_or_else(missing)?))
+    }
+
+    /// Warns the operator, once, of published endpoints that cannot be used.
+    fn warn_of_unusable(&self, metadata: &Metadata) {
+        if let Some(cause) = metadata.warning() {
+            self.upstream.unusable_members.call_once(|| {
+                let provider = &self.settings.name;
+                tracing::warn!(provider, cause, "the provider publishes endpoints that are not used");
+            });
+        }
     }
 
     pub(super) async fn token_endpoint(
@@ -160,7 +173,7 @@ impl Provider {
         now: i64,
     ) -> Result<(Cow<'_, Url>, ClientAuthentication), Unavailable> {
         let settings = &self.settings;
-        let url = self.locate(settings.token_url.as_ref(), now, |metadata| &metadata.token_url).await?;
+        let url = self.locate(settings.token_url.as_ref(), now, Endpoint::Token).await?;
         let published = match &settings.discovery {
             Some(url) if settings.token_auth.is_none() => Some(self.upstream.metadata.get(url, now).await?),
             _ => None,

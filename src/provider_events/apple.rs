@@ -77,7 +77,9 @@ fn told(claims: &Object) -> Result<Vec<Object>, Refused> {
 
 fn event(told: &Object) -> Result<Option<Event>, Refused> {
     const UNTYPED: Refused = Refused::malformed("`type` of an event must be a string");
-    const NOBODY: Refused = Refused::malformed("`sub` of an event must be 1 to 255 visible ASCII characters");
+    const NOBODY: Refused = Refused::malformed(
+        "`sub` of an event must be 1 to 255 ASCII characters, at least one of them visible and none a control character",
+    );
     let kind = match told.str("type").ok_or(UNTYPED)? {
         "email-disabled" => EventKind::EmailDisabled,
         "email-enabled" => EventKind::EmailEnabled,

@@ -68,7 +68,7 @@ impl SignedRequest {
             Some(Value::Number(id)) => id.as_u64().map(|id| id.to_string()),
             _ => None,
         };
-        let subject = subject.ok_or(malformed("`user_id` must be 1 to 255 visible ASCII characters"))?;
+        let subject = subject.ok_or(malformed("`user_id` must be 1 to 255 ASCII characters, at least one of them visible and none a control character"))?;
         let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, payload.trim_end_matches('=').as_bytes()));
         Ok(Self { id, at, subject })
     }

@@ -71,7 +71,9 @@ fn identity(item: &Object, path: &str, user: &NewUser, providers: &[String]) -> 
         return Err(wrong(format!("`{path}provider` must be the name of a configured provider")));
     }
     if !claims::is_subject(&subject) {
-        return Err(wrong(format!("`{path}subject` must be 1 to 255 visible ASCII characters")));
+        return Err(wrong(format!(
+            "`{path}subject` must be 1 to 255 ASCII characters, at least one of them visible and none a control character"
+        )));
     }
     // An identity's own e-mail address counts as verified only if its own flag says so.
     let own = email(item, path)?;

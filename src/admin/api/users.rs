@@ -131,7 +131,11 @@ async fn found(
     let rule = format!("must have at most {MAX_TEXT} characters, and none that control a terminal");
     let provider = asked.take("provider", plain, &rule)?;
     let subject = |text: &str| is_subject(text).then(|| text.to_owned());
-    if let Some(subject) = asked.take("subject", subject, "must be 1 to 255 visible ASCII characters")? {
+    if let Some(subject) = asked.take(
+        "subject",
+        subject,
+        "must be 1 to 255 ASCII characters, at least one of them visible and none a control character",
+    )? {
         let rule = "`subject` finds one user together with `provider`; leave the other parameters out";
         let provider = provider.filter(|_| asked.is_empty()).ok_or_else(|| wrong(rule.into()))?;
         return Ok((Vec::from_iter(retrying!(identities::owner(pool, &provider, &subject))?), None));

@@ -79,6 +79,10 @@ impl Provider {
     fn complete(&mut self, settings: Section<'_>) -> Result<(), Error> {
         self.client_ids = vec![settings.require("client_id", self.client_id.take(), CLIENT_ID)?];
         self.client_ids.append(&mut self.additional_client_ids);
+        let both = self.additional_audiences.iter().any(|audience| self.client_ids.contains(audience));
+        let problem = "contains a client id of this provider";
+        let remedy = "list there only audiences that are not yours; a client id is accepted by itself";
+        settings.refuse(both, "additional_audiences", problem, remedy)?;
         let secret = |text| Ok(Secret::new(text).into());
         let (set, file) = (self.client_secret.take(), self.client_secret_file.as_deref());
         self.client_secret = settings.secret("client_secret", set, file, secret)?;

@@ -28,7 +28,11 @@ impl DevAccount {
             ("", None) => return Err("`email` or `sub` is required"),
             ("", Some(email)) => subject_of(email),
             (subject, _) if claims::is_subject(subject) => subject.to_owned(),
-            _ => return Err("`sub` must be 1 to 255 visible ASCII characters"),
+            _ => {
+                return Err(
+                    "`sub` must be 1 to 255 ASCII characters, at least one of them visible and none a control character",
+                );
+            }
         };
         let name = Some(name).filter(|name| !name.is_empty()).map(str::to_owned);
         let picture = Url::parse_with_params("https://pictures.example/person", [("sub", &subject)]);

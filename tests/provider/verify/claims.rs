@@ -108,6 +108,61 @@ async fn a_token_for_another_application_is_refused() {
 }
 
 #[tokio::test]
+async fn a_known_companion_is_accepted_beside_our_audience_and_never_instead() {
+    let companions = json!({
+        "additional_client_ids": "android.example",
+        "additional_audiences": ["246361787010646019", "https://identity.oraclecloud.com/"],
+    });
+    for preset in PRESETS {
+        let house = House::with(preset, &companions).await;
+        let (project, tenant) = ("246361787010646019", "https://identity.oraclecloud.com/");
+        for (audience, party, expected) in [
+            (json!([CLIENT_ID, project]), Some(CLIENT_ID), "accepted"),
+            (json!([project, CLIENT_ID]), Some(CLIENT_ID), "accepted"),
+            (json!([tenant, project, "android.example"]), Some("android.example"), "accepted"),
+            (json!([CLIENT_ID, project]), Some(project), "audience_mismatch"),
+            (json!([CLIENT_ID, project]), Some("foreign.example"), "audience_mismatch"),
+            (json!([CLIENT_ID, project, "foreign.example"]), Some(CLIENT_ID), "audience_mismatch"),
+            (json!([CLIENT_ID, project, 7]), Some(CLIENT_ID), "audience_mismatch"),
+            (json!([project]), Some(CLIENT_ID), "audience_mismatch"),
+            (json!(project), Some(CLIENT_ID), "audience_mismatch"),
+            (json!([project, tenant]), Some(CLIENT_ID), "audience_mismatch"),
+            (json!([CLIENT_ID]), Some(project), "audience_mismatch"),
+            (json!([CLIENT_ID, "android.example"]), Some(CLIENT_ID), "accepted"),
+        ] {
+            let claims = with(house.claims(), &json!({ "aud": audience, "azp": party, "client_id": null }));
+            let verdict = house.says(&claims).await;
+            assert_eq!(word(&verdict), expected, "{}: {audience} {party:?}: {verdict:?}", preset.name);
+            if let Ok(verified) = verdict {
+                assert_eq!(Some(verified.client_id.as_str()), party, "{}: {audience}", preset.name);
+            }
+        }
+        // Nothing says that such a token is for us rather than for its other audience.
+        let nobody = json!({ "aud": [CLIENT_ID, project], "azp": null, "client_id": null });
+        let verdict = house.says(&with(house.claims(), &nobody)).await;
+        assert_eq!(word(&verdict), "audience_mismatch", "{}: {verdict:?}", preset.name);
+    }
+}
+
+#[tokio::test]
+async fn the_setting_for_an_audience_beside_ours_is_named_in_the_log() {
+    for (name, key) in [
+        ("oidc", "providers.under-test.additional_audiences"),
+        ("google by its keys", "additional_audiences"),
+    ] {
+        let house = House::of(super::presets::preset(name)).await;
+        let claims = with(house.claims(), &json!({ "aud": [CLIENT_ID, "a-project"], "azp": CLIENT_ID }));
+        let refusal = refusal(house.says(&claims).await);
+        let log = refusal.log.unwrap();
+        assert!(log.contains(key) && log.contains("a-project"), "{log}");
+        assert!(!refusal.detail.contains("a-project"), "{}", refusal.detail);
+        // An audience without ours is somebody else's token.
+        let foreign = self::refusal(house.says(&house.changed("aud", "a-project")).await).log.unwrap();
+        assert!(!foreign.contains(key), "{foreign}");
+    }
+}
+
+#[tokio::test]
 async fn the_authorized_party_must_be_ours_too() {
     for preset in PRESETS {
         let house = House::with(preset, &json!({ "additional_client_ids": "android.example" })).await;
@@ -186,17 +241,30 @@ async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
 }
 
 #[tokio::test]
-async fn a_subject_is_visible_text_of_bounded_length_and_keeps_its_case() {
+async fn a_subject_is_ascii_of_bounded_length_and_is_kept_byte_for_byte() {
     expect(|house| {
         let long = |length| json!("x".repeat(length));
-        let accepted = [long(1), long(255), json!("AbC"), json!("aBc")];
+        let accepted = [
+            long(1),
+            long(255),
+            json!("AbC"),
+            json!("a b"),
+            json!("uid=jdoe,ou=People, dc=example"),
+            json!("CN=Doe\\, John,OU=Sales & Co,DC=corp,DC=example"),
+            json!("dlvyg+PkAtlCmoJtTqbT+W8AJ743J2PaovD5oe6mrHs="),
+        ];
         let refused = [
             json!(null),
             json!(""),
+            json!(" "),
             json!("   "),
-            json!("a b"),
+            json!(" ".repeat(255)),
             json!("a\u{0}b"),
             json!("a\nb"),
+            json!("a\tb"),
+            json!("a\u{7f}b"),
+            json!("a\u{a0}b"),
+            json!("\u{1b}[31m"),
             json!("é"),
             json!(7),
             json!(["x"]),
@@ -212,7 +280,7 @@ async fn a_subject_is_visible_text_of_bounded_length_and_keeps_its_case() {
     .await;
     for preset in PRESETS {
         let house = House::of(preset).await;
-        for subject in ["AbC", "aBc"] {
+        for subject in ["AbC", "aBc", "a b", "a  b", "a b ", " a b"] {
             assert_eq!(house.says(&house.changed("sub", subject)).await.unwrap().subject, subject);
         }
     }

@@ -49,7 +49,8 @@ async fn exchanging(settings: &Value, methods: Option<&Value>) -> House {
 }
 
 async fn exchange(house: &House) -> Result<String, Error> {
-    house.provider().exchange("code", "verifier", "https://x.example/", NOW).await
+    let exchanged = house.provider().exchange("code", "verifier", "https://x.example/", NOW).await;
+    exchanged.map(|tokens| tokens.id_token.expose().clone())
 }
 
 #[tokio::test]
@@ -193,18 +194,13 @@ async fn a_path_in_the_issuer_goes_before_the_well_known_one() {
 }
 
 #[tokio::test]
-async fn another_issuers_document_and_one_that_leads_astray_are_refused() {
+async fn another_issuers_document_is_refused() {
     for preset in discovering() {
         for change in [
             ("issuer", json!("https://id.example.com")),
             ("issuer", json!(null)),
             ("issuer", json!([])),
             ("issuer", json!("/")),
-            ("jwks_uri", json!("http://id.example.com/keys")),
-            ("jwks_uri", json!(7)),
-            ("jwks_uri", json!("jwks")),
-            ("introspection_endpoint", json!("file:///etc/passwd")),
-            ("token_endpoint", json!("https://user:password@id.example.com/")),
         ] {
             let house = House::of(preset).await;
             let mut document = document(&house);
@@ -224,6 +220,68 @@ async fn another_issuers_document_and_one_that_leads_astray_are_refused() {
             }
             assert_eq!((house.keys.calls(), house.endpoint.calls()), (0, 0), "{} {change:?}", preset.name);
         }
+    }
+}
+
+#[tokio::test]
+async fn of_the_published_members_only_those_that_a_sign_in_uses_are_judged() {
+    let unusable = [
+        json!(""),
+        json!("jwks"),
+        json!("/oauth2/revoke"),
+        json!("http://id.example.com/keys"),
+        json!("file:///etc/passwd"),
+        json!("https://user:password@id.example.com/"),
+        json!(7),
+        json!(["https://id.example.com/"]),
+    ];
+    let members = [
+        "jwks_uri",
+        "introspection_endpoint",
+        "authorization_endpoint",
+        "token_endpoint",
+        "revocation_endpoint",
+        "userinfo_endpoint",
+        "end_session_endpoint",
+        "registration_endpoint",
+        "token_endpoint_auth_methods_supported",
+        "id_token_signing_alg_values_supported",
+        "scopes_supported",
+    ];
+    for preset in discovering() {
+        for member in members {
+            let used = match member {
+                "jwks_uri" => preset.signs(),
+                "introspection_endpoint" => preset.asks,
+                _ => false,
+            };
+            for value in &unusable {
+                let house = House::of(preset).await;
+                let mut document = document(&house);
+                document[member] = value.clone();
+                house.metadata.behave(Behaviour::Json(document));
+                let verdict = house.says(&house.claims()).await;
+                if !used {
+                    assert_eq!(word(&verdict), "accepted", "{} {member} {value}: {verdict:?}", preset.name);
+                    continue;
+                }
+                assert_eq!(class(&verdict), "metadata", "{} {member} {value}: {verdict:?}", preset.name);
+                let said = verdict.unwrap_err().to_string();
+                assert!(said.contains(member) && said.contains("providers.under-test.issuer"), "{said}");
+                let called = if member == "jwks_uri" { house.keys.calls() } else { house.endpoint.calls() };
+                assert_eq!(called, 0, "{} {member} {value}", preset.name);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_endpoint_without_methods_for_clients_is_the_standards() {
+    for methods in [json!([]), json!(null), json!("client_secret_post"), json!([7])] {
+        let house = exchanging(&json!({ "client_secret": "hush" }), Some(&methods)).await;
+        exchange(&house).await.unwrap();
+        let request = house.endpoint.requests().remove(0);
+        assert!(request.header("authorization").is_some(), "{methods}");
     }
 }
 

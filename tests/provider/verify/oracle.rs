@@ -93,7 +93,8 @@ fn is_id_token(members: &Members) -> bool {
 fn subject(members: &Members) -> bool {
     match find(members, "sub") {
         Some(Value::String(text)) => {
-            !text.is_empty() && text.len() < 256 && text.chars().all(|c| ('!'..='~').contains(&c))
+            let within = text.len() < 256 && text.chars().all(|c| (' '..='~').contains(&c));
+            within && !text.trim_matches(' ').is_empty()
         }
         _ => false,
     }

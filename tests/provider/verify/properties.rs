@@ -178,6 +178,7 @@ fn no_answer_is_accepted_that_the_oracle_refuses_and_none_refused_that_it_accept
         let expected = Expected {
             issuers: &provider.issuers,
             audiences: &provider.client_ids,
+            companions: &provider.additional_audiences,
             hosted_domains: &provider.allowed_domains,
             nonce: None,
             nonces: &provider.nonces,

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use reqwest::Method;
+use serde_json::{Value, json};
 use vestibule::admin::sign_in::store::{self as staff, Candidate, Stranger};
 use vestibule::admin::staff::store::{Changed, remove, reset};
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::staff::Role;
 
 use crate::support::desk::{Browser, Desk};
+use crate::support::provider::{Behaviour, Provider, Recorded};
+use crate::support::signer::{Signer, jwks};
+use crate::support::token::{CLIENT_ID, now, with};
 
 pub const SESSION: &str = "__Host-vestibule-staff";
 
@@ -346,4 +350,144 @@ async fn nobody_is_sent_to_google_when_the_tokens_come_from_elsewhere() {
     assert!(answer.text.contains("the operator has to correct them"), "{}", answer.text);
     let metrics = browser.get("/metrics").await.text;
     assert!(metrics.contains("vestibule_problems_total{error=\"internal_error\"} 0\n"), "{metrics}");
+}
+
+/// The provider of staff, whose `id_token` has these claims besides, and whose userinfo endpoint answers so.
+struct Office {
+    desk: Desk,
+    provider: Provider,
+    changes: Value,
+}
+
+impl Office {
+    async fn open(settings: &Value) -> Self {
+        let provider = Provider::start().await;
+        let office = json!({
+            "preset": "oidc", "issuer": provider.url(), "client_id": CLIENT_ID, "client_secret": "hush",
+        });
+        let office = with(office, settings);
+        let desk = Desk::open_altered(|figment| {
+            figment.merge(("providers.office", office)).merge(("admin.provider", "office"))
+        })
+        .await;
+        desk.appoint("ada@example.com", Role::Admin).await;
+        Self { desk, provider, changes: json!({}) }
+    }
+
+    /// Comes back from the provider, whose token has these claims and whose userinfo answers so.
+    async fn arrive(&self, claims: &Value, userinfo: Behaviour) -> (u16, String, Vec<Recorded>) {
+        let url = self.provider.url();
+        let metadata = json!({
+            "issuer": url, "jwks_uri": format!("{url}/keys"), "authorization_endpoint": format!("{url}/authorize"),
+            "token_endpoint": format!("{url}/token"), "userinfo_endpoint": format!("{url}/userinfo"),
+        });
+        let metadata = with(metadata, &self.changes);
+        self.provider.behave(Behaviour::Json(metadata.clone()));
+        let mut browser = Browser::new(&self.desk.app.url);
+        let authorize = browser.begin().await;
+        let query: BTreeMap<String, String> = authorize.query_pairs().into_owned().collect();
+        let whole = json!({
+            "iss": url, "aud": CLIENT_ID, "sub": "ada", "iat": now(), "exp": now() + 300, "nonce": query["nonce"],
+        });
+        let id_token = Signer::Ec384.token(&with(whole, claims));
+        let answer =
+            json!({ "id_token": id_token, "access_token": "an-access-token", "token_type": "Bearer" });
+        self.provider.behave_by(move |request| match request.path.as_str() {
+            "/token" => Behaviour::Json(answer.clone()),
+            "/keys" => Behaviour::Json(jwks(&[Signer::Ec384.jwk()])),
+            "/userinfo" => userinfo.clone(),
+            _ => Behaviour::Json(metadata.clone()),
+        });
+        let seen = self.provider.calls();
+        let landed = browser.get(&format!("/admin/sign-in/callback?code=x&state={}", query["state"])).await;
+        let mut asked = self.provider.requests().split_off(seen);
+        asked.retain(|request| request.path == "/userinfo");
+        (landed.status.as_u16(), landed.text, asked)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn staff_whose_address_is_in_userinfo_alone_sign_in() {
+    let office = Office::open(&json!({})).await;
+    let (ada, proven) = (
+        json!({ "email": "ada@example.com" }),
+        json!({ "email": "ada@example.com", "email_verified": true }),
+    );
+    let userinfo = |changes: &Value| Behaviour::Json(with(json!({ "sub": "ada" }), changes));
+    let (status, text, asked) = office.arrive(&json!({}), userinfo(&proven)).await;
+    assert_eq!(status, 303, "{text}");
+    let sent: Vec<_> =
+        asked.iter().map(|request| (request.method.as_str(), request.header("authorization"))).collect();
+    assert_eq!(sent, [("GET", Some("Bearer an-access-token"))]);
+    // Only the proof is there: of the same address it counts, of another it does not.
+    assert_eq!(office.arrive(&ada, userinfo(&proven)).await.0, 303);
+    let other = json!({ "email": "eve@example.com", "email_verified": true });
+    assert_eq!(office.arrive(&ada, userinfo(&other)).await.0, 403);
+    // What the id_token states is not asked for again, and a refusal stays one.
+    let (status, _, asked) = office.arrive(&proven, userinfo(&other)).await;
+    assert_eq!((status, asked.len()), (303, 0));
+    let denied = json!({ "email": "ada@example.com", "email_verified": false });
+    let (status, _, asked) = office.arrive(&denied, userinfo(&proven)).await;
+    assert_eq!((status, asked.len()), (403, 0));
+    // Unproven there as well.
+    for weak in [&ada, &denied, &json!({ "email": "ada@example.com", "email_verified": "yes" })] {
+        assert_eq!(office.arrive(&json!({}), userinfo(weak)).await.0, 403, "{weak}");
+    }
+    let (status, text, _) = office.arrive(&json!({}), userinfo(&json!({}))).await;
+    assert!(status == 403 && text.contains("did not say your e-mail address"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn userinfo_of_another_subject_or_in_another_form_signs_no_staff_in() {
+    let office = Office::open(&json!({})).await;
+    let proven = json!({ "email": "ada@example.com", "email_verified": true });
+    let of = |subject: Value| Behaviour::Json(with(proven.clone(), &json!({ "sub": subject })));
+    for behaviour in [
+        of(json!("eve")),
+        of(json!("ADA")),
+        of(json!("ada ")),
+        of(json!(null)),
+        of(json!(["ada"])),
+        Behaviour::status(401),
+        Behaviour::status(403),
+        Behaviour::status(500),
+        Behaviour::Redirect { code: 302, to: "/token".into() },
+        Behaviour::body("application/jwt", "e30.e30.c2ln"),
+        Behaviour::body("text/html", "<!doctype html>"),
+        Behaviour::body(
+            "application/json",
+            r#"{"sub":"ada","sub":"eve","email":"ada@example.com","email_verified":true}"#,
+        ),
+        Behaviour::body("application/json", format!(r#"{{"sub":"ada","x":"{}"}}"#, "x".repeat(70_000))),
+        Behaviour::NEVER_ANSWER,
+    ] {
+        let (status, text, _) = office.arrive(&json!({}), behaviour.clone()).await;
+        assert_eq!(status, 503, "{behaviour:?}: {text}");
+    }
+    assert_eq!(office.desk.app.database.count("SELECT count(*) FROM staff_sessions").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn userinfo_is_asked_for_staff_alone_and_only_where_it_is_published() {
+    let mut office = Office::open(&json!({})).await;
+    let proven = json!({ "sub": "ada", "email": "ada@example.com", "email_verified": true });
+    let app = &office.desk.app;
+    let url = office.provider.url();
+    let claims = json!({ "iss": url, "aud": CLIENT_ID, "sub": "ada", "iat": now(), "exp": now() + 300 });
+    let published = json!({
+        "issuer": url, "jwks_uri": format!("{url}/keys"), "userinfo_endpoint": format!("{url}/userinfo"),
+    });
+    office.provider.behave_by(move |request| match request.path.as_str() {
+        "/keys" => Behaviour::Json(jwks(&[Signer::Ec384.jwk()])),
+        _ => Behaviour::Json(published.clone()),
+    });
+    let body = json!({ "id_token": Signer::Ec384.token(&claims) });
+    assert_eq!(app.post("office", &body).await.json()["user"]["email"], Value::Null);
+    assert!(office.provider.requests().iter().all(|request| request.path != "/userinfo"));
+    for unpublished in [json!({ "userinfo_endpoint": null }), json!({ "userinfo_endpoint": "" })] {
+        office = Office { changes: unpublished, ..Office::open(&json!({})).await };
+        let (status, text, asked) = office.arrive(&json!({}), Behaviour::Json(proven.clone())).await;
+        assert_eq!((status, asked.len()), (403, 0), "{text}");
+        assert!(text.contains("did not say your e-mail address"), "{text}");
+    }
 }

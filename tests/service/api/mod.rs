@@ -15,4 +15,5 @@ mod reauthentication;
 mod refresh;
 mod session_end;
 mod sign_in;
+mod subjects;
 mod web;

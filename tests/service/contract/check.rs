@@ -398,6 +398,25 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_published_member_that_cannot_be_used_is_a_warning_that_names_it() {
+    let app = App::start().await;
+    let issuer = app.provider.url();
+    let other = other(&app, "preset=\"oidc\"");
+    let keys: Value = app.get("", "/.well-known/jwks.json").await.json();
+    let metadata = json!({
+        "issuer": issuer, "jwks_uri": format!("{issuer}/jwks"), "revocation_endpoint": "", "userinfo_endpoint": "/me",
+        "end_session_endpoint": 7,
+    });
+    app.provider.behave_once(Behaviour::Json(metadata));
+    app.provider.behave_once(Behaviour::Json(keys));
+    let said = check_other(&app, &other).await;
+    let line = said.only("warn");
+    assert!(line.contains("`revocation_endpoint`") && line.contains("`userinfo_endpoint`"), "{line}");
+    assert!(!line.contains("end_session") && !line.contains("jwks_uri"), "{line}");
+    assert_eq!(said.code, Some(0), "{:#?}", said.lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_for_staff_that_cannot_be_discovered_is_missed() {
     let app = App::start().await;
     let other = other(&app, "preset=\"oidc\",client_secret=\"hush-hush\"");

@@ -4,6 +4,7 @@ mod check;
 mod commands;
 mod log;
 mod openapi;
+mod outbound_proxy;
 mod problems;
 mod queries;
 mod settings;

@@ -131,7 +131,10 @@ async fn a_mistake_in_the_query_is_named_and_never_ignored() {
         ("email=ada%40example.com&status=active".into(), "leave the other parameters out"),
         ("subject=ada".into(), "`subject` finds one user together with `provider`"),
         ("provider=idp&subject=ada&q=ada".into(), "`subject` finds one user together with `provider`"),
-        ("provider=idp&subject=%C3%A4".into(), "`subject` must be 1 to 255 visible ASCII characters"),
+        (
+            "provider=idp&subject=%C3%A4".into(),
+            "`subject` must be 1 to 255 ASCII characters, at least one of them visible and none a control character",
+        ),
     ];
     let events = [
         ("cursor=1", "`cursor` must be the `next` of the page before"),

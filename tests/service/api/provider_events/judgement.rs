@@ -296,3 +296,34 @@ async fn without_a_document_about_events_the_keys_are_those_of_the_providers_tok
         ["/.well-known/ssf-configuration/realms/people", "/realms/people/.well-known/openid-configuration"];
     assert_eq!(asked, expected);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_the_document_about_events_only_what_a_message_needs_is_judged() {
+    let page = Behaviour::body("text/html; charset=utf-8", "<!doctype html><title>Sign in</title>");
+    let elsewhere = Behaviour::Redirect { code: 302, to: "/login".into() };
+    for ssf in [None, Some(page), Some(elsewhere)] {
+        let (keys, metadata) = (Provider::start().await, Provider::start().await);
+        keys.behave(Behaviour::Json(jwks(&[Signer::Ec384.jwk()])));
+        let issuer = metadata.url();
+        // `jwks_uri` is optional in it (OpenID Shared Signals Framework 1.0 §7.1).
+        let ssf = ssf.unwrap_or_else(|| {
+            let methods = json!([{ "delivery_method": 7 }]);
+            Behaviour::Json(json!({
+                "issuer": issuer, "configuration_endpoint": "", "status_endpoint": "/status",
+                "authorization_schemes": {}, "delivery_methods_supported": methods,
+            }))
+        });
+        metadata
+            .behave(Behaviour::Json(json!({ "issuer": issuer, "jwks_uri": format!("{}/keys", keys.url()) })));
+        metadata.behave_once(ssf.clone());
+        let settings = json!({ "preset": "oidc", "issuer": issuer, "client_id": CLIENT_ID });
+        let app = App::start_with(|figment| figment.merge(("providers.house", settings))).await;
+        let claims = json!({
+            "iss": issuer, "aud": CLIENT_ID, "iat": now(), "jti": "1",
+            "sub_id": { "format": "iss_sub", "iss": issuer, "sub": "ada" }, "events": { revoked(): {} },
+        });
+        let token = Signer::Ec384.token_with(&header(Signer::Ec384), &claims);
+        let answer = app.send(Method::POST, "/api/v1/providers/house/events", Some(MEDIA_TYPE), token).await;
+        assert_eq!(answer.status, 202, "{ssf:?}: {}", answer.text);
+    }
+}
