@@ -59,14 +59,16 @@ FOR EACH ROW EXECUTE FUNCTION check_session_identity();
 -- clean-up deletes sessions, and everything else locks the user and the identity before the sessions.
 CREATE FUNCTION note_sign_in() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
-    UPDATE identities i SET signed_in_at = last.signed_in_at
-    FROM (SELECT identity_id, max(created_at) AS signed_in_at FROM deleted GROUP BY identity_id) AS last
-    WHERE i.id = last.identity_id AND i.id IN (
-        SELECT n.id FROM identities n JOIN deleted d ON d.identity_id = n.id
-        WHERE (n.signed_in_at < d.created_at OR n.signed_in_at IS NULL)
-              AND NOT EXISTS (SELECT FROM sessions s WHERE s.identity_id = n.id AND s.created_at > d.created_at)
-        FOR NO KEY UPDATE OF n SKIP LOCKED
-    );
+    WITH last AS MATERIALIZED (
+        SELECT identity_id, max(created_at) AS at FROM deleted GROUP BY identity_id
+    ),
+    noted AS MATERIALIZED (
+        SELECT i.id, l.at FROM last l JOIN identities i ON i.id = l.identity_id
+        WHERE (i.signed_in_at < l.at OR i.signed_in_at IS NULL)
+              AND NOT EXISTS (SELECT FROM sessions s WHERE s.identity_id = i.id AND s.created_at > l.at)
+        FOR NO KEY UPDATE OF i SKIP LOCKED
+    )
+    UPDATE identities i SET signed_in_at = n.at FROM noted n WHERE i.id = n.id;
     RETURN NULL;
 END $$;
 CREATE TRIGGER sessions_note_sign_in AFTER DELETE ON sessions REFERENCING OLD TABLE AS deleted

@@ -206,7 +206,7 @@ mod tests {
             of("type", json!(1)),
             of("sub", json!(null)),
             of("sub", json!("")),
-            of("sub", json!("a b")),
+            of("sub", json!("a\nb")),
             of("sub", json!("s".repeat(256))),
         ] {
             assert!(told_by(&odd).is_err(), "{:.200}", odd.to_string());

@@ -138,12 +138,14 @@ changed AS (
     FROM reported m
     WHERE i.id = m.identity_id AND (m.decides OR m.ends OR m.recycles)
 ),
--- The account is unlinked, or its user is deleted: it comes back to nobody before the provider has lifted the suspension.
+-- An account that was unlinked, or whose user is deleted, comes back to nobody before the provider has lifted the suspension.
+-- Until then, no address links anybody to the user who had it in that time.
 changed_former AS (
     UPDATE former_identities f
     SET suspended_at = CASE WHEN m.hijacked THEN coalesce(f.suspended_at, $3::timestamptz) END,
         suspension_as_of = $3::timestamptz
-    FROM reported m WHERE f.provider = $1 AND f.subject = m.subject AND m.decides
+    FROM reported m JOIN windows w ON w.subject = m.subject
+    WHERE f.provider = $1 AND f.subject = m.subject AND m.decides AND (f.left_at >= w.since OR NOT m.hijacked)
 ),
 changed_deleted AS (
     UPDATE deleted_identities d SET suspended_at = CASE WHEN m.hijacked THEN $3::timestamptz END

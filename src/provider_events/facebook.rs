@@ -179,7 +179,7 @@ mod tests {
             with("user_id", json!(null)),
             with("user_id", json!("")),
             with("user_id", json!("1".repeat(256))),
-            with("user_id", json!("1 2")),
+            with("user_id", json!("1\n2")),
             with("user_id", json!(-1)),
             with("code", json!("a code of a login")),
             with("code", json!(null)),

@@ -77,7 +77,7 @@ async fn a_session_that_expired_stays_to_say_so_and_takes_no_live_ones_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_read_three_times_at_most_and_goes_when_it_must_have_expired_and_not_within_a_week() {
+async fn a_session_is_read_four_times_at_most_and_goes_within_a_week() {
     let database = Database::create().await;
     database.pool.execute(ADA).await.unwrap();
     // One that was used for the last time on each day of a year.
@@ -106,11 +106,12 @@ async fn a_session_is_read_three_times_at_most_and_goes_when_it_must_have_expire
         assert_eq!(usize::try_from(kept).unwrap(), used, "{day}");
     }
     assert_eq!(deleted, 365);
-    assert!((deleted..=3 * deleted).contains(&usize::try_from(read).unwrap()), "{read}");
+    // Three times by the walks, and once to find a later sign-in of the identity.
+    assert!((deleted..=4 * deleted).contains(&usize::try_from(read).unwrap()), "{read}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn instances_that_prune_at_once_read_each_session_once_and_wait_for_nobody() {
+async fn instances_that_prune_at_once_read_a_session_twice_and_wait_for_nobody() {
     let database = Database::create().await;
     database.pool.execute(ADA).await.unwrap();
     open(
@@ -140,7 +141,8 @@ async fn instances_that_prune_at_once_read_each_session_once_and_wait_for_nobody
         let read = database.count(read).await;
         (read >= 12_000).then_some(read)
     });
-    assert_eq!(read.await, 12_000);
+    // Once by the walk, and once to find a later sign-in of the identity.
+    assert!((12_000..=24_000).contains(&read.await));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -126,11 +126,13 @@ async fn of_an_owner_and_a_thief_who_refresh_at_once_the_second_is_recorded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_users_who_link_one_identity_at_once_one_gets_it() {
     let app = App::start().await;
-    let mut tokens = Vec::new();
-    for name in ["ada", "grace"] {
-        tokens.push(app.sign_in(&claims(name, &format!("{name}@example.com"))).await.access_token());
-    }
     for round in 0..rounds() {
+        let mut tokens = Vec::new();
+        for name in ["ada", "grace"] {
+            let subject = format!("{name}-{round}");
+            tokens
+                .push(app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await.access_token());
+        }
         let identity = at("second", &format!("identity-{round}"), "");
         let [one, other] = [0, 1].map(|user: usize| app.link(&tokens[user], "second", &identity));
         let (one, other) = at_once(one, other).await;
@@ -138,7 +140,7 @@ async fn of_two_users_who_link_one_identity_at_once_one_gets_it() {
         statuses.sort_unstable();
         assert_eq!(statuses, [201, 409], "round {round}");
     }
-    assert_eq!(app.database.rows().await[..2], [2, 2 + rounds()]);
+    assert_eq!(app.database.rows().await[..2], [2 * rounds(), 3 * rounds()]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

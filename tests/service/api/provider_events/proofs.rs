@@ -1,6 +1,6 @@
 //! A proof of an address lasts as long as its prover: what becomes of a user's address, and who is let in by it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use reqwest::Method;
@@ -374,6 +374,8 @@ struct Word {
 struct User {
     /// What the latest token of each identity said.
     identities: BTreeMap<Account, Word>,
+    /// The accounts that the user no longer has.
+    former: BTreeSet<Account>,
     mailbox: Option<usize>,
 }
 
@@ -392,6 +394,8 @@ struct World {
     accounts: BTreeMap<Account, Word>,
     users: BTreeMap<String, User>,
     suspended: BTreeMap<Account, &'static str>,
+    /// The accounts that are reported hijacked.
+    hijacked: BTreeSet<Account>,
     linked: usize,
     taken: usize,
 }
@@ -460,7 +464,8 @@ impl World {
             }
             return Some((account, answer));
         }
-        let new = User { identities: [(account, word)].into(), mailbox: Some(word.mailbox) };
+        let new =
+            User { identities: [(account, word)].into(), mailbox: Some(word.mailbox), ..User::default() };
         let Some(holder) = self.holder(word.mailbox) else {
             assert_eq!(answer.outcome(), "created");
             self.users.insert(answer.user_id(), new);
@@ -469,7 +474,8 @@ impl World {
         let hijacked = self.users[&holder]
             .identities
             .keys()
-            .any(|one| self.suspended.get(one).is_some_and(|why| *why != "account_purged"));
+            .any(|one| self.suspended.get(one).is_some_and(|why| *why != "account_purged"))
+            || !self.users[&holder].former.is_disjoint(&self.hijacked);
         if !word.verified {
             refused("link_required");
             return None;
@@ -530,7 +536,9 @@ impl World {
             _ if !others => assert_eq!(answer.error(), "last_identity", "{account:?}"),
             _ => {
                 assert_eq!(answer.status, 204, "{}", answer.text);
-                self.users.get_mut(&who.user_id()).unwrap().identities.remove(&gone);
+                let user = self.users.get_mut(&who.user_id()).unwrap();
+                user.identities.remove(&gone);
+                user.former.insert(gone);
                 self.suspended.remove(&gone);
             }
         }
@@ -549,12 +557,16 @@ impl World {
         if self.rng.bool() {
             let change = Change::Move { identity: self.id_of(account).await, from: ids.0, to: ids.1 };
             assert_eq!(app.by_staff(change).await, Some(Outcome::Done));
-            let word = self.users.get_mut(&from).unwrap().identities.remove(&account).unwrap();
+            let user = self.users.get_mut(&from).unwrap();
+            let word = user.identities.remove(&account).unwrap();
+            user.former.insert(account);
             self.users.get_mut(&to).unwrap().identities.insert(account, word);
         } else {
             assert_eq!(app.by_staff(Change::Merge { from: ids.0, into: ids.1 }).await, Some(Outcome::Done));
             let gone = self.users.remove(&from).unwrap();
             let user = self.users.get_mut(&to).unwrap();
+            user.former.extend(gone.former);
+            user.former.extend(gone.identities.keys());
             user.identities.extend(gone.identities);
             user.mailbox = user.mailbox.or(gone.mailbox);
         }
@@ -573,6 +585,11 @@ impl World {
         let subject = format!("person-{}", account.1);
         let more = if reason.is_empty() { json!({}) } else { json!({ "reason": reason }) };
         self.house.tell(&message(&format!("{RISC}/{event}"), &subject, &more)).await;
+        if reason.is_empty() {
+            self.hijacked.remove(&account);
+        } else {
+            self.hijacked.insert(account);
+        }
         if event == "account-purged" {
             self.users.get_mut(&owner).unwrap().identities.get_mut(&account).unwrap().verified = false;
         }
@@ -618,9 +635,9 @@ async fn whatever_becomes_of_identities_and_addresses_nobody_is_let_in_but_by_a_
         accounts.insert((provider, person), Word { mailbox: person, verified: true });
     }
     let owners = std::array::from_fn(|mailbox| mailbox % PEOPLE);
-    let (users, suspended) = (BTreeMap::new(), BTreeMap::new());
+    let (users, suspended, hijacked) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
     let house = House::open().await;
-    let mut world = World { house, rng, owners, accounts, users, suspended, linked: 0, taken: 0 };
+    let mut world = World { house, rng, owners, accounts, users, suspended, hijacked, linked: 0, taken: 0 };
     let mut step = 0;
     while step < 500 + rounds() || world.linked == 0 || world.taken == 0 {
         step += 1;
