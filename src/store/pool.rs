@@ -106,8 +106,8 @@ pub enum Error {
     Settings(#[source] Box<figment::Error>),
     #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` is invalid: {0}; correct it")]
     Url(#[source] sqlx::Error),
-    #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` {0}")]
-    Parameter(String),
+    #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` {0}; {1}")]
+    Parameter(String, String),
     #[error(transparent)]
     Sqlx(#[from] sqlx::Error),
 }
@@ -118,9 +118,9 @@ impl Settings {
         let settings: Self = figment.extract().map_err(|error| Error::Settings(Box::new(error)))?;
         let url = database_url::read(&settings.url).map_err(|mistake| match mistake {
             Mistake::Unknown(name) => {
-                Error::Parameter(format!("has the unknown parameter `{name}`; remove it"))
+                Error::Parameter(format!("has the unknown parameter `{name}`"), "remove it".into())
             }
-            Mistake::Other(problem, remedy) => Error::Parameter(format!("{problem}; {remedy}")),
+            Mistake::Other(problem, remedy) => Error::Parameter(problem, remedy),
         })?;
         let servers = url.servers.iter().map(Self::options).collect::<Result<_, _>>()?;
         let connect_timeout = settings.connect_timeout.or(url.connect_timeout);
