@@ -133,7 +133,7 @@ fn outbound_proxy() -> Result<Option<Finding>, Error> {
     Ok(Proxy::of_environment()?.map(|proxy| {
         let exceptions = match proxy.exceptions.as_str() {
             "" => String::new(),
-            listed => format!(", but not the hosts of NO_PROXY ({})", listed),
+            listed => format!(", but not the hosts of NO_PROXY ({listed})"),
         };
         let variable = proxy.variable;
         Finding::Ok(format!("{proxy} ({variable}) is used{exceptions}; webhooks are sent directly"))

@@ -127,8 +127,8 @@ impl Parameters {
     }
 
     fn get(&self, names: &[&str]) -> Option<&str> {
-        let named = self.0.iter().rfind(|(own, _)| names.contains(&own.as_str()));
-        named.map(|(_, value)| value.as_str())
+        let found = self.0.iter().rfind(|(own, _)| names.contains(&own.as_str()));
+        found.map(|(_, value)| value.as_str())
     }
 }
 

@@ -101,10 +101,9 @@ impl Probe<'_> {
         let documents = &self.provider.upstream.events;
         if let Some(url) = &self.settings.ssf_url {
             let read = |_: &_| "states the issuer and the keys".into();
-            if let Some(sender) = self.document("events", &documents.transmitter, url, read).await {
-                if let Some(url) = &sender.jwks_url {
-                    self.document("keys of events", &documents.keys, url, usable).await;
-                }
+            let sender = self.document("events", &documents.transmitter, url, read).await;
+            if let Some(url) = sender.and_then(|sender| sender.jwks_url) {
+                self.document("keys of events", &documents.keys, &url, usable).await;
             }
         }
     }

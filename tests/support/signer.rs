@@ -111,19 +111,15 @@ impl Signer {
 
     /// The public half (RFC 7517).
     pub fn jwk(self) -> Value {
-        let mut jwk = match self {
-            Self::Ed => json!({ "kty": "OKP", "crv": "Ed25519", "x": base64(keys().ed.public_key()) }),
-            _ => match self.ec() {
-                Some((pair, curve)) => {
-                    let (x, y) =
-                        pair.public_key().as_ref()[1..].split_at(pair.public_key().as_ref().len() / 2);
-                    json!({ "kty": "EC", "crv": curve, "x": base64(x), "y": base64(y) })
-                }
-                None => {
-                    let (n, e) = self.modulus_and_exponent();
-                    json!({ "kty": "RSA", "n": base64(n), "e": base64(e) })
-                }
-            },
+        let mut jwk = if let Some((pair, curve)) = self.ec() {
+            let point = &pair.public_key().as_ref()[1..];
+            let (x, y) = point.split_at(point.len() / 2);
+            json!({ "kty": "EC", "crv": curve, "x": base64(x), "y": base64(y) })
+        } else if self == Self::Ed {
+            json!({ "kty": "OKP", "crv": "Ed25519", "x": base64(keys().ed.public_key()) })
+        } else {
+            let (n, e) = self.modulus_and_exponent();
+            json!({ "kty": "RSA", "n": base64(n), "e": base64(e) })
         };
         jwk["kid"] = self.kid().into();
         jwk["use"] = "sig".into();
