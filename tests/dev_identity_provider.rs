@@ -211,7 +211,7 @@ async fn mint_says_what_is_wrong_in_one_line_of_text() {
         (&[][..], "`email`"),
         (&[("email", "")], "`email`"),
         (&[("email", "a b")], "`email`"),
-        (&[("email", "a@example.com"), ("sub", "a b")], "`sub`"),
+        (&[("email", "a@example.com"), ("sub", "a\tb")], "`sub`"),
         (&[("sub", &long)], "`sub`"),
         (&[("email", "a@example.com"), ("verified", "yes")], "`verified`"),
         (&[("email", "a@example.com"), ("verifeid", "false")], "`verifeid`"),

@@ -64,7 +64,7 @@ pub struct NewIdentity {
     /// The name of a configured provider.
     pub provider: String,
     /// The account's `sub` at the provider.
-    #[schema(min_length = 1, max_length = 255, pattern = "^[!-~]+$")]
+    #[schema(min_length = 1, max_length = 255, pattern = "^ *[!-~][ -~]*$")]
     pub subject: String,
     /// The account's e-mail address; by default that of the user.
     #[schema(value_type = Option<String>, max_length = 254)]

@@ -201,7 +201,7 @@ fn date(text: &str) -> Option<&str> {
          description = "The user's whole e-mail address, in upper or lower case."),
         ("provider" = Option<String>, Query, max_length = 254, example = "google",
          description = "The name of a provider that the user has an identity of."),
-        ("subject" = Option<String>, Query, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+        ("subject" = Option<String>, Query, min_length = 1, max_length = 255, pattern = "^ *[!-~][ -~]*$",
          description = "The `sub` at that provider."),
         ("status" = inline(Option<Status>), Query,
          description = "`active` users may sign in, `disabled` ones may not, of `suspended` ones no identity may, `unverified` ones have an e-mail address that nobody has verified, and `held` ones an identity that a hijacker may have linked."),
