@@ -150,7 +150,7 @@ async fn staff_take_the_list_of_users_home_as_a_file() {
             Some(text).filter(|text| !text.is_empty())
         })
         .await;
-        assert!(text.starts_with("id,") && text.contains("ada.lovelace@example.com"), "{text:.200}");
+        assert!(text.starts_with("\u{feff}id,") && text.contains("ada.lovelace@example.com"), "{text:.200}");
         std::fs::remove_dir_all(&folder).unwrap();
         window.close().await;
     }

@@ -1053,7 +1053,7 @@ export interface components {
         LinkRequest: {
             /** @description The authorization code that the provider's SDK returned with the token, as in a sign-in. */
             authorization_code?: string | null;
-            /** @description The token as the provider's SDK returned it. */
+            /** @description The token that the provider's SDK has just returned, at most ten minutes old (`session.reauthentication_window`). */
             id_token: string;
             /** @description The raw nonce, if the SDK used one; at most 512 bytes. */
             nonce?: string | null;
@@ -1247,7 +1247,7 @@ export interface components {
              * @description The machine-readable error code. For an unknown code, decide by `status`.
              * @enum {string}
              */
-            error: "invalid_token" | "token_expired" | "issuer_mismatch" | "audience_mismatch" | "nonce_mismatch" | "domain_not_allowed" | "user_disabled" | "identity_suspended" | "user_not_found" | "identity_conflict" | "link_required" | "email_not_verified" | "email_missing" | "invalid_request" | "invalid_access_token" | "invalid_refresh_token" | "use_dpop_nonce" | "invalid_dpop_proof" | "invalid_api_key" | "insufficient_role" | "user_changed" | "email_taken" | "identity_taken" | "identity_already_linked" | "last_identity" | "reauthentication_required" | "cookie_refused" | "provider_disabled" | "provider_not_found" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "provider_unavailable" | "service_unavailable" | "internal_error";
+            error: "invalid_token" | "token_expired" | "issuer_mismatch" | "audience_mismatch" | "nonce_mismatch" | "domain_not_allowed" | "user_disabled" | "identity_suspended" | "user_not_found" | "identity_conflict" | "link_required" | "too_many_identities" | "email_not_verified" | "email_missing" | "invalid_request" | "invalid_access_token" | "invalid_refresh_token" | "use_dpop_nonce" | "invalid_dpop_proof" | "invalid_api_key" | "insufficient_role" | "user_changed" | "email_taken" | "identity_taken" | "identity_already_linked" | "last_identity" | "reauthentication_required" | "cookie_refused" | "provider_disabled" | "provider_not_found" | "not_found" | "method_not_allowed" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "provider_unavailable" | "service_unavailable" | "internal_error";
             /** @description The id of the request in the service's log, equal to the `X-Request-Id` header. */
             request_id: string;
             /**

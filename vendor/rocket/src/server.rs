@@ -154,7 +154,7 @@ const MAX_HEAD: usize = 32 << 10;
 /// The most bytes that are read, and the longest time that is spent, to discard
 /// what a client sends after its response.
 const DISCARDED_BYTES: usize = 1 << 20;
-const DISCARDED_TIME: Duration = Duration::from_secs(5);
+const DISCARDED_TIME: Duration = Duration::from_secs(1);
 
 /// Discards the rest of a body that no handler has read, after the response.
 /// The connection can then be kept, and a client that sends its whole request
