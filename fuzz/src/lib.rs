@@ -17,6 +17,9 @@ pub const NOW: i64 = 2_000_000_000;
 
 const CLIENT_ID: &str = "1234567890";
 
+/// An audience that a provider adds beside ours.
+static COMPANIONS: LazyLock<[String; 1]> = LazyLock::new(|| ["https://accounts.google.com".to_owned()]);
+
 static NONCES: LazyLock<Nonces> = LazyLock::new(|| Nonces {
     usual: NoncePolicy { rule: NonceRule::IfSent, ..NoncePolicy::default() },
     ..Nonces::default()
@@ -39,7 +42,8 @@ pub fn judge(claims: &Object) {
     for (issuers, dialect) in &kinds {
         if let Ok(verified) = VerifiedClaims::validate(claims, &expected(issuers, &audiences, *dialect)) {
             assert!((1..=255).contains(&verified.subject.len()));
-            assert!(verified.subject.bytes().all(|b| b.is_ascii_graphic()));
+            assert!(verified.subject.bytes().all(|b| b == b' ' || b.is_ascii_graphic()));
+            assert!(verified.subject.bytes().any(|b| b != b' '));
             assert_eq!(verified.client_id, CLIENT_ID);
             assert!(verified.email.is_some() || !verified.email_verified);
             assert!(verified.name.is_none_or(|name| !name.is_empty() && !name.contains(char::is_control)));
@@ -55,6 +59,7 @@ pub fn expected<'a>(issuers: &'a Issuers, audiences: &'a [String], dialect: Dial
     Expected {
         issuers,
         audiences,
+        companions: &*COMPANIONS,
         hosted_domains: &[],
         nonce: None,
         nonces: &NONCES,
