@@ -35,7 +35,7 @@ pub fn removal(name: &'static str) -> Cookie<'static> {
     removal
 }
 
-/// Returns the cookie of a staff session. Two of the name are none.
+/// Returns the cookie of a staff session, or `None` if two cookies have its name.
 pub fn session<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     fields::cookie(request, COOKIE).ok().flatten()
 }
