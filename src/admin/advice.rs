@@ -136,7 +136,7 @@ impl Advice {
             ),
             Reason::IdentitySuspended => (
                 "Identity suspended",
-                "The provider has reported this account hijacked, disabled or deleted, or it is held, because a hijacker may have linked it. Which of them, and since when, is among the linked identities of the user.",
+                "The provider has reported this account hijacked, disabled or deleted, or it is held, because it may be a hijacker's. Which of them, and since when, is among the linked identities of the user.",
                 "Your account is suspended. Recover it at its provider, or sign in another way.",
                 Some((
                     ADMIN,

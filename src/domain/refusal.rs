@@ -21,7 +21,7 @@ pub enum Reason {
     /// The account's hosted domain is not an allowed one.
     DomainNotAllowed,
     UserDisabled,
-    /// The provider has reported the identity's account hijacked, disabled or deleted, or a hijacker may have linked it.
+    /// The provider has reported the identity's account hijacked, disabled or deleted, or it may be a hijacker's.
     IdentitySuspended,
     /// The identity is unknown and the caller asked not to create a user.
     UserNotFound,

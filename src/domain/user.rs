@@ -101,14 +101,14 @@ pub struct LinkedIdentity {
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     /// The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
-    /// deleted, or because a hijacker may have linked it; `null` if it may sign in.
+    /// deleted, or because it may be a hijacker's; `null` if it may sign in.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(required = true)]
     pub suspended_at: Option<OffsetDateTime>,
-    /// The provider's reason for that, or `held` if a hijacker may have linked it.
+    /// The provider's reason for that, or `held` if it may be a hijacker's.
     #[schema(required = true)]
     pub suspended_reason: Option<String>,
-    /// True if a hijacker may have linked it.
+    /// True if it may be a hijacker's.
     pub held: bool,
     /// True if it is suspended for another reason than the account's deletion: another person may control it.
     #[serde(skip)]

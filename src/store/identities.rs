@@ -24,7 +24,7 @@ pub struct IdentityRow {
     pub suspended_at: Option<OffsetDateTime>,
     /// The provider's reason for that, or `held`.
     pub suspended_reason: Option<String>,
-    /// True if a hijacker may have linked it.
+    /// True if it may be a hijacker's.
     pub held: bool,
 }
 
@@ -48,7 +48,7 @@ pub async fn owner(pool: &PgPool, provider: &str, subject: &str) -> Result<Optio
     Ok(id.fetch_optional(pool).await?)
 }
 
-/// Returns the number of users with an identity that is held, because a hijacker may have linked it.
+/// Returns the number of users with an identity that is held, because it may be a hijacker's.
 pub async fn held(pool: &PgPool) -> Result<i64, Error> {
     let count = sqlx::query_scalar!(
         r#"SELECT count(DISTINCT user_id) AS "count!" FROM identities WHERE held_at IS NOT NULL"#

@@ -2,7 +2,7 @@
 -- staff, if the user is as they were looked at.
 --
 -- The user does not get rid of a suspended identity: the suspension would be forgotten with it, and whoever hijacked the account
--- could be linked again by its address. One whose account is gone at the provider may go, and one that a hijacker may have linked.
+-- could be linked again by its address. One whose account is gone at the provider may go, and one that may be a hijacker's.
 --
 --   $1 user  $2 identity  $3 author  $4 the user's session, or  $5 for staff, the user's updated_at
 --

@@ -992,7 +992,7 @@ export interface components {
              * @example true
              */
             email_verified: boolean;
-            /** @description True if a hijacker may have linked it. */
+            /** @description True if it may be a hijacker's. */
             held: boolean;
             /**
              * Format: uuid
@@ -1012,10 +1012,10 @@ export interface components {
             /**
              * Format: date-time
              * @description The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
-             *     deleted, or because a hijacker may have linked it; `null` if it may sign in.
+             *     deleted, or because it may be a hijacker's; `null` if it may sign in.
              */
             suspended_at: string | null;
-            /** @description The provider's reason for that, or `held` if a hijacker may have linked it. */
+            /** @description The provider's reason for that, or `held` if it may be a hijacker's. */
             suspended_reason: string | null;
         };
         /** @description A change to an identity of the user. */
@@ -1716,7 +1716,7 @@ export interface operations {
                 provider?: string;
                 /** @description The `sub` at that provider. */
                 subject?: string;
-                /** @description `active` users may sign in, `disabled` ones may not, of `suspended` ones no identity may, `unverified` ones have an e-mail address that nobody has verified, and `held` ones an identity that a hijacker may have linked. */
+                /** @description `active` users may sign in, `disabled` ones may not, of `suspended` ones no identity may, `unverified` ones have an e-mail address that nobody has verified, and `held` ones an identity that may be a hijacker's. */
                 status?: "active" | "disabled" | "suspended" | "unverified" | "held";
                 /** @description The first day (UTC) of the user's creation. */
                 created_from?: string;

@@ -356,8 +356,8 @@ route! {
 route! {
     /// Release a held identity
     ///
-    /// Permits sign-ins with an identity that was held because a hijacker of the user's account may have linked it: its
-    /// `suspended_reason` is `held`. Needs the role `admin`.
+    /// Permits sign-ins with an identity that was held because it may be a hijacker's: its `suspended_reason`
+    /// is `held`. Needs the role `admin`.
     fn release_user_identity("/users/<id>/release", Administrator, IdentityRequest) -> PartFailures {
         |user, body| Change::Release { identity: body.identity, user }
     }

@@ -204,7 +204,7 @@ fn date(text: &str) -> Option<&str> {
         ("subject" = Option<String>, Query, min_length = 1, max_length = 255, pattern = "^ *[!-~][ -~]*$",
          description = "The `sub` at that provider."),
         ("status" = inline(Option<Status>), Query,
-         description = "`active` users may sign in, `disabled` ones may not, of `suspended` ones no identity may, `unverified` ones have an e-mail address that nobody has verified, and `held` ones an identity that a hijacker may have linked."),
+         description = "`active` users may sign in, `disabled` ones may not, of `suspended` ones no identity may, `unverified` ones have an e-mail address that nobody has verified, and `held` ones an identity that may be a hijacker's."),
         ("created_from" = Option<String>, Query, format = Date, description = "The first day (UTC) of the user's creation."),
         ("created_to" = Option<String>, Query, format = Date, description = "The last day (UTC) of the user's creation."),
         ("seen_from" = Option<String>, Query, format = Date, description = "The first day (UTC) on which the user was last seen."),

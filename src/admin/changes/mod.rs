@@ -44,7 +44,7 @@ pub enum Change<User = Uuid, Identity = Uuid> {
         identity: Identity,
         user: User,
     },
-    /// Permits sign-ins with an identity that a hijacker may have linked.
+    /// Permits sign-ins with an identity that may be a hijacker's.
     Release {
         identity: Identity,
         user: User,

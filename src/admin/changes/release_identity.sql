@@ -1,4 +1,4 @@
--- Releases an identity that is held because a hijacker may have linked it (`apply.sql`), so that it may sign in again, unless its
+-- Releases an identity that is held because it may be a hijacker's (`apply.sql`), so that it may sign in again, unless its
 -- provider has reported it, too.
 --
 --   $1 identity  $2 user  $3 author

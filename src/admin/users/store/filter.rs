@@ -19,7 +19,7 @@ pub enum Status {
     Suspended,
     /// With an e-mail address that no provider vouches for.
     Unverified,
-    /// With an identity that is held, because a hijacker may have linked it.
+    /// With an identity that is held, because it may be a hijacker's.
     Held,
 }
 
