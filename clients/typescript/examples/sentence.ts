@@ -30,6 +30,8 @@ export function sentence(thrown: unknown): string | undefined {
       return "This belongs to another account here. Join the two?";
     case "last_identity":
       return "Add another way to sign in first.";
+    case "too_many_identities":
+      return "You have 20 ways to sign in. Remove one first.";
     case "email_not_verified":
       return "Please confirm your address with your provider first.";
     case "email_missing":

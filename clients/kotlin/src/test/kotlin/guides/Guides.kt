@@ -93,6 +93,7 @@ fun sentence(thrown: VestibuleException): String? = when (thrown.error) {
     IDENTITY_CONFLICT -> "This address belongs to another account. Please write to support."
     IDENTITY_ALREADY_LINKED -> "This belongs to another account here. Join the two?"
     LAST_IDENTITY -> "Add another way to sign in first."
+    TOO_MANY_IDENTITIES -> "You have 20 ways to sign in. Remove one first."
     EMAIL_NOT_VERIFIED -> "Please confirm your address with your provider first."
     EMAIL_MISSING -> "We need your address."
     DOMAIN_NOT_ALLOWED -> "Please use the account of your organisation."
