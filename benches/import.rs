@@ -14,10 +14,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use clap::Parser;
+use vestibule::accounts::seed;
 use vestibule::app;
 use vestibule::config::{self, Maintenance};
 use vestibule::dev::postgres::{Options, Postgres};
-use vestibule::store::seed;
 
 const RUNS: usize = 3;
 const PEOPLE: &str = r#"SELECT u.id, u.email, u.email_verified, u.name, u.picture,

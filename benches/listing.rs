@@ -15,6 +15,7 @@ use sqlx::postgres::PgConnectOptions;
 use strum::VariantArray;
 use time::{Date, Duration, OffsetDateTime};
 use uuid::Uuid;
+use vestibule::accounts::{identities, merging, sessions};
 use vestibule::admin::api::store::{self as backend, Created, NewIdentity, NewUser};
 use vestibule::admin::api_keys;
 use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
@@ -22,9 +23,9 @@ use vestibule::admin::changes::{Change, Outcome, make, preview};
 use vestibule::admin::person::store as directory;
 use vestibule::admin::users::store::search::search;
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
+use vestibule::database::Error;
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::email::Email;
-use vestibule::store::{Error, identities, merging, sessions};
 
 const RUNS: usize = 9;
 const PAGE: usize = 50;

@@ -1,6 +1,6 @@
 -- Events, for the audit. They have no foreign keys, so that they outlive the users. Ids are UUIDs of version 7 (RFC 9562
 -- §5.7), so a range of ids is a range of time: the table is partitioned by them, and old events are deleted by
--- partition. The service creates partitions in advance (`src/store/partitions.rs`); `events_default` holds all other rows.
+-- partition. The service creates partitions in advance (`src/events/partitions.rs`); `events_default` holds all other rows.
 --
 -- A statement that waits for a user's row draws the id of its event afterwards, by this default: whoever follows the events
 -- of the changes of one user then reads them in the order of their commits. The twelve bits after the milliseconds are a

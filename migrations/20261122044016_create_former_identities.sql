@@ -2,7 +2,7 @@
 
 -- Identities that were deleted with their user, or because their owner has asked the provider for that. A token from before the
 -- deletion creates no user anew, nor is it linked. The hash and the times are all that is kept, for 25 hours
--- (`src/store/prune.rs`): no token is accepted that is older than a day.
+-- (`src/prune/store.rs`): no token is accepted that is older than a day.
 CREATE TABLE deleted_identities (
     hash         bytea       CONSTRAINT deleted_identities_pkey PRIMARY KEY,
     deleted_at   timestamptz NOT NULL,

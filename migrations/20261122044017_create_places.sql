@@ -15,7 +15,7 @@ CREATE FUNCTION first_id(moment timestamptz) RETURNS uuid LANGUAGE sql STABLE AS
     SELECT (lpad(to_hex(floor(extract(epoch FROM moment) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
 $$;
 
--- How far the events are complete (`src/store/settled.rs`). Ids are drawn before transactions commit, so an event can become
+-- How far the events are complete (`src/events/settled.rs`). Ids are drawn before transactions commit, so an event can become
 -- visible after later ones. A mark is a time at which this row was written: a transaction that is younger than the row's `xmin` had
 -- not written by then. Once all older ones have ended, the mark is settled. Transaction ids tell it of every role;
 -- `pg_stat_activity` hides from a role when the transactions of others began.

@@ -22,25 +22,24 @@ use tokio::time::timeout;
 use utoipa::openapi::OpenApi;
 
 use self::drain::Stop;
-use crate::admin;
+use crate::accounts::lanes::CONNECTIONS;
+use crate::accounts::{Issuer, ProofNonces, SharedStatements};
 use crate::admin::Admin;
 use crate::admin::api::guard::KnownKeys;
-use crate::background;
 use crate::config::{self, Config, Maintenance};
+use crate::database;
+use crate::database::pool::Place;
+use crate::database::servers::Servers;
+use crate::database::{migrations, pool, pooler};
+use crate::events::counting::keep_counting;
+use crate::events::partitions;
+use crate::events::record::record_command;
+use crate::events::refusals::Refusals;
 use crate::keys::{KeyRing, signing_key};
 use crate::provider::proxy::Proxy;
 use crate::provider::{ClientError, Providers};
 use crate::provider_tokens::ProviderTokens;
-use crate::service::event_counts::keep_counting;
-use crate::service::lanes::CONNECTIONS;
-use crate::service::prune::{self, Failures, Incomplete, Limits, Pruned, keep_pruning};
-use crate::service::refusals::Refusals;
-use crate::service::{Issuer, ProofNonces, SharedStatements};
-use crate::store::events::record_command;
-use crate::store::pool::{self, Place};
-use crate::store::servers::Servers;
-use crate::store::{self, migrations, partitions, pooler};
-use crate::telemetry;
+use crate::prune::{Failures, Incomplete, Limits, Pruned, keep_pruning};
 use crate::telemetry::otlp::{self, Traces};
 use crate::web::database::{Db, PostgresPool};
 use crate::web::guard::event_sender::KnownSenders;
@@ -54,6 +53,7 @@ use crate::web::metrics::Metrics;
 use crate::web::ops::Probe;
 use crate::web::{self, api, data_deletion, openapi, ops, problem, well_known};
 use crate::webhooks::{self, Webhooks};
+use crate::{admin, background, prune, telemetry};
 
 /// The section of the database's settings.
 const DATABASE: &str = "databases.vestibule";
@@ -72,7 +72,7 @@ pub enum Error {
     Config(#[from] config::Error),
     #[error(transparent)]
     Settings(#[from] pool::Error),
-    #[error("the connection to the database failed: {}; {}", store::error::reason(cause), place.remedy(cause))]
+    #[error("the connection to the database failed: {}; {}", database::error::reason(cause), place.remedy(cause))]
     Database {
         /// The database as the settings name it.
         place: Place,
@@ -84,7 +84,7 @@ pub enum Error {
     #[error("the migration of the schema failed: {0}")]
     Migrate(#[from] migrations::Failure),
     #[error(transparent)]
-    Store(#[from] store::Error),
+    Store(#[from] database::Error),
     #[error(transparent)]
     SigningKey(#[from] signing_key::Error),
     #[error(transparent)]
@@ -132,7 +132,7 @@ pub async fn migrate(figment: &Figment) -> Result<Vec<i64>, Error> {
     held.rollback().await.map_err(&failed)?;
     match partitions::keep(&mut turn, None).await {
         // New events are in the default partition until the service prunes.
-        Err(error @ (store::Error::Unavailable(_) | store::Error::Raced(_))) => {
+        Err(error @ (database::Error::Unavailable(_) | database::Error::Raced(_))) => {
             tracing::warn!(%error, "the partitions of `events` were not changed, which will be retried");
         }
         kept => kept?,

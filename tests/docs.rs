@@ -15,9 +15,9 @@ const RUNBOOK: &str = "docs/runbook.md";
 const START: [(&str, &[&str]); 10] = [
     ("", &["src/app.rs"]),
     ("config::Error", &["src/config/error.rs"]),
-    ("pool::Error", &["src/store/pool.rs"]),
-    ("migrations::Failure", &["src/store/migrations.rs"]),
-    ("store::Error", &["src/store/error.rs"]),
+    ("pool::Error", &["src/database/pool.rs"]),
+    ("migrations::Failure", &["src/database/migrations.rs"]),
+    ("database::Error", &["src/database/error.rs"]),
     ("signing_key::Error", &["src/keys/signing_key.rs", "src/keys/seal.rs"]),
     ("ClientError", &["src/provider/client.rs"]),
     ("webhooks::ClientError", &["src/webhooks/sender.rs"]),

@@ -10,8 +10,8 @@ use serde_json::Value;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
 use tokio::task::JoinSet;
+use vestibule::accounts::tokens::opaque_token::OpaqueToken;
 use vestibule::dev::postgres::{Options, Postgres, ROLE};
-use vestibule::service::opaque_token::OpaqueToken;
 
 use super::stand_in::{self, Key};
 use super::support::process::free_port;

@@ -18,9 +18,10 @@ use super::dates::{begin_of, end_of};
 use super::event_view::{self, EventView};
 use super::fields::{Chip, Choice, Fields, NothingMatches, Tab, read};
 use crate::admin::{ExportingStaff, Failure, Page, Staff, StaffForm, record};
+use crate::database::Error;
 use crate::domain::{Actor, Email, KeyName};
+use crate::events::Look;
 use crate::provider::Providers;
-use crate::store::{Error, Look};
 use crate::web::guard::ClientOrigin;
 use crate::web::{Db, rfc3339};
 

@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use crate::accounts::{identities, sessions};
 use crate::admin::audit::store::{EventRow, Filter, of_user, page};
 use crate::admin::changes::{self, Change, Outcome};
 use crate::admin::person::store::user as person;
@@ -14,8 +15,8 @@ use crate::admin::users::store::search::search;
 use crate::admin::users::store::{ListedUser, providers};
 use crate::domain::text::one_line;
 use crate::domain::{By, Email};
-use crate::store::events::record_look;
-use crate::store::{Look, identities, sessions};
+use crate::events::Look;
+use crate::events::record::record_look;
 use crate::web::rfc3339;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;

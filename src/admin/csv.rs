@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 
 use crate::admin::sign_in::store::{StaffRow, may_export};
 use crate::clock;
-use crate::store::{Error, in_time, retrying};
+use crate::database::{Error, in_time, retrying};
 
 /// The beginning of a file. Without it, Excel takes the text for one in the system's own encoding.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();

@@ -9,7 +9,7 @@ use super::guard::page_of;
 use super::page::Page;
 use crate::web::http::request_id::RequestId;
 use crate::web::{ErrorCode, Problem};
-use crate::{provider, store};
+use crate::{database, provider};
 
 pub(super) enum Failure {
     /// A status that the catcher explains.
@@ -35,8 +35,8 @@ impl From<Problem> for Failure {
     }
 }
 
-impl From<store::Error> for Failure {
-    fn from(error: store::Error) -> Self {
+impl From<database::Error> for Failure {
+    fn from(error: database::Error) -> Self {
         Self::Problem(error.into())
     }
 }

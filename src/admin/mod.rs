@@ -40,8 +40,8 @@ use self::question::Question;
 pub use self::sign_in::flow::Admin;
 use self::sign_in::store::StaffRow;
 use crate::domain::{Actor, Origin};
-use crate::store::Look;
-use crate::store::events::record_look;
+use crate::events::Look;
+use crate::events::record::record_look;
 
 pub fn routes() -> Vec<Route> {
     let lists = [audit::routes(), users::routes(), webhooks::routes()].concat();

@@ -18,8 +18,8 @@ use super::dates::{day_before, end_of, last_day};
 use crate::admin::sign_in::store::{self as members, StaffRow};
 use crate::admin::{AdminStaff, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
+use crate::database::retrying;
 use crate::domain::{Access, Email};
-use crate::store::retrying;
 use crate::web::guard::ClientOrigin;
 use crate::web::{Db, rfc3339};
 

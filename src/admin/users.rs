@@ -22,9 +22,10 @@ use super::csv::Csv;
 use super::event_view::EventView;
 use super::fields::{Chip, NothingMatches, Tab};
 use crate::admin::{Answer, ExportingStaff, Failure, Page, Staff, StaffForm, record};
+use crate::database::{Error, retrying};
 use crate::domain::Email;
+use crate::events::Look;
 use crate::provider::Providers;
-use crate::store::{Error, Look, retrying};
 use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::admin::{AdminStaff, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
 use crate::config::Webhook;
-use crate::store::retrying;
+use crate::database::retrying;
 use crate::web::guard::ClientOrigin;
 use crate::web::{Db, rfc3339};
 use crate::webhooks::store::{Summary, Unaccepted, Which, exists, summaries, unaccepted};

@@ -13,16 +13,16 @@ use crate::admin::Admin;
 use crate::admin::sign_in::store::all as members;
 use crate::clock;
 use crate::config::{Config, Preset, Provider};
+use crate::database::error::reason;
+use crate::database::migrations::Difference;
+use crate::database::pool::{Certificate, Place, Settings};
+use crate::database::servers::{Servers, describe};
+use crate::database::{disk, health, migrations, pooler};
 use crate::finding::Finding;
 use crate::keys::{Rotation, signing_key};
 use crate::provider::Providers;
 use crate::provider::proxy::{self, Proxy};
 use crate::provider_tokens::{ProviderTokens, Readable, store};
-use crate::store::error::reason;
-use crate::store::migrations::{self, Difference};
-use crate::store::pool::{Certificate, Place, Settings};
-use crate::store::servers::{Servers, describe};
-use crate::store::{disk, doubt, pooler};
 
 /// The timeout of the connection to the database.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -141,7 +141,7 @@ fn outbound_proxy() -> Result<Option<Finding>, Error> {
 }
 
 async fn standby(server: &PgConnectOptions) -> Finding {
-    let writes = async { doubt::is_sound(&mut server.connect().await?).await };
+    let writes = async { health::is_sound(&mut server.connect().await?).await };
     match timeout(TIMEOUT, writes).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
         Ok(false) => Finding::Ok("reached; it is not the primary".into()),
         Ok(true) => Finding::fail(

@@ -7,7 +7,8 @@ use sqlx::{Connection, PgPool};
 use time::format_description::well_known::Rfc3339;
 
 use crate::admin::api::store::{EventRow, events_after};
-use crate::store::{Error, event_log};
+use crate::database::Error;
+use crate::events::log;
 use crate::telemetry::lines;
 
 /// The most events of one step. Their lines fit into the memory for lines that wait.
@@ -31,10 +32,10 @@ pub async fn keep_logging(pool: PgPool) {
 /// Logs the next events. Returns `false` if there are none, another instance is at it, or the reader of the log is too slow:
 /// then they come again.
 async fn step(pool: &PgPool) -> Result<bool, Error> {
-    event_log::begin(pool).await?;
+    log::begin(pool).await?;
     let mut connection = pool.acquire().await?;
     let mut turn = connection.begin().await?;
-    let Some(place) = event_log::take_turn(&mut turn).await? else { return Ok(false) };
+    let Some(place) = log::take_turn(&mut turn).await? else { return Ok(false) };
     let events = events_after(pool, place, STEP).await?;
     let Some(last) = events.last().map(|event| event.id) else { return Ok(false) };
     let dropped = lines::dropped().get();
@@ -42,7 +43,7 @@ async fn step(pool: &PgPool) -> Result<bool, Error> {
     if lines::dropped().get() > dropped {
         return Ok(false);
     }
-    event_log::move_on(&mut turn, last).await?;
+    log::move_on(&mut turn, last).await?;
     turn.commit().await?;
     Ok(true)
 }

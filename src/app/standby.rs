@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::drain::Stop;
 use super::{Error, Start, failed};
-use crate::store::error::reason;
+use crate::database::error::reason;
 
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);

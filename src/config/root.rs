@@ -91,7 +91,7 @@ pub(super) struct Databases {
     vestibule: Database,
 }
 
-/// The URL, and numbers, which `store::pool` reads.
+/// The URL, and numbers, which `database::pool` reads.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Database {

@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::error::Error;
+use crate::accounts::OpaqueToken;
 use crate::secret::Secret;
-use crate::service::OpaqueToken;
 
 /// Reads the secret in this file. If there is none, it creates one with 256 random bits.
 pub(super) fn secret(path: &Path) -> Result<Secret<String>, Error> {

@@ -21,10 +21,11 @@ use rocket::{Build, Rocket};
 pub use self::error::Error;
 use self::identity_provider::IdentityProvider;
 use self::postgres::{Options, Postgres};
+use crate::accounts::seed;
+use crate::accounts::seed::Added;
 use crate::admin::staff::store::add;
 use crate::app;
 use crate::domain::{By, Email, Role};
-use crate::store::seed::{self, Added};
 
 const CLIENT_ID: &str = "vestibule-development";
 const DATABASE: &str = "vestibule";

@@ -1,5 +1,5 @@
 //! The linking rules for an unknown identity, as far as they do not depend on stored data. The rest is
-//! SQL; see `store::users`.
+//! SQL; see `accounts::users`.
 
 use serde::Deserialize;
 

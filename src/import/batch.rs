@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::row::{ImportRow, ImportedUser, RowError};
+use crate::database;
 use crate::domain::printable;
-use crate::store;
 
 /// The longest row, in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
@@ -21,7 +21,7 @@ pub(super) enum Error {
     #[error("the header row is invalid: {0}; see `vestibule import --help`")]
     Header(String),
     #[error("{0}; the imported rows stay, and the same command continues the import")]
-    Store(#[from] store::Error),
+    Store(#[from] database::Error),
     /// The reader panicked, which is a bug.
     #[error("the import failed unexpectedly; the imported rows stay")]
     Stopped,

@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use super::batch::Summary;
 use super::row::{Identity, ImportRow, ImportedUser, RowError};
+use crate::database::{Error, retrying};
 use crate::domain::user::MAX_IDENTITIES;
 use crate::domain::{Actor, Email};
-use crate::store::{Error, retrying};
 
 /// Settings for a statement that takes longer than a request, and whose best plan depends on the number of rows.
 const SETTINGS: &str = "SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min';

@@ -14,8 +14,8 @@ use self::keys::Keys;
 use super::rotation::Rotation;
 use super::signing_key::{Error, Jwk, SigningKey};
 use super::store::PgPool;
+use crate::database::in_time;
 use crate::secret::SecretKeys;
-use crate::store::in_time;
 use crate::{background, clock, config};
 
 /// Minimum time between two reloads that unknown key ids request, since anyone can send one.

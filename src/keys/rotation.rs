@@ -8,9 +8,9 @@ use super::seal::{Seal, SealedBy};
 use super::signing_key::{Error, SigningKey};
 use super::store::{self, PgPool, StoredKey, StoredKeys};
 use crate::config::Keys;
+use crate::database::retrying;
 use crate::domain::By;
 use crate::secret::SecretKeys;
-use crate::store::retrying;
 
 /// Purpose under which the private keys are sealed.
 const PURPOSE: &str = "signing keys";

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::seal::{Seal, Unopened};
 use super::store::{NewKey, StoredKey};
-use crate::store;
+use crate::database;
 
 pub struct SigningKey {
     /// `kid`: the key's JWK thumbprint (RFC 7638).
@@ -47,7 +47,7 @@ pub enum Error {
     #[error("a signing key cannot be generated, parsed or used")]
     Backend,
     #[error("the signing keys cannot be loaded: {0}")]
-    Store(#[from] store::Error),
+    Store(#[from] database::Error),
 }
 
 impl SigningKey {

@@ -6,8 +6,9 @@ pub use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use super::life::{KEEP, KeyLife};
+use crate::database::Error;
 use crate::domain::{By, Role};
-use crate::store::{Author, Error};
+use crate::events::Author;
 
 #[derive(Debug, Clone)]
 pub struct NewKey {

@@ -14,10 +14,11 @@ use uuid::Uuid;
 use self::store::{Account, Registered};
 pub use self::store::{Status, status};
 use super::facebook::SignedRequest;
+use crate::accounts::users;
+use crate::accounts::users::Deletion;
+use crate::database::{Error, retrying};
 use crate::domain::{Actor, By, Origin};
-use crate::service::erasure;
-use crate::store::users::{self, Deletion};
-use crate::store::{Asking, Error, retrying};
+use crate::events::{Asking, erasure};
 
 /// The reason in the events of a request.
 const REASON: &str = "The user asked the provider to have the data deleted.";

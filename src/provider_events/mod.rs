@@ -15,9 +15,9 @@ use sqlx::PgPool;
 
 use self::report::Report;
 use crate::config::Preset;
+use crate::database::retrying;
 pub use crate::provider::EventError as Error;
 use crate::provider::Provider;
-use crate::store::retrying;
 
 /// The longest message, in bytes.
 pub const MAX_LENGTH: usize = 256 << 10;
@@ -60,7 +60,7 @@ pub async fn apply(
     others: &[&str],
     report: &Report,
     request_id: &str,
-) -> Result<(), crate::store::Error> {
+) -> Result<(), crate::database::Error> {
     retrying!(store::apply(pool, provider, report, request_id))?;
     let about_accounts = report.about_accounts();
     for other in others.iter().filter(|_| !about_accounts.events.is_empty()) {

@@ -4,8 +4,8 @@ use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use super::report::{Effect, Event, Report, Subject};
+use crate::database::Error;
 use crate::domain::Email;
-use crate::store::Error;
 
 /// Applies a report once; see `apply.sql`.
 pub(super) async fn apply(

@@ -21,12 +21,12 @@ use uuid::{Builder, Uuid};
 use self::store::{Owner, PgPool, Stored, Summary};
 use self::task::{Exchange, Revocation, Task};
 use crate::config;
+use crate::database::{Error, in_time, retrying};
 use crate::domain::VerifiedClaims;
 use crate::keys::seal::{Seal, SealedBy, Unopened};
 use crate::provider::Providers;
 use crate::queue::{Attempts, Gauges, Readings, Stop, Tasks, keep_working};
 use crate::secret::{Secret, SecretKeys};
-use crate::store::{Error, in_time, retrying};
 
 /// The rows that one statement reads or seals again.
 const BATCH: i64 = 500;

@@ -11,8 +11,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::schedule::{LIFE_OF_CODE, PATIENCE};
+use crate::database::Error;
 pub use crate::queue::Summary;
-use crate::store::Error;
 
 #[derive(Debug, Clone)]
 pub struct Owner {

@@ -9,11 +9,11 @@ use uuid::Uuid;
 use super::store::{self, Claimed, PgPool, State};
 use super::{Contents, schedule};
 use crate::clock;
+use crate::database::{Error, in_time, retrying};
 use crate::keys::seal::{Seal, Unopened};
 use crate::provider::{self, Code, Provider, Revocable};
 use crate::queue::{Attempts, Readings, Worker};
 use crate::secret::Secret;
-use crate::store::{Error, in_time, retrying};
 
 /// Seconds after which another instance may take over a row without a recorded result. It is longer than a call.
 const LEASE: u32 = 60;

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::tasks::Stop;
 use crate::clock;
-use crate::store::{Error, in_time};
+use crate::database::{Error, in_time};
 
 /// The pause between two readings.
 const PAUSE: Duration = Duration::from_secs(15);
@@ -30,7 +30,7 @@ pub struct Summary {
     /// A failure of one of them.
     pub failure: Option<String>,
     /// No row is due before that time; `None` while it is not known. A row becomes due in a transaction that commits later, but
-    /// within half a minute ([`LIMIT`](crate::store::deadline::LIMIT)). So a claim does not begin with what was done long
+    /// within half a minute ([`LIMIT`](crate::database::deadline::LIMIT)). So a claim does not begin with what was done long
     /// ago, which stays in the index for as long as anybody's snapshot, such as that of a dump, is older.
     #[serde(skip)]
     pub since: Option<OffsetDateTime>,

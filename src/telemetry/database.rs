@@ -16,7 +16,7 @@ use tracing_subscriber::registry::LookupSpan;
 const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
 /// Upper bounds of the histogram of batch sizes.
 const SIZES: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
-/// Target of the events of batches (`store::batch`).
+/// Target of the events of batches (`database::batch`).
 const BATCH: &str = "vestibule::batch";
 /// Targets of the driver's events.
 const STATEMENT: &str = "sqlx::query";

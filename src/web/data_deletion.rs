@@ -13,9 +13,9 @@ use super::http::templates::{Html, html, rfc3339};
 use super::openapi::problems::Problems;
 use super::problem::Problem;
 use super::resource::resource;
+use crate::database::retrying;
 use crate::provider::Providers;
 use crate::provider_events::data_deletion::{self, Outcome};
-use crate::store::retrying;
 
 resource!("Providers": data_deletion_status);
 

@@ -9,7 +9,7 @@ use sqlx::postgres::PgPool;
 
 use super::openapi::problems::errors;
 use super::problem::ErrorCode;
-use crate::store::pool::{Error, Settings};
+use crate::database::pool::{Error, Settings};
 
 /// The service's database, configured by `[default.databases.vestibule]`.
 #[derive(Debug, Database)]

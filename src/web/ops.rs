@@ -22,12 +22,12 @@ use super::openapi::problems::{NoErrors, Problems, errors};
 use super::problem::{ErrorCode, Problem};
 use super::resource::resource;
 use crate::config::Observers;
+use crate::database;
+use crate::database::deadline::within;
+use crate::database::error::reason;
+use crate::database::migrations::Standing;
+use crate::database::{disk, migrations};
 use crate::keys::KeyRing;
-use crate::store;
-use crate::store::deadline::within;
-use crate::store::disk;
-use crate::store::error::reason;
-use crate::store::migrations::{self, Standing};
 
 /// The longest wait for the database. Probes come every few seconds.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -151,7 +151,7 @@ impl Probe {
         refused.err().map(|error| reason(&error))
     }
 
-    async fn ask(&self) -> Result<(&'static str, &'static str), store::Error> {
+    async fn ask(&self) -> Result<(&'static str, &'static str), database::Error> {
         let Standing { writable, migrated } = migrations::standing(&self.pool).await?;
         let database = match writable {
             false => "read_only",

@@ -18,11 +18,12 @@ use uuid::Uuid;
 use self::catalogue::any_name;
 pub use self::catalogue::{Entry, ErrorCode, names};
 use super::http::request_id::RequestId;
+use crate::accounts::sessions::NotRefreshed;
+use crate::accounts::{refresh, sign_in};
 use crate::domain::dpop::Refused;
 use crate::domain::id_token::Malformed;
 use crate::domain::{EndReason, Reason, Refusal};
-use crate::store::sessions::NotRefreshed;
-use crate::{causes, provider, provider_events, service, store};
+use crate::{causes, database, provider, provider_events};
 
 /// An error on its way to the client and the log.
 #[derive(Debug, Clone, Default)]
@@ -211,21 +212,23 @@ impl From<provider_events::Error> for Problem {
     }
 }
 
-impl From<store::Error> for Problem {
-    fn from(error: store::Error) -> Self {
+impl From<database::Error> for Problem {
+    fn from(error: database::Error) -> Self {
         let log = error.to_string();
         match error {
-            store::Error::Raced(_) | store::Error::Disconnected(_) | store::Error::Unavailable(_) => {
+            database::Error::Raced(_)
+            | database::Error::Disconnected(_)
+            | database::Error::Unavailable(_) => {
                 Self::unavailable(1, "the database is unavailable").logged(log)
             }
-            store::Error::Broken(_) => Self::internal().logged(log),
+            database::Error::Broken(_) => Self::internal().logged(log),
         }
     }
 }
 
-impl From<service::sign_in::Error> for Problem {
-    fn from(error: service::sign_in::Error) -> Self {
-        use service::sign_in::Error;
+impl From<sign_in::Error> for Problem {
+    fn from(error: sign_in::Error) -> Self {
+        use sign_in::Error;
         match error {
             Error::Refused(Reason::TokenExpired) => Self::outdated(),
             Error::Refused(reason) => reason.into(),
@@ -235,9 +238,9 @@ impl From<service::sign_in::Error> for Problem {
     }
 }
 
-impl From<service::refresh::Error> for Problem {
-    fn from(error: service::refresh::Error) -> Self {
-        use service::refresh::Error;
+impl From<refresh::Error> for Problem {
+    fn from(error: refresh::Error) -> Self {
+        use refresh::Error;
         match error {
             Error::Refused(why) => {
                 let detail =

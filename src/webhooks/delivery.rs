@@ -11,8 +11,8 @@ use super::schedule;
 use super::sender::{Failed, Sender};
 use super::store::{self, Claimed, Ended, PgPool};
 use crate::clock;
+use crate::database::{Error, in_time, retrying};
 use crate::queue::{Attempts, Readings, Worker};
-use crate::store::{Error, in_time, retrying};
 
 /// The waiting messages that one statement looks at after the start, or makes due after an outage.
 const STEP: i64 = 5000;

@@ -29,9 +29,9 @@ pub use self::sender::ClientError;
 use self::sender::{Accepted, Failed, Sender};
 use self::store::PgPool;
 use crate::config::Webhook;
+use crate::database::{Error, in_time, retrying};
 use crate::domain::By;
 use crate::queue::{Attempts, Gauges, Readings, Summary, Tasks, keep_working};
-use crate::store::{Error, in_time, retrying};
 
 /// The messages that one statement makes due again.
 const REPLAYED: i64 = 5000;

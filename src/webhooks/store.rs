@@ -6,9 +6,10 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::config::Webhook;
+use crate::database::Error;
 use crate::domain::{By, Role};
+use crate::events::Author;
 pub use crate::queue::Summary;
-use crate::store::{Author, Error};
 
 /// A message that this instance has to send.
 #[derive(Debug, Clone)]

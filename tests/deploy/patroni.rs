@@ -15,8 +15,8 @@ use serde_json::Value;
 use sqlx::{Connection, Executor, PgConnection};
 use tokio::task::JoinSet;
 use uuid::Uuid;
+use vestibule::accounts::tokens::refresh_token::{RefreshToken, Successors};
 use vestibule::secret::Secret;
-use vestibule::service::refresh_token::{RefreshToken, Successors};
 
 use crate::deploy::phone;
 use crate::deploy::tools::{Running, folder, postgres, shipped};

@@ -4,7 +4,7 @@
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, SqlSafeStr};
-use vestibule::store::migrations;
+use vestibule::database::migrations;
 
 use crate::deploy::phone::Crowd;
 use crate::deploy::vestibule::Deployment;

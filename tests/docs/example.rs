@@ -9,7 +9,7 @@ use std::{env, fs};
 use figment::Figment;
 use figment::providers::{Format, Toml};
 use vestibule::config::{self, Config, LogFormat, LogLevel};
-use vestibule::store::pool::Settings;
+use vestibule::database::pool::Settings;
 
 use super::{read, root};
 

@@ -20,7 +20,7 @@ use vestibule::config::{self, Config};
 use vestibule::domain::actor::By;
 use vestibule::domain::api_key::KeyRole;
 use vestibule::keys::KeyRing;
-use vestibule::service::prune::Limits;
+use vestibule::prune::Limits;
 
 use super::cluster::Database;
 use super::description::assert_described;

@@ -14,8 +14,8 @@ use std::thread;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, FromRow};
 use tokio::sync::OnceCell;
+use vestibule::database::migrations;
 use vestibule::dev::postgres::{Options, Postgres};
-use vestibule::store::migrations;
 
 use super::process::until;
 

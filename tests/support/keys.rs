@@ -1,7 +1,7 @@
 //! Signing keys of running services, and time that passes for them.
 
+use vestibule::accounts::Issuer;
 use vestibule::keys::KeyRing;
-use vestibule::service::Issuer;
 
 use super::app::App;
 use super::cluster::Database;

@@ -14,7 +14,8 @@ use super::parameters::{Parameters, wrong};
 use super::store::{self, EventRow};
 use super::user;
 use super::users::{NoSuchUser, Wrong, missing};
-use crate::store::{first_id, retrying};
+use crate::database::retrying;
+use crate::events::first_id;
 use crate::web::{Db, Json, Problem, Problems, resource};
 
 /// The number of events on a page, if the request names none, and the most.

@@ -7,9 +7,10 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::database::{Error, changing, unprepared};
 use crate::domain::{Actor, By, CustomClaims, Email, Origin, Role};
-use crate::store::settled::{DRAWN, settled};
-use crate::store::{Author, Error, changing, first_id, unprepared};
+use crate::events::settled::{DRAWN, settled};
+use crate::events::{Author, first_id};
 
 pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!("SELECT id FROM users WHERE email = $1", email.folded());

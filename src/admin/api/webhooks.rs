@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::guard::{Administrator, no_longer_valid};
 use super::reason;
-use crate::store::retrying;
+use crate::database::retrying;
 use crate::web::guard::json_body::only;
 use crate::web::guard::{ClientOrigin, JsonBody};
 use crate::web::{Db, ErrorCode, Json, NotFoundOnly, Problem, Problems, resource};

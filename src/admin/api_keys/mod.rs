@@ -6,11 +6,11 @@ use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use self::store::KeyRow;
+use crate::accounts::OpaqueToken;
 use crate::admin::staff::store::Changed;
+use crate::database::{Error, changing, retrying};
 use crate::domain::{By, KeyName, KeyRole};
 use crate::secret::Secret;
-use crate::service::OpaqueToken;
-use crate::store::{Error, changing, retrying};
 
 /// The first characters of every key, by which scanners of source code recognise one.
 const PREFIX: &str = "vst_";

@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use super::KeyHash;
 use crate::admin::staff::store::Changed;
+use crate::database::Error;
 use crate::domain::{By, KeyName, KeyRole, Role};
-use crate::store::{Author, Error};
+use crate::events::Author;
 
 #[derive(Debug, Clone, FromRow, Serialize)]
 pub struct KeyRow {

@@ -6,7 +6,8 @@ use sqlx::{FromRow, PgPool, QueryBuilder};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::store::{Error, first_id, retrying, unprepared};
+use crate::database::{Error, retrying, unprepared};
+use crate::events::first_id;
 
 /// Kinds that record that staff viewed data. They would bury the other events.
 pub const DATA_ACCESS_KINDS: [&str; 5] =

@@ -14,12 +14,13 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use self::decision::Refused;
+use crate::accounts::identities::Unlinked;
+use crate::accounts::merging::Merge;
+use crate::accounts::users::Deletion;
+use crate::accounts::{identities, merging, users};
+use crate::database::{Error, changing, retrying};
 use crate::domain::{By, LinkedIdentity, Role, UserState};
-use crate::service::erasure;
-use crate::store::identities::{self, Unlinked};
-use crate::store::merging::{self, Merge};
-use crate::store::users::{self, Deletion};
-use crate::store::{Asking, Error, changing, retrying};
+use crate::events::{Asking, erasure};
 
 /// A change to one or two users, who are named by their ids, or [`Loaded`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -7,8 +7,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Outcome;
+use crate::database::Error;
 use crate::domain::{By, Role, UserState};
-use crate::store::{Author, Error};
+use crate::events::Author;
 
 /// Runs a statement by staff, and returns the outcome.
 macro_rules! change {

@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use crate::admin::dates;
 use crate::admin::users::store::{COLUMNS, ListedUser};
+use crate::database::Error;
 use crate::domain::{By, Role};
-use crate::store::{Author, Error};
+use crate::events::Author;
 
 #[derive(Debug, Clone, FromRow, Serialize)]
 pub struct PersonRow {

@@ -7,11 +7,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sqlx::PgPool;
 
 use super::store::{self, Candidate, Pending, Stranger};
+use crate::accounts::OpaqueToken;
 use crate::config::Provider;
+use crate::database::Error;
 use crate::domain::{Origin, Reason, VerifiedClaims};
 use crate::secret::Secret;
-use crate::service::OpaqueToken;
-use crate::store::Error;
 
 /// A sign-in that has begun. Everything in it is random.
 #[derive(Debug)]

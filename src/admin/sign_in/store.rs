@@ -7,9 +7,9 @@ use sqlx::{FromRow, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::accounts::OpaqueToken;
+use crate::database::Error;
 use crate::domain::{Access, Origin, Role};
-use crate::service::OpaqueToken;
-use crate::store::Error;
 
 #[derive(Debug, Clone, FromRow, Serialize)]
 pub struct StaffRow {

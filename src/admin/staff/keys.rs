@@ -16,8 +16,8 @@ use crate::admin::api_keys::{add, revoke};
 use crate::admin::staff::store::Changed;
 use crate::admin::{AdminStaff, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
+use crate::database::retrying;
 use crate::domain::{KeyName, KeyRole};
-use crate::store::retrying;
 use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 

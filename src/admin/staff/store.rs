@@ -7,8 +7,9 @@ use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::database::{Error, changing, retrying};
 use crate::domain::{Access, By, Role};
-use crate::store::{Author, Error, changing, retrying};
+use crate::events::Author;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {

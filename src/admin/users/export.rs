@@ -6,7 +6,7 @@ use super::query::ListQuery;
 use crate::admin::csv::{Column, Rows};
 use crate::admin::users::store::search::{Position, search};
 use crate::admin::users::store::{self, Cursor, Filters, ListedUser, Sort};
-use crate::store::Error;
+use crate::database::Error;
 use crate::web::rfc3339;
 
 const BATCH: usize = 2_000;

@@ -24,7 +24,7 @@ pub use self::cursor::{Cursor, Direction};
 use self::filter::last_seen_on;
 pub use self::filter::{Days, Filters, Status, Times, day};
 use crate::admin::dates;
-use crate::store::{Error, retrying, unprepared};
+use crate::database::{Error, retrying, unprepared};
 
 #[derive(Debug, Clone, FromRow, Serialize)]
 pub struct ListedUser {

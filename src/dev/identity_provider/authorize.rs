@@ -10,8 +10,8 @@ use url::Url;
 
 use super::account::DevAccount;
 use super::{IdentityProvider, describe};
+use crate::accounts::OpaqueToken;
 use crate::domain::secure_url::is_on_this_machine;
-use crate::service::OpaqueToken;
 use crate::web::http::templates::{self, Html};
 
 const TEMPLATE: &str = "dev/authorize";

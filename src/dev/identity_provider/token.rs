@@ -16,8 +16,8 @@ use url::form_urlencoded::byte_serialize;
 
 use super::authorize::Grant;
 use super::{IdentityProvider, TOKEN_TTL};
+use crate::accounts::OpaqueToken;
 use crate::clock;
-use crate::service::OpaqueToken;
 
 /// An error (RFC 6749 §5.2).
 pub(super) type OAuthError = (Status, Json<Value>);

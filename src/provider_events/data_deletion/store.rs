@@ -5,8 +5,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Outcome;
+use crate::database::Error;
 use crate::domain::{By, Role};
-use crate::store::{Author, Error};
+use crate::events::Author;
 
 /// A registered request, and whom it is about.
 #[derive(Debug)]

@@ -6,9 +6,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::view::{Identity, UserWithClaims};
+use crate::accounts::account;
+use crate::accounts::account::Deletion;
 use crate::domain::Reason;
 use crate::domain::claims::display_name;
-use crate::service::account::{self, Deletion};
 use crate::web::guard::json_body::only;
 use crate::web::guard::reauthenticated::RemovalRequest;
 use crate::web::guard::{

@@ -6,11 +6,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::provider_events::Message;
+use crate::accounts::Issuer;
 use crate::clock;
 use crate::provider::Providers;
 use crate::provider_events::data_deletion::carry_out;
 use crate::provider_events::{Sender, facebook};
-use crate::service::Issuer;
 use crate::web::guard::shared::named;
 use crate::web::guard::{ClientOrigin, EventSender};
 use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};

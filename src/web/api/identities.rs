@@ -7,8 +7,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::view::Identity;
+use crate::accounts::account;
+use crate::accounts::account::{Linked, Unlinked};
 use crate::domain::Reason;
-use crate::service::account::{self, Linked, Unlinked};
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::reauthenticated::{LinkRequest, RemovalRequest};
 use crate::web::guard::{ClientOrigin, NewIdentity, RateLimited, Reauthenticated, SignedIn, bearer};

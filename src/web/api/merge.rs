@@ -6,8 +6,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::accounts::account;
+use crate::accounts::account::{MergeRequest, Merging, NotMerged};
 use crate::domain::{CustomClaims, LinkedIdentity, Reason, User};
-use crate::service::account::{self, MergeRequest, Merging, NotMerged};
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::reauthenticated::MergeMeRequest;
 use crate::web::guard::{ClientOrigin, OtherAccount, RateLimited, bearer};

@@ -12,13 +12,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::token_response::{TokenGrant, TokenResponse};
-use crate::service::refresh::refresh;
-use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
-use crate::service::{Issuer, SharedStatements};
+use crate::accounts::refresh::refresh;
+use crate::accounts::sign_out::{Scope, sign_out, sign_out_by_token};
+use crate::accounts::{Issuer, SharedStatements};
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{FormBody, Proof, RateLimited};
 use crate::web::{Cached, Db, ErrorCode, Json, Problem, Problems, resource};
-use crate::{clock, store};
+use crate::{clock, database};
 
 resource!("Session": token, revoke);
 
@@ -105,8 +105,8 @@ impl From<Problem> for Failure {
     }
 }
 
-impl From<store::Error> for Failure {
-    fn from(error: store::Error) -> Self {
+impl From<database::Error> for Failure {
+    fn from(error: database::Error) -> Self {
         Problem::from(error).into()
     }
 }

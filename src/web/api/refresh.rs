@@ -4,9 +4,9 @@ use rocket::{State, post};
 use utoipa::ToSchema;
 
 use super::token_response::{Credential, TokenResponse};
+use crate::accounts::refresh::refresh as exchange;
+use crate::accounts::{Issuer, SharedStatements};
 use crate::clock;
-use crate::service::refresh::refresh as exchange;
-use crate::service::{Issuer, SharedStatements};
 use crate::web::guard::proof::ProofErrors;
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::{PresentedToken, Proof, RateLimited};

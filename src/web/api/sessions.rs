@@ -10,8 +10,8 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::service::sign_out;
-use crate::store::{retrying, sessions};
+use crate::accounts::{sessions, sign_out};
+use crate::database::retrying;
 use crate::web::guard::{ClientOrigin, SignedIn};
 use crate::web::{Db, ErrorCode, Json, NotFoundOnly, Problem, Problems, resource};
 

@@ -3,10 +3,10 @@
 use rocket::{State, post};
 
 use super::token_response::{SignInBody, TokenResponse};
+use crate::accounts::sign_in::{Attempt, sign_in as open_session};
+use crate::accounts::{Issuer, SharedStatements};
 use crate::config;
 use crate::domain::Reason;
-use crate::service::sign_in::{Attempt, sign_in as open_session};
-use crate::service::{Issuer, SharedStatements};
 use crate::web::guard::proof::ProofErrors;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::verified_identity::SignInRequest;

@@ -3,8 +3,8 @@
 use rocket::http::Status;
 use rocket::{State, post};
 
-use crate::service::SharedStatements;
-use crate::service::sign_out::{Scope, sign_out, sign_out_by_token};
+use crate::accounts::SharedStatements;
+use crate::accounts::sign_out::{Scope, sign_out, sign_out_by_token};
 use crate::web::guard::rate_limited::Refresh;
 use crate::web::guard::sign_out_proof::SignOutRequest;
 use crate::web::guard::{Page, Proof, RateLimited, SignOutProof};

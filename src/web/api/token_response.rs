@@ -8,10 +8,10 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::view::{Bytes, UserWithClaims};
+use crate::accounts::refresh::Tokens;
+use crate::accounts::users::{Outcome, SignedIn};
 use crate::domain::user::Identity;
 use crate::secret::Secret;
-use crate::service::refresh::Tokens;
-use crate::store::users::{Outcome, SignedIn};
 use crate::web::guard::Page;
 
 /// An access token and a refresh token.

@@ -8,8 +8,8 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::accounts::identities::IdentityRow;
 use crate::domain::{CustomClaims, User};
-use crate::store::identities::IdentityRow;
 
 /// A JSON answer that must not be cached.
 pub(crate) struct Json<T>(pub Status, pub T);

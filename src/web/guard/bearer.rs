@@ -6,14 +6,15 @@ use uuid::Uuid;
 use super::proof::{self, ProofErrors};
 use super::rate_limited::{self, admit_address, admit_name, admit_session};
 use super::shared::{request_guard, state};
+use crate::accounts::identities::IdentityRow;
+use crate::accounts::merging::merged_into;
+use crate::accounts::session;
+use crate::accounts::sessions::{SessionUser, why_over};
+use crate::accounts::tokens::access_token::AccessToken;
+use crate::accounts::{Issuer, SharedStatements};
 use crate::clock;
+use crate::database::{Error, retrying};
 use crate::domain::{CustomClaims, EndReason, User};
-use crate::service::access_token::AccessToken;
-use crate::service::{self, Issuer, SharedStatements};
-use crate::store::identities::IdentityRow;
-use crate::store::merging::merged_into;
-use crate::store::sessions::{SessionUser, why_over};
-use crate::store::{Error, retrying};
 use crate::web::{Db, ErrorCode, Problem, errors};
 
 #[derive(Debug, Clone, Copy)]
@@ -137,7 +138,7 @@ impl SignedIn {
         admit_session(request, token.session)?;
         let db: &Db = state(request)?;
         let shared: &SharedStatements = state(request)?;
-        match service::session::user(db.pool(), shared, token).await? {
+        match session::user(db.pool(), shared, token).await? {
             Some(SessionUser { user, identity, identities, claims }) => {
                 Ok(Self { token, user, identity, identities, claims })
             }

@@ -5,12 +5,13 @@ use uuid::Uuid;
 
 use super::origin::ClientOrigin;
 use super::shared::{provider_in_path, request_guard, state};
+use crate::accounts::sessions::NotRefreshed;
+use crate::accounts::tokens::access_token::AccessToken;
+use crate::accounts::{Issuer, ProofNonces, refresh};
 use crate::domain::dpop::{self, Refused, Shown};
 use crate::domain::{Binding, Origin, Thumbprint};
-use crate::service::access_token::AccessToken;
-use crate::service::{Issuer, ProofNonces, Refusals, refresh};
-use crate::store::events::RefusedRequest;
-use crate::store::sessions::NotRefreshed;
+use crate::events::Refusals;
+use crate::events::record::RefusedRequest;
 use crate::web::{ErrorCode, Problem, failures};
 use crate::{clock, config};
 

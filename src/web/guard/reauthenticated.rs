@@ -12,11 +12,12 @@ use super::rate_limited::{SignIn, admit_address};
 use super::shared::{data_guard, provider_in_path, state};
 use super::verified_identity::{Posted, VerifiedIdentity, nonce, posted_code, vouch};
 use super::{bearer, json_body, verified_identity};
+use crate::accounts::reauthentication;
+use crate::accounts::reauthentication::{judge, opened_within};
+use crate::database::retrying;
 use crate::domain::{IdToken, Object, Reason, VerifiedClaims};
 use crate::provider::{Provider, Providers};
 use crate::provider_tokens::{PostedCode, ProviderTokens};
-use crate::store::reauthentication::{self, judge, opened_within};
-use crate::store::retrying;
 use crate::web::{Db, ErrorCode, Problem, errors};
 use crate::{clock, config};
 

@@ -14,11 +14,11 @@ use super::shared::{data_guard, provider_in_path, state};
 use crate::domain::claims::{MAX_NAME_CHARS, display_name};
 use crate::domain::text::is_blank;
 use crate::domain::{IdToken, Object, Reason, VerifiedClaims, printable};
+use crate::events::Refusals;
+use crate::events::record::RefusedRequest;
 use crate::provider::{self, Provider};
 use crate::provider_tokens::{PostedCode, ProviderTokens};
 use crate::secret::Secret;
-use crate::service::Refusals;
-use crate::store::events::RefusedRequest;
 use crate::web::{Db, ErrorCode, Problem, errors};
 use crate::{clock, config};
 

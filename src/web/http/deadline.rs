@@ -8,7 +8,8 @@ use rocket::{Data, Request, Route};
 
 use super::stage::Stage;
 use super::traces;
-use crate::store::deadline::{self, LIMIT};
+use crate::database::deadline;
+use crate::database::deadline::LIMIT;
 use crate::web::Problem;
 
 /// The time limit that replaces [`LIMIT`] if Rocket manages one.

@@ -3,8 +3,8 @@
 use rocket::fairing::{AdHoc, Fairing};
 use rocket::{Request, Response};
 
+use crate::accounts::ProofNonces;
 use crate::clock;
-use crate::service::ProofNonces;
 use crate::web::Problem;
 use crate::web::guard::proof;
 use crate::web::metrics::Metrics;

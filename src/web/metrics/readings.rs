@@ -10,9 +10,9 @@ use prometheus_client::registry::Unit;
 use rustix::process::{Resource, getrlimit};
 use sqlx::PgPool;
 
+use crate::database::health;
 use crate::keys::KeyRing;
 use crate::provider::{BOUNDS, Breaker, Providers};
-use crate::store::doubt;
 
 /// The sources of what is read at a scrape: the connection pools of the database by name, the signing keys, and the calls to
 /// providers.
@@ -46,7 +46,7 @@ impl Readings {
             "Checks of database connections that rested, were abandoned, or rested while another one broke";
         encoder
             .encode_descriptor("database_connection_checks", help, None, MetricType::Counter)?
-            .encode_counter::<NoLabelSet, _, u64>(&doubt::checks(), None)?;
+            .encode_counter::<NoLabelSet, _, u64>(&health::checks(), None)?;
         let help = "Maximum number of connections of a pool";
         let mut family =
             encoder.encode_descriptor("database_connections_max", help, None, MetricType::Gauge)?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::staff::Role;
-use vestibule::store::events::{Look, record_look};
+use vestibule::events::record::{Look, record_look};
 
 use super::{EXPORTS, desk_with, file};
 use crate::support::cluster::Database;

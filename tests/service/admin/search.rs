@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 use uuid::Uuid;
 use vestibule::admin::users::store::search::{Position, search, suggest};
 use vestibule::admin::users::store::{Filters, Sort, Status, page, providers};
-use vestibule::store::migrations;
+use vestibule::database::migrations;
 
 use crate::support::cluster::Database;
 use crate::support::missing::skip;

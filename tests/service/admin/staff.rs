@@ -3,12 +3,12 @@
 use reqwest::Method;
 use sqlx::{Executor, PgPool};
 use url::form_urlencoded;
+use vestibule::accounts::OpaqueToken;
 use vestibule::admin::sign_in::store::by_session;
 use vestibule::admin::staff::end;
 use vestibule::admin::staff::store::{Changed, add, remove};
 use vestibule::domain::actor::By;
 use vestibule::domain::staff::{Access, Role};
-use vestibule::service::OpaqueToken;
 
 use super::{desk_with, person};
 use crate::support::cluster::Database;

@@ -2,10 +2,10 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use vestibule::accounts::ProofNonces;
 use vestibule::domain::dpop::Refused;
 use vestibule::domain::staff::Role;
 use vestibule::secret::Secret;
-use vestibule::service::ProofNonces;
 
 use crate::support::app::{Answer, App};
 use crate::support::desk::Desk;

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::json;
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome};
-use vestibule::service::prune::{Pruned, prune};
+use vestibule::prune::{Pruned, prune};
 
 use crate::support::app::{Answer, App, LIMITS};
 use crate::support::problem::assert_problem;

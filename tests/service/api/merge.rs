@@ -3,11 +3,12 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
+use vestibule::accounts::account;
+use vestibule::accounts::account::{MergeRequest, Merging, NotMerged};
 use vestibule::admin::changes::decision::Refused;
 use vestibule::admin::changes::{Change, Outcome};
 use vestibule::clock;
 use vestibule::domain::actor::Origin;
-use vestibule::service::account::{self, MergeRequest, Merging, NotMerged};
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;

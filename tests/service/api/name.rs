@@ -3,8 +3,8 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
+use vestibule::accounts::users::set_name;
 use vestibule::domain::actor::Origin;
-use vestibule::store::users::set_name;
 
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;

@@ -9,7 +9,7 @@ use rocket::futures::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome};
-use vestibule::service::prune::{Pruned, prune};
+use vestibule::prune::{Pruned, prune};
 
 use crate::support::app::{Answer, App, LIMITS};
 use crate::support::problem::assert_problem;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use base64::Engine;
 use reqwest::Method;
 use serde_json::json;
-use vestibule::service::prune::{Limits, prune};
+use vestibule::prune::{Limits, prune};
 
 use crate::support::app::{Answer, App, LIMITS};
 use crate::support::problem::assert_problem;

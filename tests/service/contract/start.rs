@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 use uuid::Uuid;
-use vestibule::store::migrations;
+use vestibule::database::migrations;
 
 use crate::support::cluster::Database;
 use crate::support::process::{Process, eventually, free_port};

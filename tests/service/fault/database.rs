@@ -10,8 +10,8 @@ use serde_json::json;
 use sqlx::{Acquire, Executor};
 use tokio::io::copy_bidirectional;
 use tokio::sync::watch;
+use vestibule::database::health;
 use vestibule::domain::api_key::KeyRole;
-use vestibule::store::doubt;
 use vestibule::web::http::deadline::Limit;
 
 use crate::support::app::App;
@@ -72,7 +72,7 @@ async fn a_service_whose_connections_are_all_in_use_is_ready_and_one_that_is_giv
     // process broke a connection, or met a standby.
     let mut counted = Vec::new();
     while counted.len() < 3 {
-        until("no test has just met a standby", async || !doubt::is_due(Duration::ZERO)).await;
+        until("no test has just met a standby", async || !health::is_due(Duration::ZERO)).await;
         let before = checks.load(Ordering::SeqCst);
         for _ in 0..REQUESTS {
             assert_eq!(app.get(&token, "/api/v1/me").await.status, 200);

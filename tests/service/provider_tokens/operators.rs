@@ -2,7 +2,7 @@
 
 use vestibule::domain::staff::Role;
 use vestibule::provider_tokens::store;
-use vestibule::service::prune::prune;
+use vestibule::prune::prune;
 
 use super::{APP, WEB, apple, failure, posted, settings, sign_in, states, until, with_apple};
 use crate::support::app::{App, LIMITS};

@@ -2,8 +2,8 @@
 
 use sqlx::{Executor, PgPool};
 use time::OffsetDateTime;
-use vestibule::service::event_counts::catch_up;
-use vestibule::store::event_counts::{count, since};
+use vestibule::events::counting::catch_up;
+use vestibule::events::counts::{count, since};
 
 use crate::support::cluster::Database;
 

@@ -7,7 +7,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Executor, SqlSafeStr};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use vestibule::store::migrations;
+use vestibule::database::migrations;
 
 use crate::support::cluster::Database;
 use crate::support::process::eventually;

@@ -8,17 +8,20 @@ use sqlx::{Connection, Executor, PgConnection, PgPool};
 use strum::VariantArray;
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
+use vestibule::accounts::{identities, merging, seed, sessions};
 use vestibule::admin::api::store as backend;
 use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
 use vestibule::admin::person::store as directory;
 use vestibule::admin::sign_in::store::{Pending, begin};
 use vestibule::admin::users::store::search::search;
 use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
+use vestibule::database::migrations;
 use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::email::Email;
+use vestibule::events::counts;
+use vestibule::events::erase::erase;
 use vestibule::provider_tokens::store::{self as provider_tokens, Summary};
-use vestibule::store::erasure::erase;
-use vestibule::store::{event_counts, identities, merging, migrations, prune, seed, sessions};
+use vestibule::prune::store as prune;
 use vestibule::webhooks::store as webhooks;
 
 use crate::support::cluster::Database;
@@ -156,10 +159,10 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
         }
     }
     backend_reads(&mut watched, user, &email, &subject).await;
-    while event_counts::count(&pool, 2_000).await.unwrap() {
+    while counts::count(&pool, 2_000).await.unwrap() {
         watched.check("events that are counted".into()).await;
     }
-    event_counts::since(&pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
+    counts::since(&pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
     watched.check("overview".into()).await;
     for (field, value) in [("email", email.clone()), ("actor", email.clone()), ("user_id", user.to_string())]
     {

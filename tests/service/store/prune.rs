@@ -9,8 +9,9 @@ use sqlx::{AssertSqlSafe, Executor};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 use vestibule::app::migrate;
-use vestibule::service::prune::{Incomplete, Limits, Pruned, Step, expired_sessions, prune};
-use vestibule::store::{Error, partitions};
+use vestibule::database::Error;
+use vestibule::events::partitions;
+use vestibule::prune::{Incomplete, Limits, Pruned, Step, expired_sessions, prune};
 
 use crate::support::app::{App, LIMITS, figment};
 use crate::support::cluster::Database;

@@ -1,9 +1,9 @@
 //! Made-up people are sound, various, and can be added to.
 
 use time::OffsetDateTime;
-use vestibule::service::prune::{Pruned, prune};
-use vestibule::store::event_counts::since;
-use vestibule::store::seed::add_users;
+use vestibule::accounts::seed::add_users;
+use vestibule::events::counts::since;
+use vestibule::prune::{Pruned, prune};
 
 use crate::support::app::LIMITS;
 use crate::support::cluster::Database;

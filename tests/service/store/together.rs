@@ -6,8 +6,9 @@ use rocket::futures::future::join_all;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Executor};
 use uuid::Uuid;
+use vestibule::accounts::sessions;
+use vestibule::accounts::sessions::{Exchange, Lifetimes};
 use vestibule::domain::actor::Origin;
-use vestibule::store::sessions::{self, Exchange, Lifetimes};
 
 use crate::support::app::{Answer, App};
 use crate::support::token::claims;

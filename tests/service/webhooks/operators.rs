@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
-use vestibule::service::prune::prune;
+use vestibule::prune::prune;
 
 use super::{change, emptied, environment, with_receivers};
 use crate::support::app::{App, LIMITS};

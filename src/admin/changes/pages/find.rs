@@ -5,14 +5,16 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{Visit, words};
+use crate::accounts::identities;
+use crate::accounts::identities::IdentityRow;
 use crate::admin::person::store;
 use crate::admin::users::store::search::search;
 use crate::admin::users::store::{Filters, ListedUser};
 use crate::admin::{Failure, Page, record};
+use crate::database::retrying;
 use crate::domain::{Role, printable};
+use crate::events::Look;
 use crate::provider::Providers;
-use crate::store::identities::{self, IdentityRow};
-use crate::store::{Look, retrying};
 
 const PAGE: usize = 10;
 /// The longest search text, in characters.

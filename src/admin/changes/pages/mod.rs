@@ -15,13 +15,15 @@ use uuid::Uuid;
 
 use self::find::find;
 pub(in crate::admin) use self::words::refused;
+use crate::accounts::sessions;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview, store};
 use crate::admin::naming::called;
 use crate::admin::{Failure, Page, Question, Signed, Staff, StaffForm, device, record};
 use crate::config;
+use crate::database::retrying;
 use crate::domain::{CustomClaims, LinkedIdentity, Role, UserState, merged};
+use crate::events::Look;
 use crate::provider::Providers;
-use crate::store::{Look, retrying, sessions};
 use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 

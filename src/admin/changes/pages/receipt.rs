@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::admin::changes::store::{self, DeletionRow};
 use crate::admin::{Failure, Page, Staff};
 use crate::config::Events;
-use crate::store::retrying;
+use crate::database::retrying;
 use crate::web::Db;
 
 pub(in crate::admin) fn path(number: Uuid) -> String {

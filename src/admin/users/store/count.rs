@@ -5,7 +5,7 @@ use serde_json::Value;
 use sqlx::{PgPool, QueryBuilder};
 
 use super::filter::Filters;
-use crate::store::{Error, unprepared};
+use crate::database::{Error, unprepared};
 
 pub async fn estimate(pool: &PgPool, filters: &Filters) -> Result<u64, Error> {
     let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u WHERE true");

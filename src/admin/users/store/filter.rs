@@ -6,7 +6,7 @@ use time::format_description::well_known::Iso8601;
 use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
 
-use crate::store::first_id;
+use crate::events::first_id;
 
 /// The state of a user, by its name in URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray, ToSchema)]

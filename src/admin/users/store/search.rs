@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::filter::Filters;
 use super::{COLUMNS, ListedUser, Row, cursor};
+use crate::database::{Error, retrying, unprepared};
 use crate::domain::Email;
-use crate::store::{Error, retrying, unprepared};
 
 /// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
 /// shorter.

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use uuid::Uuid;
+use vestibule::accounts::merging as store;
 use vestibule::admin::api::store::{ClaimsSet, set_claims};
 use vestibule::admin::audit::store::{self as event_log, Filter};
 use vestibule::admin::changes::{Change, Outcome};
@@ -10,9 +11,8 @@ use vestibule::admin::staff::store as access;
 use vestibule::domain::actor::Actor;
 use vestibule::domain::custom_claims::CustomClaims;
 use vestibule::domain::staff::Role;
-use vestibule::store::Asking;
-use vestibule::store::events::{Look, record_look};
-use vestibule::store::merging as store;
+use vestibule::events::Asking;
+use vestibule::events::record::{Look, record_look};
 
 use super::{STAFF, act, alive, apply, at, by, events, merge, preview, user};
 use crate::support::app::App;

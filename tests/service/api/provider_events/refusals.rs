@@ -2,18 +2,18 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use vestibule::accounts::identities::Linked;
+use vestibule::accounts::merging::Merge;
+use vestibule::accounts::reauthentication::opened_within;
+use vestibule::accounts::{identities, merging, users};
 use vestibule::admin::changes::{Change, Outcome};
 use vestibule::admin::staff::store::{Changed, reset};
 use vestibule::clock;
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::claims::VerifiedClaims;
 use vestibule::domain::staff::Role;
-use vestibule::service::prune::{Pruned, prune};
-use vestibule::store::Asking;
-use vestibule::store::identities::{self, Linked};
-use vestibule::store::merging::{self, Merge};
-use vestibule::store::reauthentication::opened_within;
-use vestibule::store::users;
+use vestibule::events::Asking;
+use vestibule::prune::{Pruned, prune};
 
 use super::{House, MEDIA_TYPE, NAME, RISC, SENDER, State, account, genuine, message, transmitter};
 use crate::support::app::{Answer, LIMITS};

@@ -1,0 +1,175 @@
+//! Changes that users make to their own account: they name themselves, link and unlink identities, merge another account
+//! into it, or delete it.
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+pub use crate::accounts::identities::{Linked, Unlinked};
+use crate::accounts::merging::Merge;
+pub use crate::accounts::users::Deletion;
+use crate::accounts::{identities, merging, users};
+use crate::config;
+use crate::database::error::retried;
+use crate::database::row_queue::in_turn;
+use crate::database::{Error, retrying};
+use crate::domain::{CustomClaims, LinkedIdentity, Origin, User, UserState, VerifiedClaims, merged};
+use crate::events::{Asking, erasure};
+
+/// Sets the user's own name; `None` restores the provider's. Returns `None` if the session has ended.
+pub async fn set_name(
+    pool: &PgPool,
+    user: Uuid,
+    session: Uuid,
+    name: Option<&str>,
+    origin: &Origin,
+) -> Result<Option<User>, Error> {
+    retrying!(in_turn(pool, user, users::set_name(pool, user, session, name, origin)))
+}
+
+pub async fn link(
+    pool: &PgPool,
+    user: Uuid,
+    session: Uuid,
+    provider: &config::Provider,
+    claims: &VerifiedClaims,
+    origin: &Origin,
+) -> Result<Linked, Error> {
+    let proves = provider.policy.proves(claims);
+    let link = || identities::link(pool, user, session, &provider.name, claims, proves, origin);
+    retrying!(in_turn(pool, user, link()))
+}
+
+/// A merge that a user asks for, who has proven to have both accounts.
+#[derive(Debug, Clone, Copy)]
+pub struct MergeRequest<'a> {
+    /// The user who asks, and remains.
+    pub user: Uuid,
+    pub session: Uuid,
+    /// The provider of an identity of the other user.
+    pub provider: &'a str,
+    pub subject: &'a str,
+    /// `iat` of the token that names it.
+    pub issued_at: OffsetDateTime,
+    /// True if the merge is only shown.
+    pub dry_run: bool,
+    pub origin: &'a Origin,
+}
+
+/// A merge of two users, as they were before: made, or only shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merging {
+    /// The user who goes.
+    pub from: UserState,
+    /// The user who remains.
+    pub into: UserState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotMerged {
+    Unknown,
+    Own,
+    Disabled,
+    Suspended,
+    Outdated,
+    ClaimsTooLong,
+    TooManyIdentities,
+    NoUser,
+}
+
+impl Merging {
+    /// Returns the remaining user after the merge, and their claims.
+    pub fn remaining(&self) -> (User, CustomClaims) {
+        let merged = merged(&self.from, &self.into);
+        (merged.user, merged.claims)
+    }
+}
+
+/// Merges the user who has an identity into the user of a session, or shows what that would change.
+pub async fn merge(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<Merging, NotMerged>, Error> {
+    let mut perhaps_done = None;
+    retrying!(in_turn(pool, request.user, merge_once(pool, request, &mut perhaps_done)))
+}
+
+/// Merges the users as they are. If one of them changes meanwhile, nothing is done, and the caller tries again. A merge
+/// whose connection breaks is perhaps done.
+async fn merge_once(
+    pool: &PgPool,
+    request: MergeRequest<'_>,
+    perhaps_done: &mut Option<Merging>,
+) -> Result<Result<Merging, NotMerged>, Error> {
+    let MergeRequest { user, session, provider, subject, issued_at, dry_run, origin } = request;
+    let owner = identities::owner(pool, provider, subject).await?;
+    if owner == Some(user) {
+        return Ok(perhaps_done.take().ok_or(NotMerged::Own));
+    }
+    let ids: Vec<_> = owner.into_iter().chain([user]).collect();
+    let mut users = merging::users(pool, &ids).await?;
+    let mut take = |id| users.iter().position(|user| user.id == id).map(|at| users.swap_remove(at));
+    let Some(into) = take(user).filter(|into| into.disabled_at.is_none()) else {
+        return Ok(Err(NotMerged::NoUser));
+    };
+    let Some(owner) = owner else { return Ok(Err(NotMerged::Unknown)) };
+    let proven = |identity: &&LinkedIdentity| identity.provider == provider && identity.subject == subject;
+    let from = take(owner).ok_or(Error::Raced(None))?;
+    let identity = from.identities.iter().find(proven).ok_or(Error::Raced(None))?;
+    let (suspended, tokens_from) = (identity.suspended_at.is_some(), identity.tokens_from);
+    if from.disabled_at.is_some() {
+        return Ok(Err(NotMerged::Disabled));
+    }
+    // A hijacker would have the other user's data, or hide from the report behind them.
+    if suspended || from.is_hijacked() || into.is_hijacked() {
+        return Ok(Err(NotMerged::Suspended));
+    }
+    if tokens_from.is_some_and(|from| issued_at < from) {
+        return Ok(Err(NotMerged::Outdated));
+    }
+    if merged(&from, &into).claims.is_too_long() {
+        return Ok(Err(NotMerged::ClaimsTooLong));
+    }
+    if merged(&from, &into).has_too_many_identities() {
+        return Ok(Err(NotMerged::TooManyIdentities));
+    }
+    if dry_run {
+        return Ok(Ok(Merging { from, into }));
+    }
+    match merging::merge(pool, &from, &into, Asking::User(session, origin)).await {
+        Ok(Merge::Done) => Ok(Ok(Merging { from, into })),
+        Ok(Merge::Changed) => Err(Error::Raced(None)),
+        Ok(Merge::NotPermitted) => Ok(Err(NotMerged::NoUser)),
+        Err(error) => {
+            if matches!(error, Error::Disconnected(_)) {
+                *perhaps_done = Some(Merging { from, into });
+            }
+            Err(error)
+        }
+    }
+}
+
+pub async fn unlink(
+    pool: &PgPool,
+    user: Uuid,
+    session: Uuid,
+    identity: Uuid,
+    origin: &Origin,
+) -> Result<Unlinked, Error> {
+    let unlink = || identities::unlink(pool, user, identity, None, Asking::User(session, origin));
+    Ok(match retried!(in_turn(pool, user, unlink())) {
+        (Unlinked::NotFound | Unlinked::Over { linked: false }, true) => Unlinked::Done,
+        (unlinked, _) => unlinked,
+    })
+}
+
+/// Deletes the user of a session with all of their data. Their traces in events are erased here, or
+/// by the pruner if there are many. It is not found or not permitted if the session has ended, or the user was disabled, deleted
+/// or merged, since the request was authenticated.
+pub async fn delete(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<Deletion, Error> {
+    let deletion = match retried!(users::delete(pool, user, None, Asking::User(session, origin))) {
+        (Deletion::NotFound, true) => Deletion::Done(Vec::new()),
+        (deletion, _) => deletion,
+    };
+    if let Deletion::Done(traces) = &deletion {
+        erasure::begin(pool, traces).await;
+    }
+    Ok(deletion)
+}

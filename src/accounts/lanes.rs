@@ -1,0 +1,82 @@
+//! Batched sign-ins, refreshes and look-ups of sessions: those that arrive together share a statement.
+
+use std::sync::Arc;
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::accounts::sessions::{Exchange, Lifetimes, NotRefreshed, Refreshed, SessionUser};
+use crate::accounts::tokens::refresh_token::{REPEAT, Successors};
+use crate::accounts::users::{SignIn, SignedIn};
+use crate::accounts::{sessions, users};
+use crate::config;
+use crate::database::Error;
+use crate::database::batch::{Held, Lanes};
+use crate::secret::SecretKeys;
+
+/// Number of lanes per statement. More would make smaller batches, and PostgreSQL's cost is per statement.
+const LANES: u32 = 2;
+/// Number of connections that the lanes use.
+pub const CONNECTIONS: u32 = 4 * LANES;
+
+/// Opens lanes that run a statement on a connection.
+macro_rules! lanes {
+    ($name:literal, $pool:expr, |$connection:ident, $items:ident| $statement:expr) => {{
+        let pool = $pool.clone();
+        Lanes::open($name, LANES, move |kept, $items: Vec<_>| {
+            let pool = pool.clone();
+            async move {
+                let mut held = Held::again(kept, &pool).await?;
+                let $connection = &mut *held.connection;
+                let results = $statement.await?;
+                Ok((held.keep(), results))
+            }
+        })
+    }};
+}
+
+/// The lanes of sign-ins, refreshes and look-ups of sessions.
+#[derive(Debug)]
+pub struct SharedStatements {
+    /// Sign-ins of identities that may be known.
+    pub known: Lanes<Arc<SignIn>, SignedIn>,
+    /// Sign-ins of identities that may be new.
+    pub new: Lanes<Arc<SignIn>, SignedIn>,
+    pub refresh: Lanes<Arc<Exchange>, Result<Refreshed, NotRefreshed>>,
+    /// Look-ups of sessions with their users.
+    pub signed_in: Lanes<(Uuid, Uuid), Option<SessionUser>>,
+    /// The lifetimes that the statements need.
+    pub lifetimes: Lifetimes,
+    /// The derivation of refresh tokens' successors.
+    pub successors: Successors,
+}
+
+impl SharedStatements {
+    /// Opens the lanes on a pool of [`CONNECTIONS`] connections.
+    pub fn open(pool: &PgPool, session: &config::Session, secret_key: &SecretKeys) -> Self {
+        let lifetimes = Lifetimes {
+            refresh_token: session.refresh_token_ttl,
+            session: session.absolute_ttl,
+            repeat: REPEAT,
+            grace: session.refresh_grace,
+        };
+        let ttl = lifetimes.refresh_token;
+        Self {
+            known: lanes!("sign-ins of known identities", pool, |connection, items| {
+                users::sign_in_known(connection, &items, ttl)
+            }),
+            new: lanes!("sign-ins of new identities", pool, |connection, items| {
+                users::sign_in_new(connection, &items, ttl)
+            }),
+            refresh: lanes!("refreshes", pool, |connection, items| {
+                sessions::refresh(connection, &items, lifetimes)
+            }),
+            signed_in: lanes!("look-ups of sessions", pool, |connection, items| async {
+                let found = sessions::signed_in(connection, &items).await?;
+                Ok::<_, Error>(found.into_iter().map(Some).collect())
+            }),
+            lifetimes,
+            successors: Successors::new(secret_key),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Users, their identities and their sessions: what people do with their accounts, and the SQL that does it.
+
+pub mod account;
+pub mod identities;
+pub mod lanes;
+pub mod merging;
+pub mod reauthentication;
+pub mod refresh;
+#[cfg(debug_assertions)]
+pub mod seed;
+pub mod session;
+pub mod sessions;
+pub mod sign_in;
+pub mod sign_out;
+pub mod tokens;
+pub mod users;
+
+pub use self::lanes::SharedStatements;
+pub use self::tokens::{Issuer, OpaqueToken, ProofNonces};

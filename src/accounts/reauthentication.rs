@@ -1,0 +1,49 @@
+//! Checks that a user has just signed in.
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::database::Error;
+use crate::domain::VerifiedClaims;
+
+/// Returns `true` if a session was opened within that many seconds, or `None` if it has ended or its identity is suspended.
+pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result<Option<bool>, Error> {
+    let fresh = sqlx::query_scalar!(
+        r#"SELECT s.created_at > now() - $2::integer * interval '1 second' AS "fresh!"
+           FROM live_sessions s WHERE s.id = $1"#,
+        session,
+        i32::try_from(seconds).unwrap_or(i32::MAX),
+    );
+    Ok(fresh.fetch_optional(pool).await?)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    Theirs,
+    NotTheirs,
+    Suspended,
+    Outdated,
+}
+
+/// Judges an identity as a proof that the user has signed in.
+pub async fn judge(
+    pool: &PgPool,
+    user: Uuid,
+    provider: &str,
+    claims: &VerifiedClaims,
+) -> Result<Proof, Error> {
+    let row = sqlx::query!(
+        r#"SELECT suspended_at IS NOT NULL AS "suspended!", coalesce(tokens_from > $4, false) AS "outdated!"
+           FROM identities WHERE provider = $1 AND subject = $2 AND user_id = $3"#,
+        provider,
+        claims.subject,
+        user,
+        claims.issued_at,
+    );
+    Ok(match row.fetch_optional(pool).await? {
+        None => Proof::NotTheirs,
+        Some(row) if row.suspended => Proof::Suspended,
+        Some(row) if row.outdated => Proof::Outdated,
+        Some(_) => Proof::Theirs,
+    })
+}

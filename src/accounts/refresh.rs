@@ -1,0 +1,91 @@
+//! Refresh: exchanges a refresh token for a new access token and a new refresh token (RFC 9700 §4.14.2).
+
+use std::sync::Arc;
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::accounts::sessions::{self, Exchange, NotRefreshed};
+use crate::accounts::tokens::refresh_token::{REPEAT, RefreshToken, Successors};
+use crate::accounts::{Issuer, SharedStatements};
+use crate::database;
+use crate::database::retrying;
+use crate::database::row_queue::in_turn;
+use crate::domain::{Origin, Thumbprint};
+use crate::keys::signing_key;
+use crate::secret::Secret;
+
+/// What a session is used with until the next refresh.
+#[derive(Debug)]
+pub struct Tokens {
+    pub access_token: Secret<String>,
+    /// Seconds until the access token expires: its lifetime, or the rest of the session's.
+    pub expires_in: u32,
+    pub refresh_token: Secret<String>,
+    /// Seconds until the refresh token expires if it is not used: its lifetime, or the rest of the session's.
+    pub refresh_expires_in: u32,
+    pub bound: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The session, of this id, is bound to a key that the request does not prove.
+    #[error("the key of the session is not proven")]
+    Unproven(Uuid),
+    /// The token cannot be exchanged.
+    #[error("refused: {0:?}")]
+    Refused(NotRefreshed),
+    #[error(transparent)]
+    Store(#[from] database::Error),
+    #[error(transparent)]
+    Sign(#[from] signing_key::Error),
+}
+
+/// Exchanges a refresh token at `now` (seconds since the epoch). A bound session's needs a proof by its `key`.
+pub async fn refresh(
+    pool: &PgPool,
+    shared: &SharedStatements,
+    issuer: &Issuer,
+    presented: &str,
+    key: Option<Thumbprint>,
+    origin: &Origin,
+    now: i64,
+) -> Result<Tokens, Error> {
+    let presented = RefreshToken::parse(presented).ok_or(Error::Refused(NotRefreshed::Unknown))?;
+    let period = now.div_euclid(REPEAT.into());
+    let successors_by = |by: &Successors| {
+        [by.of(&presented), by.reissue(&presented, period), by.reissue(&presented, period - 1)]
+    };
+    let successors = successors_by(&shared.successors);
+    let previous = shared.successors.previous().map(successors_by);
+    let item = Arc::new(Exchange {
+        session_id: presented.session(),
+        family_hash: presented.family_hash(),
+        presented_hash: presented.token_hash(),
+        successor_hashes: successors.each_ref().map(RefreshToken::token_hash),
+        previous_hashes: previous.as_ref().map(|previous| previous.each_ref().map(RefreshToken::token_hash)),
+        key,
+        origin: origin.clone(),
+    });
+    let alone = || sessions::refresh(pool, std::slice::from_ref(&item), shared.lifetimes);
+    let verdict = if let Some(verdict) = shared.refresh.submit(item.clone()).await? {
+        verdict
+    } else {
+        // If a broken connection has exchanged the token after all, the next attempt is a repeat.
+        let mut verdicts = retrying!(in_turn(pool, item.session_id, alone()))?;
+        verdicts.pop().flatten().ok_or_else(|| database::Error::unexpected("none"))?
+    };
+    let session = verdict.map_err(|why| match why {
+        NotRefreshed::Unproven => Error::Unproven(item.session_id),
+        why => Error::Refused(why),
+    })?;
+    let (user, id, client_id) = (session.user_id, session.session_id, &session.client_id);
+    let key = key.as_ref().filter(|_| session.bound);
+    let refresh_expires_in = session.refresh_expires_in;
+    let expires_in = issuer.ttl.min(refresh_expires_in);
+    let access_token =
+        issuer.issue(user, id, client_id, key, &session.claims, now..now + i64::from(expires_in))?;
+    let refresh_token = successors.iter().chain(previous.iter().flatten()).nth(session.successor);
+    let refresh_token = refresh_token.ok_or_else(|| database::Error::unexpected("no successor"))?.text();
+    Ok(Tokens { access_token, expires_in, refresh_token, refresh_expires_in, bound: session.bound })
+}

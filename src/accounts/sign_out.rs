@@ -1,0 +1,50 @@
+//! Sign-out: ends one session, the others, or all of a user's.
+
+use std::iter;
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+pub use crate::accounts::sessions::Scope;
+use crate::accounts::sessions::{by_refresh_token, end, is_of};
+use crate::accounts::tokens::refresh_token::{REPEAT, RefreshToken, Successors};
+use crate::database::{Error, retrying};
+use crate::domain::{Origin, Thumbprint};
+
+/// Ends sessions of the user of `session`. Those that have already ended stay as they are.
+pub async fn sign_out(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) -> Result<(), Error> {
+    retrying!(end(pool, session, scope, origin)).map(drop)
+}
+
+/// Ends sessions by a refresh token. An unknown token ends nothing and is no error (RFC 7009 §2.2). One that can no
+/// longer be exchanged can end only its own session. Of a session that is bound to another key than `key` nothing ends, and
+/// its id is returned.
+pub async fn sign_out_by_token(
+    pool: &PgPool,
+    successors: &Successors,
+    token: &str,
+    key: Option<Thumbprint>,
+    scope: Scope,
+    origin: &Origin,
+) -> Result<Option<Uuid>, Error> {
+    let Some(token) = RefreshToken::parse(token) else { return Ok(None) };
+    let exchangeable = (scope != Scope::Local).then_some(REPEAT);
+    let (family, secret) = (token.family_hash(), token.token_hash());
+    let derivations = iter::once(successors).chain(successors.previous());
+    let successors: Vec<_> = derivations.map(|by| by.of(&token).token_hash()).collect();
+    let id = token.session();
+    match retrying!(by_refresh_token(pool, id, &family, &secret, &successors, exchangeable, key))? {
+        Some(true) => sign_out(pool, id, scope, origin).await.map(|()| None),
+        Some(false) => Ok(Some(id)),
+        None => Ok(None),
+    }
+}
+
+/// Ends one of the user's sessions. Returns `false` if it is not theirs or has already ended.
+pub async fn end_session(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<bool, Error> {
+    let found = retrying!(is_of(pool, session, user))?;
+    if found {
+        sign_out(pool, session, Scope::Local, origin).await?;
+    }
+    Ok(found)
+}

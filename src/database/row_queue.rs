@@ -1,0 +1,80 @@
+//! Turns at a row. A statement that waits for a locked row holds a connection meanwhile, and each further waiter in the
+//! database waits longer than the one before. So one of an instance waits there; the others wait here, within one time limit.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use sqlx::PgPool;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::database::error::Error;
+
+/// Time limit for the wait. The statement has PostgreSQL's own.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// The pool, since a process may run several services, and a hash of the row's name.
+type Key = (usize, u64);
+
+static ROWS: LazyLock<Mutex<HashMap<Key, Weak<Semaphore>>>> = LazyLock::new(Mutex::default);
+static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// The places at a row. They exist while a caller needs one.
+struct Row {
+    key: Key,
+    places: Arc<Semaphore>,
+}
+
+impl Row {
+    fn named(pool: &PgPool, name: impl Hash, places: usize) -> Self {
+        let key = (std::ptr::from_ref(pool.options()).addr(), HASHER.hash_one(name));
+        let mut rows = rows();
+        let places = rows.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let places = Arc::new(Semaphore::new(places));
+            rows.insert(key, Arc::downgrade(&places));
+            places
+        });
+        Self { key, places }
+    }
+}
+
+impl Drop for Row {
+    fn drop(&mut self) {
+        let mut rows = rows();
+        if Arc::strong_count(&self.places) == 1 {
+            rows.remove(&self.key);
+        }
+    }
+}
+
+fn rows() -> MutexGuard<'static, HashMap<Key, Weak<Semaphore>>> {
+    ROWS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A place among the statements of one name. It is free again when dropped.
+pub(super) struct Place {
+    // Dropped first: the row exists while a place is taken.
+    _permit: OwnedSemaphorePermit,
+    _row: Row,
+}
+
+/// Waits for one of the places of a name. The error is [`Error::Unavailable`] if there is none in time.
+pub(super) async fn place(pool: &PgPool, name: impl Hash, places: usize) -> Result<Place, Error> {
+    let row = Row::named(pool, name, places);
+    let permit = timeout(LIMIT, row.places.clone().acquire_owned()).await.map_err(|_| Error::late())?;
+    // The semaphore is never closed.
+    Ok(Place { _permit: permit.map_err(|_| Error::late())?, _row: row })
+}
+
+/// Runs a statement that locks the row called `name`, when its turn comes.
+/// The error is [`Error::Unavailable`] if that does not come in time.
+pub async fn in_turn<T>(
+    pool: &PgPool,
+    name: impl Hash,
+    statement: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let _place = place(pool, name, 1).await?;
+    statement.await
+}

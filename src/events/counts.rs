@@ -1,0 +1,42 @@
+//! Hourly counts of events.
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+
+use crate::database::Error;
+use crate::events::settled::settled;
+
+#[derive(Debug, Clone)]
+pub struct CountRow {
+    pub hour: OffsetDateTime,
+    pub kind: String,
+    /// Reason of refusals; otherwise empty.
+    pub reason: String,
+    pub provider: String,
+    pub count: i64,
+}
+
+/// Counts the next `step` events that are old enough; see `event_counts.sql`. Returns `false` if there is none, or another
+/// instance is counting.
+pub async fn count(pool: &PgPool, step: i64) -> Result<bool, Error> {
+    let counted = sqlx::query_file!("src/events/counts.sql", step, settled(pool).await?);
+    Ok(counted.execute(pool).await?.rows_affected() > 0)
+}
+
+/// Returns the counts since a time: the stored ones, and those of the events after the last that they include.
+pub async fn since(pool: &PgPool, from: OffsetDateTime) -> Result<Vec<CountRow>, Error> {
+    let rows = sqlx::query_as!(
+        CountRow,
+        r#"SELECT hour AS "hour!", kind AS "kind!", reason AS "reason!", provider AS "provider!", count AS "count!"
+           FROM event_counts WHERE hour >= $1
+           UNION ALL
+           SELECT date_bin('1 hour', created_at, 'epoch'), kind, coalesce(reason, ''), coalesce(provider, ''), count(*)
+           FROM events
+           WHERE id > (SELECT place FROM places WHERE walk = 'events')
+                 AND created_at >= $1
+                 AND kind IN ('signed_in', 'user_created', 'identity_linked', 'sign_in_refused')
+           GROUP BY 1, 2, 3, 4"#,
+        from,
+    );
+    Ok(rows.fetch_all(pool).await?)
+}

@@ -1,0 +1,33 @@
+//! Erasure of deleted users from events: at once for a limited time, and the rest by the pruner. The progress is stored
+//! in the database.
+
+use std::time::{Duration, Instant};
+
+use sqlx::PgPool;
+
+use crate::database::{Error, in_time, retrying};
+use crate::events::erase::erase;
+
+/// Time that a request to delete a user waits for the erasure.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Erases these traces for a limited time. The deletion is already committed, so an error is only logged.
+pub(crate) async fn begin(pool: &PgPool, traces: &[String]) {
+    let begun = Instant::now();
+    let while_patient = async {
+        while begun.elapsed() < TIMEOUT && retrying!(erase(pool, Some(traces)))?.is_some() {}
+        Ok::<_, Error>(())
+    };
+    if let Err(error) = while_patient.await {
+        tracing::warn!(%error, "erasing the data of deleted users failed and will be retried");
+    }
+}
+
+/// Erases all pending traces, and returns the number of events. After an error, earlier batches stay erased.
+pub(crate) async fn finish(pool: &PgPool) -> Result<usize, Error> {
+    let mut erased = 0;
+    while let Some(batch) = in_time(erase(pool, None)).await? {
+        erased += batch;
+    }
+    Ok(erased)
+}

@@ -1,0 +1,18 @@
+//! The record of what happened: who did what to whom, kept by month, counted by the hour, and erased with the person.
+
+pub mod author;
+pub mod counting;
+pub mod counts;
+pub mod erase;
+pub mod erasure;
+pub mod log;
+pub mod partitions;
+pub mod record;
+pub mod refusals;
+pub mod settled;
+
+pub use self::author::Asking;
+pub(crate) use self::author::Author;
+pub use self::partitions::first_id;
+pub use self::record::Look;
+pub use self::refusals::Refusals;

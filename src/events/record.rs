@@ -1,0 +1,136 @@
+//! Events that record no change. A change records its event in its own statement.
+
+use std::net::IpAddr;
+
+use serde_json::{Map, Value, json};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::database::error::{Error, retrying};
+use crate::domain::{Actor, By, Email, Origin, Role};
+use crate::events::author::Author;
+
+/// A sign-in that was refused without a query, or a request that did not prove the key of its session.
+#[derive(Debug, Clone, Default)]
+pub struct RefusedRequest {
+    pub reason: &'static str,
+    pub provider: String,
+    /// Unverified e-mail address in the token.
+    pub claimed_email: Option<String>,
+    /// Unverified `iss` in the token.
+    pub claimed_issuer: Option<String>,
+    /// Unverified `aud` in the token.
+    pub claimed_audience: Option<String>,
+    pub origin: Origin,
+    /// The session whose key was not proven.
+    pub session: Option<Uuid>,
+}
+
+/// Records refused requests, once although it tries again. After an error, none was recorded.
+pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedRequest]) -> Result<(), Error> {
+    let ids: Vec<_> = refusals.iter().map(|_| Uuid::now_v7()).collect();
+    retrying!(record_refusals_as(pool, &ids, refusals))
+}
+
+async fn record_refusals_as(pool: &PgPool, ids: &[Uuid], refusals: &[RefusedRequest]) -> Result<(), Error> {
+    let texts = |read: fn(&RefusedRequest) -> Option<String>| refusals.iter().map(read).collect::<Vec<_>>();
+    sqlx::query!(
+        r#"INSERT INTO events (id, kind, reason, provider, email, user_id, session_id, ip, user_agent, request_id, detail)
+           SELECT refused.id, CASE WHEN session_id IS NULL THEN 'sign_in_refused' ELSE 'proof_refused' END, reason,
+                  coalesce(i.provider, refused.provider), refused.email, i.user_id, session_id, ip, user_agent, request_id,
+                  jsonb_strip_nulls(jsonb_build_object('claimed_issuer', issuer, 'claimed_audience', audience))
+           FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::inet[], $6::text[], $7::text[], $8::text[], $9::text[],
+                       $10::uuid[])
+                AS refused (id, reason, provider, email, ip, user_agent, request_id, issuer, audience, session_id)
+           LEFT JOIN sessions s ON s.id = session_id
+           LEFT JOIN identities i ON i.id = s.identity_id
+           ORDER BY uuid_hash(i.user_id)
+           ON CONFLICT (id) DO NOTHING"#,
+        ids,
+        &texts(|refused| Some(refused.reason.to_owned())) as &[Option<String>],
+        &texts(|refused| Some(refused.provider.clone())) as &[Option<String>],
+        &texts(|refused| refused.claimed_email.clone()) as &[Option<String>],
+        &refusals.iter().map(|refused| refused.origin.ip).collect::<Vec<_>>() as &[Option<IpAddr>],
+        &texts(|refused| refused.origin.user_agent.clone()) as &[Option<String>],
+        &texts(|refused| Some(refused.origin.request_id.clone())) as &[Option<String>],
+        &texts(|refused| refused.claimed_issuer.clone()) as &[Option<String>],
+        &texts(|refused| refused.claimed_audience.clone()) as &[Option<String>],
+        &refusals.iter().map(|refused| refused.session).collect::<Vec<_>>() as &[Option<Uuid>],
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Records a command of an operator whose statements record nothing. A repetition after an error may record it twice.
+pub async fn record_command(pool: &PgPool, kind: &str) -> Result<(), Error> {
+    let author = Author::needing(Role::Admin, By::COMMAND_LINE);
+    retrying!(async {
+        let recorded =
+            sqlx::query!("INSERT INTO events SELECT e.* FROM event($1, $2) AS e", author as Author<'_>, kind);
+        recorded.execute(pool).await?;
+        Ok::<_, Error>(())
+    })
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Look<'a> {
+    pub kind: &'a str,
+    pub user: Option<Uuid>,
+    /// The fields of the search that were filled in, by name.
+    pub search: &'a [(&'a str, &'a str)],
+    /// The reason of an export.
+    pub reason: Option<&'a str>,
+}
+
+impl<'a> Look<'a> {
+    pub const fn person(id: Uuid) -> Self {
+        Self { user: Some(id), ..Self::list("user_viewed", &[]) }
+    }
+
+    /// A view of a list of users or events.
+    pub const fn list(kind: &'a str, search: &'a [(&'a str, &'a str)]) -> Self {
+        Self { kind, user: None, search, reason: None }
+    }
+}
+
+/// Records a view by a member of staff or an operator, once although it tries again. Returns `false`, and records nothing, if
+/// a member no longer is one, or must not export. An address that was searched for is the event's e-mail, so that it is found
+/// when its owner is deleted.
+pub async fn record_look(
+    pool: &PgPool,
+    look: Look<'_>,
+    actor: Actor<'_>,
+    origin: &Origin,
+) -> Result<bool, Error> {
+    let address = look.search.iter().find_map(|(_, text)| Email::first_in(text));
+    let fields: Map<_, _> =
+        look.search.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
+    let fields = (!fields.is_empty()).then(|| Value::Object(fields).to_string());
+    let id = Uuid::now_v7();
+    retrying!(async {
+        // The conflict is with an attempt before, whose answer was lost.
+        let recorded = sqlx::query!(
+            "INSERT INTO events (id, kind, user_id, email, actor, detail, ip, user_agent, request_id)
+             SELECT $1, $2, $3, $6, $4,
+                    jsonb_strip_nulls(jsonb_build_object('search', $5::text::jsonb, 'reason', $10::text)),
+                    $7::inet, $8, $9
+             WHERE NOT $11::boolean OR EXISTS (
+                 SELECT FROM current_staff
+                 WHERE email = $4 AND (may_export OR role = 'admin' OR $2 NOT IN ('users_exported', 'audit_exported')))
+             ON CONFLICT (id) DO UPDATE SET kind = excluded.kind",
+            id,
+            look.kind,
+            look.user,
+            actor.name(),
+            fields,
+            address.as_ref().map(Email::folded),
+            origin.ip as _,
+            origin.user_agent,
+            origin.request_id,
+            look.reason,
+            matches!(actor, Actor::Staff(_)),
+        );
+        Ok::<_, Error>(recorded.execute(pool).await?.rows_affected() > 0)
+    })
+}

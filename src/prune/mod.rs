@@ -1,0 +1,254 @@
+//! Pruning: expired rows are deleted, and deleted users are erased from events, in small batches. Each [`Step`] stands alone: one
+//! that fails is logged and counted, and the others run.
+
+pub mod store;
+
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use sqlx::PgPool;
+use strum::VariantArray;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use self::store::Look;
+use crate::database::{Error, in_time};
+use crate::events::{erasure, partitions};
+use crate::provider_tokens::store as provider_tokens;
+use crate::webhooks::store as webhooks;
+
+/// Rows that one statement deletes, and of sessions those that it reads.
+const BATCH: i64 = 1000;
+/// Pause between two rounds.
+const PAUSE: Duration = Duration::from_mins(10);
+/// Seconds from the end of a session to a look at it: a week, and a day by which clocks may differ.
+const AFTERWARDS: u32 = 8 * 86_400;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Days after which events are deleted.
+    pub event_days: u32,
+    pub sessions_per_identity: u32,
+    /// Lifetime of an unused refresh token in seconds.
+    pub refresh_token_ttl: u32,
+    /// Maximum lifetime of a session in seconds.
+    pub absolute_ttl: u32,
+}
+
+impl Limits {
+    /// The times at which a session is looked at, with its age in seconds, the last one first.
+    const fn looks(self) -> [(Look, u32); 3] {
+        let unused = self.refresh_token_ttl + AFTERWARDS;
+        [(Look::Oldest, self.absolute_ttl + AFTERWARDS), (Look::Used, 2 * unused), (Look::Unused, unused)]
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Deleted sessions that had expired a week before.
+    pub sessions: usize,
+    /// Deleted sessions beyond an identity's maximum.
+    pub surplus_sessions: usize,
+    pub staff_sessions: usize,
+    /// Deleted sign-ins of staff that were not completed.
+    pub staff_sign_ins: usize,
+    pub events: usize,
+    /// Events from which a deleted user was erased. The events stay.
+    pub forgotten: usize,
+    /// Deleted webhook messages whose time to be sent again is over.
+    pub webhook_messages: usize,
+    /// Deleted ids of messages that providers sent 90 days before.
+    pub provider_events: usize,
+    /// Deleted hashes of identities that went with their user the day before.
+    pub deleted_identities: usize,
+    /// Deleted tokens of providers that could not be revoked for two months.
+    pub provider_tokens: usize,
+}
+
+/// The steps of pruning, in their order: what is left of deleted people goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Step {
+    Erasure,
+    DeletedIdentities,
+    ProviderTokens,
+    WebhookMessages,
+    Partitions,
+    Events,
+    Sessions,
+    SurplusSessions,
+    StaffSessions,
+    StaffSignIns,
+    ProviderEvents,
+}
+
+/// The failures of steps since the start.
+pub type Failures = Family<[(&'static str, &'static str); 1], Counter>;
+
+/// Returns a counter for each step, at zero.
+pub fn failures() -> Failures {
+    let failures = Failures::default();
+    for step in Step::VARIANTS {
+        drop(failures.get_or_create(&[("step", step.into())]));
+    }
+    failures
+}
+
+/// Some steps failed. The others have run.
+#[derive(Debug, thiserror::Error)]
+#[error("pruning is incomplete: {}", failed.iter().map(told).collect::<Vec<_>>().join("; "))]
+pub struct Incomplete {
+    /// What was deleted by the other steps.
+    pub pruned: Pruned,
+    pub failed: Vec<(Step, Error)>,
+}
+
+fn told((step, error): &(Step, Error)) -> String {
+    let step: &str = step.into();
+    format!("the step {step} failed: {error}")
+}
+
+/// The steps of a round that failed.
+#[derive(Default)]
+struct Round(Vec<(Step, Error)>);
+
+impl Round {
+    /// Runs a step, and returns the number of its rows. What was deleted before an error stays deleted.
+    async fn run(&mut self, step: Step, work: impl Future<Output = Result<usize, Error>>) -> usize {
+        work.await.unwrap_or_else(|error| {
+            self.0.push((step, error));
+            0
+        })
+    }
+}
+
+/// Erases all deleted users and deletes all expired rows, batch by batch.
+///
+/// # Errors
+/// Some steps failed.
+pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Incomplete> {
+    let Limits { event_days, sessions_per_identity, .. } = limits;
+    let begin = OffsetDateTime::UNIX_EPOCH;
+    let mut round = Round::default();
+    let mut pruned = Pruned::default();
+    for &step in Step::VARIANTS {
+        match step {
+            Step::Erasure => pruned.forgotten = round.run(step, erasure::finish(pool)).await,
+            Step::DeletedIdentities => {
+                let work = walk(begin, |from| store::deleted_identities(pool, from, BATCH));
+                pruned.deleted_identities = round.run(step, work).await;
+            }
+            Step::ProviderTokens => {
+                let work = all(|| provider_tokens::prune(pool, BATCH));
+                pruned.provider_tokens = round.run(step, work).await;
+            }
+            Step::WebhookMessages => {
+                let work = all(|| webhooks::prune(pool, BATCH));
+                pruned.webhook_messages = round.run(step, work).await;
+            }
+            Step::Partitions => {
+                round.run(step, Box::pin(keep_partitions(pool, event_days))).await;
+            }
+            Step::Events => {
+                let work = walk(Uuid::nil(), |after| store::events(pool, after, event_days, BATCH));
+                pruned.events = round.run(step, work).await;
+            }
+            Step::Sessions => pruned.sessions = round.run(step, expired_sessions(pool, limits)).await,
+            Step::SurplusSessions => {
+                let work = steps(|| store::surplus_sessions(pool, sessions_per_identity, BATCH));
+                pruned.surplus_sessions = round.run(step, work).await;
+            }
+            Step::StaffSessions => {
+                let work = all(|| store::staff_sessions(pool, BATCH));
+                pruned.staff_sessions = round.run(step, work).await;
+            }
+            Step::StaffSignIns => {
+                let work = walk(begin, |from| store::staff_sign_ins(pool, from, BATCH));
+                pruned.staff_sign_ins = round.run(step, work).await;
+            }
+            Step::ProviderEvents => {
+                let work = walk(begin, |from| store::provider_events(pool, from, BATCH));
+                pruned.provider_events = round.run(step, work).await;
+            }
+        }
+    }
+    let Round(failed) = round;
+    if failed.is_empty() { Ok(pruned) } else { Err(Incomplete { pruned, failed }) }
+}
+
+async fn keep_partitions(pool: &PgPool, event_days: u32) -> Result<usize, Error> {
+    in_time(async { partitions::keep(&mut *pool.acquire().await?, Some(event_days)).await }).await?;
+    Ok(0)
+}
+
+/// Deletes expired sessions. A look that fails keeps no other look away.
+pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Error> {
+    let (mut deleted, mut failure) = (0, None);
+    for (look, age) in limits.looks() {
+        match steps(|| store::sessions(pool, look, age, BATCH)).await {
+            Ok(rows) => deleted += rows,
+            Err(error) => failure = Some(error),
+        }
+    }
+    failure.map_or(Ok(deleted), Err)
+}
+
+/// Deletes batch after batch until one is empty. Returns the number of rows.
+async fn all<B: Future<Output = Result<usize, Error>>>(batch: impl Fn() -> B) -> Result<usize, Error> {
+    walk((), |()| async { batch().await.map(|rows| (rows, (rows > 0).then_some(()))) }).await
+}
+
+/// Walks through all rows, each step from the end of the one before. Returns the number of rows deleted.
+async fn walk<P: Copy, S: Future<Output = Result<(usize, Option<P>), Error>>>(
+    start: P,
+    step: impl Fn(P) -> S,
+) -> Result<usize, Error> {
+    let (mut rows, mut after) = (0, start);
+    loop {
+        let (found, last) = in_time(step(after)).await?;
+        rows += found;
+        let Some(last) = last else { return Ok(rows) };
+        after = last;
+    }
+}
+
+/// Takes step after step of a walk whose place is in the database. Returns the number of rows deleted.
+async fn steps<S: Future<Output = Result<store::Step, Error>>>(step: impl Fn() -> S) -> Result<usize, Error> {
+    walk((), |()| async { step().await.map(|(rows, more)| (rows, more.then_some(()))) }).await
+}
+
+/// Prunes for as long as the program runs. Several instances may do so at once: they skip each other's rows, and each
+/// session is read by one of them.
+pub async fn keep_pruning(pool: PgPool, limits: Limits, failures: Failures) {
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        if pool.is_closed() {
+            return;
+        }
+        let (pruned, failed) = match prune(&pool, limits).await {
+            Ok(pruned) => (pruned, Vec::new()),
+            Err(Incomplete { pruned, failed }) => (pruned, failed),
+        };
+        for (step, error) in failed {
+            let step: &'static str = step.into();
+            failures.get_or_create(&[("step", step)]).inc();
+            tracing::warn!(step, %error, "a step of pruning failed and will be retried");
+        }
+        if pruned != Pruned::default() {
+            tracing::info!(
+                sessions = pruned.sessions,
+                surplus_sessions = pruned.surplus_sessions,
+                staff_sessions = pruned.staff_sessions,
+                staff_sign_ins = pruned.staff_sign_ins,
+                events = pruned.events,
+                forgotten = pruned.forgotten,
+                webhook_messages = pruned.webhook_messages,
+                provider_events = pruned.provider_events,
+                deleted_identities = pruned.deleted_identities,
+                provider_tokens = pruned.provider_tokens,
+                "pruned"
+            );
+        }
+    }
+}
