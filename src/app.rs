@@ -332,8 +332,8 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .mount("/api/v1", deadline::once_started(api::routes()))
         .mount("/api/v1/admin", deadline::once_started(admin::api::routes()))
         .mount("/", deadline::once_started(well_known::RESOURCE.routes()))
-        .mount("/admin", deadline::once_started(admin::routes()))
-        .register("/admin", admin::catchers())
+        .mount("/admin", deadline::once_started(admin::pages::routes()))
+        .register("/admin", admin::pages::catchers())
         .mount("/", deadline::once_started(data_deletion::RESOURCE.routes()))
         .mount("/", problem::pages::RESOURCE.routes())
         .register("/", catcher::catchers());

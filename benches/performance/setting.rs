@@ -226,7 +226,7 @@ impl Setting {
             let session =
                 sqlx::query(session).bind(format!("staff{member}@example.test")).bind(&token.hash[..]);
             session.execute(&mut connection).await.expect("they are new");
-            cookies.push(format!("{}={}", vestibule::admin::guard::COOKIE, token.text.expose()));
+            cookies.push(format!("{}={}", vestibule::admin::pages::guard::COOKIE, token.text.expose()));
         }
         cookies
     }

@@ -6,13 +6,13 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::accounts::{identities, sessions};
-use crate::admin::audit::store::{EventRow, Filter, of_user, page};
 use crate::admin::changes::{self, Change, Outcome};
-use crate::admin::person::store::user as person;
+use crate::admin::lists::events::{EventRow, Filter, of_user, page};
+use crate::admin::lists::person::user as person;
+use crate::admin::lists::users::filter::Filters;
+use crate::admin::lists::users::search::search;
+use crate::admin::lists::users::{ListedUser, providers};
 use crate::admin::reason;
-use crate::admin::users::store::filter::Filters;
-use crate::admin::users::store::search::search;
-use crate::admin::users::store::{ListedUser, providers};
 use crate::domain::text::one_line;
 use crate::domain::{By, Email};
 use crate::events::Look;

@@ -1,62 +1,13 @@
-//! The admin pages under `/admin`, for support staff. The server renders them, and they work without scripts. The product's
-//! backend has the same verbs as an API ([`api`]).
+//! What support staff and the product's backend do with users: the [`pages`] under `/admin`, and the same verbs as an [`api`].
+//! Both use [`changes`], and the [`lists`] of users and events; [`staff`] has the people and the keys that may.
 
-mod advice;
 pub mod api;
-pub mod api_keys;
-mod assets;
-pub mod audit;
-mod catcher;
 pub mod changes;
-mod chart;
 pub(crate) mod command;
-mod csv;
 mod dates;
-mod device;
-mod event_view;
-mod failure;
-mod fields;
-pub mod guard;
-mod naming;
-mod overview;
-mod page;
-pub mod person;
-mod question;
+pub mod lists;
+pub mod pages;
 mod reason;
-pub mod sign_in;
 pub mod staff;
-mod time_zone;
-pub mod users;
-mod webhooks;
 
-use rocket::http::Status;
-use rocket::{Catcher, Route};
-use sqlx::PgPool;
-
-use self::failure::Failure;
-use self::guard::{AdminStaff, ExportingStaff, Signed, Staff, StaffForm};
-use self::page::{Answer, Page};
-use self::question::Question;
-pub use self::sign_in::flow::Admin;
-use self::sign_in::store::StaffRow;
-use crate::domain::{Actor, Origin};
-use crate::events::Look;
-use crate::events::record::record_look;
-
-pub fn routes() -> Vec<Route> {
-    let lists = [audit::routes(), users::routes(), webhooks::routes()].concat();
-    let pages = [overview::routes(), person::routes(), staff::routes(), time_zone::routes()].concat();
-    [assets::routes(), sign_in::routes(), changes::pages::routes(), lists, pages].concat()
-}
-
-pub fn catchers() -> Vec<Catcher> {
-    catcher::catchers()
-}
-
-/// Records a view of personal data, so that staff can be asked for the reason later (OWASP ASVS 5.0, 16.3). Data may be shown
-/// only after it has been recorded. Fails with 401 if the viewer has ceased to be a member of staff, or lost the right to
-/// export, during the request.
-async fn record(pool: &PgPool, member: &StaffRow, look: Look<'_>, origin: &Origin) -> Result<(), Failure> {
-    let recorded = record_look(pool, look, Actor::Staff(&member.email), origin).await?;
-    if recorded { Ok(()) } else { Err(Status::Unauthorized.into()) }
-}
+pub use self::staff::sign_in::flow::Admin;

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{DATABASE, Error, LIMITS_REMEDY, POOLER_REMEDY, database, failed};
 use crate::admin::Admin;
-use crate::admin::sign_in::store::all as members;
+use crate::admin::staff::sign_in::store::all as members;
 use crate::clock;
 use crate::config::{Config, Preset, Provider};
 use crate::database::error::reason;

@@ -5,8 +5,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::Result;
-use crate::admin::api_keys::store::all;
-use crate::admin::api_keys::{add, revoke};
+use crate::admin::staff::api_keys::store::all;
+use crate::admin::staff::api_keys::{add, revoke};
 use crate::admin::staff::store::Changed;
 use crate::domain::{By, KeyName, KeyRole};
 use crate::out;

@@ -20,7 +20,7 @@ use clap::{Parser, Subcommand};
 use strum::VariantNames;
 use time::OffsetDateTime;
 
-use crate::admin::staff::end;
+use crate::admin::pages::staff::end;
 use crate::config::{self, LogFormat, LogLevel, Maintenance};
 use crate::import::{self, Writer};
 use crate::keys::store::PgPool;

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use time::format_description::well_known::Rfc3339;
 
 use super::Result;
-use crate::admin::sign_in::store::all;
+use crate::admin::staff::sign_in::store::all;
 use crate::admin::staff::store::{Changed, add, remove, reset};
 use crate::domain::{Access, By, Email, Role};
 

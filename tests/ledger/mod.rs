@@ -18,7 +18,7 @@ use sqlx::postgres::PgPoolOptions;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 use uuid::Uuid;
-use vestibule::admin::api_keys;
+use vestibule::admin::staff::api_keys;
 use vestibule::dev::postgres::{Options, Postgres};
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::api_key::KeyRole;

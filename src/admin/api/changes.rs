@@ -15,7 +15,7 @@ use super::users::{self, UserRecord};
 use super::{reason, user};
 use crate::accounts::{merging, sessions};
 use crate::admin::changes::decision::Refused;
-use crate::admin::changes::pages::refused as words;
+use crate::admin::changes::words::refused as words;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview};
 use crate::database::retrying;
 use crate::domain::{By, Object, Reason, merged};

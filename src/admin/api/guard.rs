@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use rocket::request::Request;
 use uuid::Uuid;
 
-use crate::admin::api_keys::{self, KeyHash};
+use crate::admin::staff::api_keys;
+use crate::admin::staff::api_keys::KeyHash;
 use crate::domain::{Actor, By, KeyName, KeyRole, Origin};
 use crate::web::guard::bearer::{Challenge, credentials};
 use crate::web::guard::rate_limited::{UnknownApiKey, admit_address, admit_api_key};

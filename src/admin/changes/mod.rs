@@ -2,8 +2,9 @@
 //! cannot be undone, or gives identities away, is made to exactly those users, or not at all.
 
 pub mod decision;
-pub(super) mod pages;
+
 pub mod store;
+pub(in crate::admin) mod words;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;

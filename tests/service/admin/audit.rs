@@ -1,7 +1,7 @@
 //! What happened, found again.
 
 use reqwest::Method;
-use vestibule::admin::audit::store::WALKED;
+use vestibule::admin::lists::events::WALKED;
 use vestibule::domain::staff::Role;
 
 use super::{EXPORTS, desk_with, file, person};

@@ -6,7 +6,8 @@ use sqlx::PgPool;
 use strum::VariantArray;
 use time::{Date, Duration, Month, OffsetDateTime};
 use uuid::{Builder, Uuid};
-use vestibule::admin::users::store::{self as listing, Cursor, Days, Filters, Sort, Status, Times, count};
+use vestibule::admin::lists::users as listing;
+use vestibule::admin::lists::users::{Cursor, Days, Filters, Sort, Status, Times, count};
 
 use crate::support::cluster::Database;
 

@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 use uuid::Uuid;
-use vestibule::admin::users::store::search::{Position, search, suggest};
-use vestibule::admin::users::store::{Filters, Sort, Status, page, providers};
+use vestibule::admin::lists::users::search::{Position, search, suggest};
+use vestibule::admin::lists::users::{Filters, Sort, Status, page, providers};
 use vestibule::database::migrations;
 
 use crate::support::cluster::Database;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use vestibule::admin::sign_in::store::{self as staff, Candidate, Stranger};
+use vestibule::admin::staff::sign_in::store as staff;
+use vestibule::admin::staff::sign_in::store::{Candidate, Stranger};
 use vestibule::admin::staff::store::{Changed, remove, reset};
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::staff::Role;

@@ -10,8 +10,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use uuid::Uuid;
-use vestibule::admin::audit::store::{self as event_log, EventCategory, Filter};
 use vestibule::admin::changes::{Change, Outcome};
+use vestibule::admin::lists::events as event_log;
+use vestibule::admin::lists::events::{EventCategory, Filter};
 
 use crate::support::app::App;
 use crate::support::cluster::Database;

@@ -3,7 +3,7 @@
 use crate::support::app::{Answer, App, LIMITS};
 use crate::support::token::{at, claims, with};
 use serde_json::{Value, json};
-use vestibule::admin::person::store as directory;
+use vestibule::admin::lists::person as directory;
 use vestibule::prune::prune;
 
 /// A service whose day does not end meanwhile, the one user, and the answer that she has signed in.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::json;
 use uuid::Uuid;
-use vestibule::admin::api_keys::{add, parse, revoke};
+use vestibule::admin::staff::api_keys::{add, parse, revoke};
 use vestibule::domain::actor::By;
 use vestibule::domain::api_key::KeyRole;
 

@@ -1,0 +1,135 @@
+//! Single users, as staff see them.
+
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{FromRow, PgPool, QueryBuilder};
+use time::{Date, OffsetDateTime};
+use uuid::Uuid;
+
+use crate::admin::dates;
+use crate::admin::lists::users::{COLUMNS, ListedUser};
+use crate::database::Error;
+use crate::domain::{By, Role};
+use crate::events::Author;
+
+#[derive(Debug, Clone, FromRow, Serialize)]
+pub struct PersonRow {
+    #[sqlx(flatten)]
+    #[serde(flatten)]
+    pub user: ListedUser,
+    pub claims: Option<Value>,
+    /// True if the name is the user's own word.
+    pub own_name: bool,
+}
+
+pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
+    let mut query = QueryBuilder::new("SELECT ");
+    query.push(COLUMNS).push(", u.claims, u.own_name FROM users u WHERE u.id = ").push_bind(id);
+    Ok(query.build_query_as().fetch_optional(pool).await?)
+}
+
+/// Another user who may be the same person.
+#[derive(Debug, Clone, Serialize)]
+pub struct AlikeRow {
+    pub id: Uuid,
+    pub email: Option<String>,
+    pub name: Option<String>,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    #[serde(serialize_with = "dates::text")]
+    pub last_seen_on: Option<Date>,
+    /// True if both have one e-mail address, their own or that of an identity.
+    pub by_email: bool,
+}
+
+/// Returns up to `limit` other users with the same e-mail address, their own or that of an identity, and then with the
+/// same name without regard to accents and case.
+pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>, Error> {
+    // The name comes from a subquery of its own, so that the index of names gives the newest and stops. `OFFSET 0` keeps the
+    // planner, which cannot tell how few addresses there are, from reading all identities and users to join them.
+    let rows = sqlx::query_as!(
+        AlikeRow,
+        r#"WITH addresses AS (
+               SELECT email AS address FROM users WHERE id = $1 AND email IS NOT NULL
+               UNION SELECT lower(email COLLATE "C") FROM identities WHERE user_id = $1 AND email IS NOT NULL
+           ), found (id, by_email) AS (
+               (SELECT i.user_id, true FROM addresses CROSS JOIN LATERAL (
+                    SELECT user_id FROM identities
+                    WHERE lower(email COLLATE "C") = address AND email IS NOT NULL AND user_id <> $1 OFFSET 0
+                ) AS i LIMIT $2)
+               UNION ALL
+               (SELECT u.id, true FROM addresses CROSS JOIN LATERAL (
+                    SELECT id FROM users WHERE email = address AND id <> $1 OFFSET 0
+                ) AS u LIMIT $2)
+               UNION ALL
+               (SELECT u.id, false FROM users u
+                WHERE u.folded_name = (SELECT folded_name FROM users WHERE id = $1) AND u.id <> $1
+                ORDER BY u.id DESC LIMIT $2)
+           )
+           SELECT u.id, u.email, u.name, u.created_at,
+                  greatest(u.seen_noted_on, (
+                      SELECT max(s.rotated_at)::date FROM identities i JOIN sessions s ON s.identity_id = i.id
+                      WHERE i.user_id = u.id
+                  )) AS last_seen_on,
+                  bool_or(by_email) AS "by_email!"
+           FROM found JOIN users u ON u.id = found.id
+           GROUP BY u.id ORDER BY bool_or(by_email) DESC, u.id DESC LIMIT $2"#,
+        id,
+        limit,
+    );
+    Ok(rows.fetch_all(pool).await?)
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct NoteRow {
+    pub author: String,
+    pub text: String,
+    /// The URL of a ticket in another system.
+    pub ticket: Option<String>,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+}
+
+pub async fn notes(pool: &PgPool, user: Uuid) -> Result<Vec<NoteRow>, Error> {
+    let rows = sqlx::query_as!(
+        NoteRow,
+        "SELECT author, text, ticket, created_at FROM notes WHERE user_id = $1 ORDER BY created_at DESC, id DESC",
+        user,
+    );
+    Ok(rows.fetch_all(pool).await?)
+}
+
+/// Writes a note of a member of staff, and records that it was written; `reason` is `known` if it says that a use which
+/// looked like theft was the user's own. A repetition with the same id and text writes nothing. Returns false if there is no
+/// such user or the author is no longer staff.
+pub async fn add_note(
+    pool: &PgPool,
+    id: Uuid,
+    user: Uuid,
+    (text, ticket): (&str, Option<&str>),
+    reason: Option<&str>,
+    by: By<'_>,
+) -> Result<bool, Error> {
+    let added = sqlx::query_scalar!(
+        r#"WITH target AS (
+               SELECT id FROM users WHERE id = $1 AND may($7) FOR KEY SHARE
+           ), added AS (
+               INSERT INTO notes (id, user_id, author, text, ticket)
+               SELECT CASE WHEN EXISTS (SELECT FROM notes WHERE id = $6 AND (author, text) <> ($2, $3))
+                           THEN event_id() ELSE $6 END, id, $2, $3, $4
+               FROM target
+               ON CONFLICT ON CONSTRAINT notes_pkey DO NOTHING RETURNING user_id
+           ), recorded AS (
+               INSERT INTO events SELECT e.* FROM added a, event($7, 'note_added', a.user_id, reason => $5) AS e
+           )
+           SELECT EXISTS (SELECT FROM added) OR EXISTS (SELECT FROM notes WHERE id = $6 AND author = $2 AND text = $3) AS "added!""#,
+        user,
+        by.actor.name(),
+        text,
+        ticket,
+        reason,
+        id,
+        Author::needing(Role::Support, by) as Author<'_>,
+    );
+    Ok(added.fetch_one(pool).await?)
+}

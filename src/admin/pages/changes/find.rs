@@ -1,0 +1,71 @@
+//! The search for the other user of a merge or a move.
+
+use rocket::http::Status;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::accounts::identities;
+use crate::accounts::identities::IdentityRow;
+use crate::admin::changes::words;
+use crate::admin::lists::person;
+use crate::admin::lists::users::search::search;
+use crate::admin::lists::users::{Filters, ListedUser};
+use crate::admin::pages::changes::Visit;
+use crate::admin::pages::{Failure, Page, record};
+use crate::database::retrying;
+use crate::domain::{Role, printable};
+use crate::events::Look;
+use crate::provider::Providers;
+
+const PAGE: usize = 10;
+/// The longest search text, in characters.
+const MAX_QUERY: usize = 254;
+
+#[derive(Serialize)]
+struct Find<'r> {
+    title: &'static str,
+    /// The user on whose page the change began, and the identity to move.
+    person: ListedUser,
+    identity: Option<IdentityRow>,
+    path: &'r str,
+    query: String,
+    matches: Vec<ListedUser>,
+    more: bool,
+}
+
+/// Shows the search for whom to merge with the user, or to whom to move their identity `moved`.
+pub(super) async fn find(
+    visit: &Visit<'_>,
+    providers: &Providers,
+    user: Uuid,
+    moved: Option<Uuid>,
+) -> Result<Page, Failure> {
+    let (pool, member) = (visit.db.pool(), &visit.staff.member);
+    if member.role != Role::Admin {
+        return Err(Status::Forbidden.into());
+    }
+    let person = retrying!(person::user(pool, user))?.ok_or(Status::NotFound)?.user;
+    let (title, identity) = match moved {
+        None => (words::MERGE, None),
+        Some(moved) => {
+            let identities = retrying!(identities::of_user(pool, user))?;
+            let row = identities.into_iter().find(|row| row.id == moved).ok_or(Status::NotFound)?;
+            (words::MOVE, Some(row))
+        }
+    };
+    record(pool, member, Look::person(user), &visit.origin.0).await?;
+    let query = printable(visit.form.get("q").unwrap_or_default(), MAX_QUERY).trim().to_owned();
+    let (mut matches, mut more) = (Vec::new(), false);
+    if !query.is_empty() {
+        // One more, since the user may be among the results.
+        let filters = Filters::default();
+        let found = search(pool, &query, &providers.names(), &filters, None, PAGE + 1).await?;
+        record(pool, member, Look::list("users_viewed", &[("q", &query)]), &visit.origin.0).await?;
+        matches = found.users;
+        matches.retain(|other| other.id != user);
+        more = found.after.is_some() || matches.len() > PAGE;
+        matches.truncate(PAGE);
+    }
+    let view = Find { title, person, identity, path: visit.path, query, matches, more };
+    Ok(Page::new(&visit.staff, "admin/find", &view))
+}

@@ -1,0 +1,47 @@
+//! API keys: added and revoked, and recognised by what a request carries. A key is shown once, when it is added.
+
+pub mod store;
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+
+use crate::accounts::OpaqueToken;
+use crate::admin::staff::api_keys::store::KeyRow;
+use crate::admin::staff::store::Changed;
+use crate::database::{Error, changing, retrying};
+use crate::domain::{By, KeyName, KeyRole};
+use crate::secret::Secret;
+
+/// The first characters of every key, by which scanners of source code recognise one.
+const PREFIX: &str = "vst_";
+
+/// The SHA-256 of a key's random part.
+pub type KeyHash = [u8; 32];
+
+/// Returns the hash of a text that may be an API key, or `None` if it is malformed.
+pub fn parse(text: &str) -> Option<KeyHash> {
+    OpaqueToken::parse(text.strip_prefix(PREFIX)?)
+}
+
+/// Adds an API key and returns it. If a connection broke, a key may be stored whose text is lost.
+pub async fn add(
+    pool: &PgPool,
+    name: &KeyName,
+    role: KeyRole,
+    expires_at: Option<OffsetDateTime>,
+    by: By<'_>,
+) -> Result<Result<Secret<String>, Changed>, Error> {
+    let token = OpaqueToken::generate();
+    let added = changing!(store::add(pool, name, &token.hash, role, expires_at, by), Changed::Already)?;
+    let secret = || Secret::new(format!("{PREFIX}{}", token.text.expose()));
+    Ok(if added == Changed::Done { Ok(secret()) } else { Err(added) })
+}
+
+pub async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
+    changing!(store::revoke(pool, name, by), Changed::Already)
+}
+
+/// Returns the key with that hash, or `None` if it was revoked or has expired. Records its use.
+pub async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
+    retrying!(store::find(pool, hash))
+}
