@@ -73,10 +73,18 @@ fn main() {
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).unwrap();
     let postgres = Postgres::start(&Options::new(directory.join("postgres"))).unwrap();
-    let bench = Bench { postgres, rows, directory };
+    let bench = Bench {
+        postgres,
+        rows,
+        directory,
+    };
     let [people, bare] = bench.files();
 
-    println!("{} people with one identity each: {} bytes", rows, fs::metadata(&people).unwrap().len());
+    println!(
+        "{} people with one identity each: {} bytes",
+        rows,
+        fs::metadata(&people).unwrap().len()
+    );
     let plain = bench.copy("\\copy, no index", PLAIN, &people);
     let users = bench.copy("\\copy, indexes of users", LIKE_USERS, &people);
     let both = bench.copy("\\copy, and of identities", LIKE_BOTH, &people);
@@ -87,12 +95,21 @@ fn main() {
         users / import,
         both / import
     );
-    println!("people without identities: {} bytes", fs::metadata(&bare).unwrap().len());
+    println!(
+        "people without identities: {} bytes",
+        fs::metadata(&bare).unwrap().len()
+    );
     let bare_users = bench.copy("\\copy, indexes of users", LIKE_USERS, &bare);
     let bare_import = bench.import("vestibule import", &bare);
-    println!("{:.2} of \\copy with the indexes of users", bare_users / bare_import);
+    println!(
+        "{:.2} of \\copy with the indexes of users",
+        bare_users / bare_import
+    );
     let _ = fs::remove_dir_all(&bench.directory);
-    assert!(bare_users / bare_import >= 0.5, "slower than half of \\copy");
+    assert!(
+        bare_users / bare_import >= 0.5,
+        "slower than half of \\copy"
+    );
 }
 
 impl Bench {
@@ -109,17 +126,25 @@ impl Bench {
         runtime.block_on(async {
             app::migrate(&settings.figment).await.unwrap();
             let pool = app::database(&settings.figment).await.unwrap();
-            seed::add_users(&pool, self.rows, Some(0.7), |_| ()).await.unwrap();
+            seed::add_users(&pool, self.rows, Some(0.7), |_| ())
+                .await
+                .unwrap();
             // The database becomes a template, to which nobody may be connected.
             pool.close().await;
         });
         let export = |name: &str, query: &str| {
             let path = self.directory.join(name);
             let query = query.replace('\n', " ");
-            self.psql("people", &format!("\\copy ({query}) TO '{}' CSV HEADER", path.display()));
+            self.psql(
+                "people",
+                &format!("\\copy ({query}) TO '{}' CSV HEADER", path.display()),
+            );
             path
         };
-        let files = [export("people.csv", PEOPLE), export("bare.csv", WITHOUT_IDENTITIES)];
+        let files = [
+            export("people.csv", PEOPLE),
+            export("bare.csv", WITHOUT_IDENTITIES),
+        ];
         // The empty schema, for the runs.
         self.psql("people", "TRUNCATE users, sessions, events CASCADE");
         files
@@ -127,13 +152,18 @@ impl Bench {
 
     /// The median of some runs of `\copy`, in seconds.
     fn copy(&self, name: &str, table: &str, file: &Path) -> f64 {
-        let header = fs::File::open(file).map(std::io::BufReader::new).map(std::io::BufRead::lines);
+        let header = fs::File::open(file)
+            .map(std::io::BufReader::new)
+            .map(std::io::BufRead::lines);
         let columns = header.unwrap().next().unwrap().unwrap();
         self.median(name, file, || {
             self.psql("run", table);
             self.psql("run", "CHECKPOINT");
             let mut psql = self.postgres.psql("run");
-            psql.arg("-c").arg(format!("\\copy target ({columns}) FROM '{}' CSV HEADER", file.display()));
+            psql.arg("-c").arg(format!(
+                "\\copy target ({columns}) FROM '{}' CSV HEADER",
+                file.display()
+            ));
             psql
         })
     }
@@ -146,14 +176,19 @@ impl Bench {
             let providers = presets
                 .map(|name| format!(r#"{name}={{client_id="client.example",preset="{name}"}}"#))
                 .join(",");
-            command.env_clear().current_dir(&self.directory).arg("import").arg(file).envs([
-                ("ROCKET_PROFILE", "release"),
-                ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
-                ("ROCKET_SECRET_KEY", "a secret key that only benches use"),
-                ("DATABASE_URL", &self.postgres.url("run")),
-                ("IDP_CLIENT_ID", "client.example"),
-                ("ROCKET_PROVIDERS", &format!("{{{providers}}}")),
-            ]);
+            command
+                .env_clear()
+                .current_dir(&self.directory)
+                .arg("import")
+                .arg(file)
+                .envs([
+                    ("ROCKET_PROFILE", "release"),
+                    ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
+                    ("ROCKET_SECRET_KEY", "a secret key that only benches use"),
+                    ("DATABASE_URL", &self.postgres.url("run")),
+                    ("IDP_CLIENT_ID", "client.example"),
+                    ("ROCKET_PROVIDERS", &format!("{{{providers}}}")),
+                ]);
             command
         };
         let median = self.median(name, file, || {
@@ -185,28 +220,55 @@ impl Bench {
         let output = command.output().unwrap();
         let wall = began.elapsed().as_secs_f64();
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stdout));
+        assert!(
+            output.status.success(),
+            "{said}{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
         let own = children_of("self") - own;
         // The server's own children have to have left.
         self.psql("postgres", "SELECT 1");
-        Took { wall, own, postgres: children_of(&postmaster) - postgres }
+        Took {
+            wall,
+            own,
+            postgres: children_of(&postmaster) - postgres,
+        }
     }
 
     fn create(&self, database: &str, template: Option<&str>) {
         let template = template.unwrap_or("template0");
-        self.psql("postgres", &format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"));
-        self.psql("postgres", &format!("CREATE DATABASE {database} TEMPLATE {template} STRATEGY file_copy"));
+        self.psql(
+            "postgres",
+            &format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"),
+        );
+        self.psql(
+            "postgres",
+            &format!("CREATE DATABASE {database} TEMPLATE {template} STRATEGY file_copy"),
+        );
     }
 
     fn psql(&self, database: &str, statement: &str) {
-        let output = self.postgres.psql(database).args(["-c", statement]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = self
+            .postgres
+            .psql(database)
+            .args(["-c", statement])
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "no file has that many rows")]
 fn print(name: &str, took: Took, rows: usize) {
-    let Took { wall, own, postgres } = took;
+    let Took {
+        wall,
+        own,
+        postgres,
+    } = took;
     println!(
         "{name:26} {wall:7.2} s, {:7.0} rows/s; processor {own:6.2} s, PostgreSQL's {postgres:6.2} s",
         rows as f64 / wall
@@ -220,8 +282,14 @@ fn rows(file: &Path) -> usize {
 
 /// Seconds of processor time of a process's children that have ended, where the system tells (Linux: proc(5)).
 fn children_of(process: &str) -> f64 {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return f64::NAN };
+    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else {
+        return f64::NAN;
+    };
     let mut fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(13);
-    let ticks: f64 = fields.by_ref().take(2).map(|ticks| ticks.parse::<f64>().unwrap()).sum();
+    let ticks: f64 = fields
+        .by_ref()
+        .take(2)
+        .map(|ticks| ticks.parse::<f64>().unwrap())
+        .sum();
     ticks / 100.0
 }

@@ -46,14 +46,21 @@ macro_rules! measure {
 
 fn main() {
     // `cargo test --benches` passes no `--bench`, and has no database.
-    let (Ok(url), true) = (env::var("DATABASE_URL"), env::args().any(|argument| argument == "--bench"))
-    else {
+    let (Ok(url), true) = (
+        env::var("DATABASE_URL"),
+        env::args().any(|argument| argument == "--bench"),
+    ) else {
         return;
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         // As the service does it. Otherwise PostgreSQL compiles some statements for ten times as long as it runs them.
-        let options = PgConnectOptions::from_str(&url).unwrap().options([("jit", "off")]);
+        let options = PgConnectOptions::from_str(&url)
+            .unwrap()
+            .options([("jit", "off")]);
         let pool = PgPool::connect_with(options).await.unwrap();
         lists(&pool).await;
         searches(&pool).await;
@@ -69,39 +76,82 @@ fn filters(today: Date, providers: &[String]) -> Vec<(String, Filters)> {
     };
     let mut all = vec![("everybody".to_owned(), Filters::default())];
     all.extend(providers.iter().map(|provider| {
-        (provider.clone(), Filters { provider: Some(provider.clone()), ..Filters::default() })
+        (
+            provider.clone(),
+            Filters {
+                provider: Some(provider.clone()),
+                ..Filters::default()
+            },
+        )
     }));
     for &status in Status::VARIANTS {
         let name: &str = status.into();
-        all.push((name.into(), Filters { status: Some(status), ..Filters::default() }));
+        all.push((
+            name.into(),
+            Filters {
+                status: Some(status),
+                ..Filters::default()
+            },
+        ));
         let provider = Some("google".to_owned());
         all.push((
             format!("{name}, google"),
-            Filters { status: Some(status), provider, ..Filters::default() },
+            Filters {
+                status: Some(status),
+                provider,
+                ..Filters::default()
+            },
         ));
     }
     for (from, to) in [(1, 0), (30, 0), (500, 400), (1000, 900)] {
         let name = format!("{from} to {to} days ago");
         let last_seen = days(from, to);
         let midnight = |day: Date| day.midnight().assume_utc();
-        let created = Times { from: last_seen.from.map(midnight), to: last_seen.to.map(midnight) };
-        all.push((format!("created {name}"), Filters { created, ..Filters::default() }));
-        all.push((format!("seen {name}"), Filters { last_seen, ..Filters::default() }));
+        let created = Times {
+            from: last_seen.from.map(midnight),
+            to: last_seen.to.map(midnight),
+        };
+        all.push((
+            format!("created {name}"),
+            Filters {
+                created,
+                ..Filters::default()
+            },
+        ));
+        all.push((
+            format!("seen {name}"),
+            Filters {
+                last_seen,
+                ..Filters::default()
+            },
+        ));
         let provider = Some("apple".to_owned());
-        all.push((format!("created {name}, apple"), Filters { created, provider, ..Filters::default() }));
+        all.push((
+            format!("created {name}, apple"),
+            Filters {
+                created,
+                provider,
+                ..Filters::default()
+            },
+        ));
     }
     all
 }
 
 async fn lists(pool: &PgPool) {
-    let today = OffsetDateTime::from_unix_timestamp(vestibule::clock::now()).unwrap().date();
+    let today = OffsetDateTime::from_unix_timestamp(vestibule::clock::now())
+        .unwrap()
+        .date();
     let providers = listing::providers(pool).await.unwrap();
     measure!("providers", listing::providers(pool));
     for (name, filters) in filters(today, &providers) {
         measure!(format!("{name}: estimate"), count::estimate(pool, &filters));
         for &sort in Sort::VARIANTS {
             let order: &str = sort.into();
-            measure!(format!("{name}: {order}"), listing::page(pool, &filters, sort, None, PAGE));
+            measure!(
+                format!("{name}: {order}"),
+                listing::page(pool, &filters, sort, None, PAGE)
+            );
             let deep = deep(pool, &filters, sort).await;
             let page = listing::page(pool, &filters, sort, deep.as_ref(), PAGE);
             if let Some(cursor) = page.await.unwrap().before {
@@ -118,7 +168,11 @@ async fn lists(pool: &PgPool) {
 async fn deep(pool: &PgPool, filters: &Filters, sort: Sort) -> Option<Cursor> {
     let mut cursor = None;
     for _ in 0..10 {
-        match listing::page(pool, filters, sort, cursor.as_ref(), 5_000).await.unwrap().after {
+        match listing::page(pool, filters, sort, cursor.as_ref(), 5_000)
+            .await
+            .unwrap()
+            .after
+        {
             Some(after) => cursor = Some(after),
             None => break,
         }
@@ -153,9 +207,15 @@ async fn searches(pool: &PgPool) {
         ("%", "%"),
     ];
     for (name, text) in texts {
-        measure!(format!("search, {name}"), search(pool, text, &providers, &Filters::default(), None, PAGE));
+        measure!(
+            format!("search, {name}"),
+            search(pool, text, &providers, &Filters::default(), None, PAGE)
+        );
         for provider in ["google", "facebook"] {
-            let filters = Filters { provider: Some(provider.into()), ..Filters::default() };
+            let filters = Filters {
+                provider: Some(provider.into()),
+                ..Filters::default()
+            };
             measure!(
                 format!("search, {name}, {provider}"),
                 search(pool, text, &providers, &filters, None, PAGE)
@@ -165,25 +225,46 @@ async fn searches(pool: &PgPool) {
 }
 
 async fn person(pool: &PgPool) {
-    let user: Uuid =
-        sqlx::query_scalar("SELECT user_id FROM events WHERE user_id IS NOT NULL ORDER BY id DESC LIMIT 1")
-            .fetch_one(pool)
-            .await
-            .unwrap();
-    let email = directory::user(pool, user).await.unwrap().unwrap().user.email;
+    let user: Uuid = sqlx::query_scalar(
+        "SELECT user_id FROM events WHERE user_id IS NOT NULL ORDER BY id DESC LIMIT 1",
+    )
+    .fetch_one(pool)
+    .await
+    .unwrap();
+    let email = directory::user(pool, user)
+        .await
+        .unwrap()
+        .unwrap()
+        .user
+        .email;
     measure!("person: user", directory::user(pool, user));
     measure!("person: identities", identities::of_user(pool, user));
     measure!("person: sessions", sessions::of_user(pool, user));
     measure!("person: events", event_log::of_user(pool, user, 100));
     if email.is_some() {
-        measure!("person: others' attempts", event_log::claiming(pool, user, 20));
+        measure!(
+            "person: others' attempts",
+            event_log::claiming(pool, user, 20)
+        );
     }
     for &what in EventCategory::VARIANTS {
-        let filter = Filter { what, ..Filter::default() };
-        measure!(format!("audit: {what:?}"), event_log::page(pool, &filter, None, 100));
+        let filter = Filter {
+            what,
+            ..Filter::default()
+        };
+        measure!(
+            format!("audit: {what:?}"),
+            event_log::page(pool, &filter, None, 100)
+        );
     }
-    let filter = Filter { email, ..Filter::default() };
-    measure!("audit: an address", event_log::page(pool, &filter, None, 100));
+    let filter = Filter {
+        email,
+        ..Filter::default()
+    };
+    measure!(
+        "audit: an address",
+        event_log::page(pool, &filter, None, 100)
+    );
 }
 
 /// A page as the admin API answers it.
@@ -216,7 +297,11 @@ async fn backend_user(pool: &PgPool) -> Result<Uuid, Error> {
         email_verified: false,
     };
     let email = Email::parse(&format!("{name}@bench.example"));
-    let new = NewUser { email, identities: vec![identity], ..NewUser::default() };
+    let new = NewUser {
+        email,
+        identities: vec![identity],
+        ..NewUser::default()
+    };
     match backend::create(pool, &new, Actor::Operator("bench"), &Origin::default()).await? {
         Created::Done(id) => Ok(id),
         taken => panic!("{taken:?}"),
@@ -229,12 +314,21 @@ async fn admin_api(pool: &PgPool) {
     let all = Filters::default();
     for &sort in Sort::VARIANTS {
         let order: &str = sort.into();
-        measure!(format!("admin API: users, {order}"), backend_page(pool, &all, sort, None));
+        measure!(
+            format!("admin API: users, {order}"),
+            backend_page(pool, &all, sort, None)
+        );
         let deep = deep(pool, &all, sort).await;
-        measure!(format!("admin API: users, {order}, deep"), backend_page(pool, &all, sort, deep.as_ref()));
+        measure!(
+            format!("admin API: users, {order}, deep"),
+            backend_page(pool, &all, sort, deep.as_ref())
+        );
     }
     for text in ["mar", "maria.garcia", "lovelace ada", "nobody has that"] {
-        measure!(format!("admin API: search, {text}"), backend_search(pool, text));
+        measure!(
+            format!("admin API: search, {text}"),
+            backend_search(pool, text)
+        );
     }
     let (user, email, provider, subject): (Uuid, String, String, String) = sqlx::query_as(
         "SELECT u.id, u.email, i.provider, i.subject FROM users u JOIN identities i ON i.user_id = u.id
@@ -245,31 +339,64 @@ async fn admin_api(pool: &PgPool) {
     .unwrap();
     let email = Email::parse(&email).unwrap();
     measure!("admin API: a user", merging::users(pool, &[user]));
-    measure!("admin API: a user by e-mail", backend::by_email(pool, &email));
-    measure!("admin API: a user by identity", identities::owner(pool, &provider, &subject));
-    measure!("admin API: nobody, perhaps merged", merging::merged_into(pool, Uuid::now_v7()));
+    measure!(
+        "admin API: a user by e-mail",
+        backend::by_email(pool, &email)
+    );
+    measure!(
+        "admin API: a user by identity",
+        identities::owner(pool, &provider, &subject)
+    );
+    measure!(
+        "admin API: nobody, perhaps merged",
+        merging::merged_into(pool, Uuid::now_v7())
+    );
     measure!("admin API: sessions", sessions::of_user(pool, user));
-    measure!("admin API: events of a user", backend::events_of(pool, user, Uuid::max(), 1_001));
-    let middle: Uuid = sqlx::query_scalar("SELECT id FROM events ORDER BY id DESC OFFSET 100000 LIMIT 1")
-        .fetch_optional(pool)
-        .await
-        .unwrap()
-        .unwrap_or_default();
-    for (place, after) in [("beginning", Uuid::nil()), ("middle", middle), ("end", Uuid::now_v7())] {
-        measure!(format!("admin API: feed, {place}"), backend::events_after(pool, after, 1_000));
+    measure!(
+        "admin API: events of a user",
+        backend::events_of(pool, user, Uuid::max(), 1_001)
+    );
+    let middle: Uuid =
+        sqlx::query_scalar("SELECT id FROM events ORDER BY id DESC OFFSET 100000 LIMIT 1")
+            .fetch_optional(pool)
+            .await
+            .unwrap()
+            .unwrap_or_default();
+    for (place, after) in [
+        ("beginning", Uuid::nil()),
+        ("middle", middle),
+        ("end", Uuid::now_v7()),
+    ] {
+        measure!(
+            format!("admin API: feed, {place}"),
+            backend::events_after(pool, after, 1_000)
+        );
     }
     measure!("admin API: create", backend_user(pool));
     let origin = Origin::default();
-    let by = By { actor: Actor::Operator("bench"), reason: Some("a bench"), origin: &origin };
+    let by = By {
+        actor: Actor::Operator("bench"),
+        reason: Some("a bench"),
+        origin: &origin,
+    };
     let made = |change: Change| async move {
-        let preview = preview(pool, change, by.actor.name()).await?.expect("the user exists");
+        let preview = preview(pool, change, by.actor.name())
+            .await?
+            .expect("the user exists");
         let outcome = make(pool, &preview, None, by).await?;
         assert_eq!(outcome, Outcome::Done, "{change:?}");
         Ok::<_, Error>(())
     };
     let user = backend_user(pool).await.unwrap();
-    for change in [Change::Disable { user }, Change::Enable { user }, Change::EndSessions { user }] {
-        measure!(format!("admin API: {}, dry run", change.name()), preview(pool, change, "key:bench"));
+    for change in [
+        Change::Disable { user },
+        Change::Enable { user },
+        Change::EndSessions { user },
+    ] {
+        measure!(
+            format!("admin API: {}, dry run", change.name()),
+            preview(pool, change, "key:bench")
+        );
         measure!(format!("admin API: {}", change.name()), made(change));
     }
     measure!("admin API: create, create and merge", async {
@@ -282,13 +409,17 @@ async fn admin_api(pool: &PgPool) {
         made(Change::Move { identity, from, to }).await
     });
     measure!("admin API: create and delete", async {
-        made(Change::Delete { user: backend_user(pool).await? }).await
+        made(Change::Delete {
+            user: backend_user(pool).await?,
+        })
+        .await
     });
     // The erasure of the deleted users' traces runs in the background of the service.
-    let rest: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM users WHERE email LIKE '%@bench.example'")
-        .fetch_all(pool)
-        .await
-        .unwrap();
+    let rest: Vec<Uuid> =
+        sqlx::query_scalar("SELECT id FROM users WHERE email LIKE '%@bench.example'")
+            .fetch_all(pool)
+            .await
+            .unwrap();
     for user in rest {
         made(Change::Delete { user }).await.unwrap();
     }

@@ -69,7 +69,11 @@ fn main() {
     // `cargo test --benches` and `--all-targets` run this, too, and mean no measurement.
     if std::env::args().any(|argument| argument == "--bench") {
         let arguments = Arguments::parse();
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(run(arguments));
+        tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(run(arguments));
     }
 }
 
@@ -78,18 +82,28 @@ async fn run(arguments: Arguments) {
     let app = App::start_with(|figment| figment.merge(("idp.max_calls", max_calls))).await;
     let app = Arc::new(app);
     let sessions = open_sessions(&app, arguments.sessions).await;
-    println!("{} sessions, {} refreshes a second", arguments.sessions, arguments.rate);
+    println!(
+        "{} sessions, {} refreshes a second",
+        arguments.sessions, arguments.rate
+    );
 
     let quiet = refresh_for(&app, &sessions, arguments.rate, arguments.quiet).await;
     println!("quiet    {quiet}");
 
     // What so many requests cost by themselves, on this machine and in this build: as many as are
     // refused below, and none of them has anything to do with the provider.
-    let control =
-        Clients::start(&app, arguments.clients.saturating_sub(max_calls), "nobody", arguments.jitter);
+    let control = Clients::start(
+        &app,
+        arguments.clients.saturating_sub(max_calls),
+        "nobody",
+        arguments.jitter,
+    );
     let busy = refresh_for(&app, &sessions, arguments.rate, arguments.quiet).await;
     println!("busy     {busy}");
-    println!("         p99 is {:.2} times that of the quiet phase", busy.ratio(&quiet));
+    println!(
+        "         p99 is {:.2} times that of the quiet phase",
+        busy.ratio(&quiet)
+    );
     println!("         requests {:?}", control.outcomes());
     control.stop().await;
 
@@ -103,13 +117,21 @@ async fn run(arguments: Arguments) {
         slow.ratio(&busy)
     );
     println!("         sign-ins {:?}", clients.outcomes());
-    println!("         calls in flight at most {} of {max_calls}", app.provider.in_flight_max());
+    println!(
+        "         calls in flight at most {} of {max_calls}",
+        app.provider.in_flight_max()
+    );
     app.provider.behave(Behaviour::Usual);
-    println!("         first good sign-in {:.2} s after the recovery", first_good(&app).await.as_secs_f64());
+    println!(
+        "         first good sign-in {:.2} s after the recovery",
+        first_good(&app).await.as_secs_f64()
+    );
     clients.stop().await;
 
-    let (before, clients) =
-        (app.provider.counts(), Clients::start(&app, arguments.clients, "idp", arguments.jitter));
+    let (before, clients) = (
+        app.provider.counts(),
+        Clients::start(&app, arguments.clients, "idp", arguments.jitter),
+    );
     let half = arguments.outage.div_ceil(2);
     app.provider.behave(Behaviour::status(503));
     let first = refresh_for(&app, &sessions, arguments.rate, half).await;
@@ -117,10 +139,20 @@ async fn run(arguments: Arguments) {
     app.provider.behave(Behaviour::RESET);
     let second = refresh_for(&app, &sessions, arguments.rate, arguments.outage - half).await;
     let after = app.provider.counts();
-    println!("503      {first}; {:.2} times the quiet p99", first.ratio(&quiet));
+    println!(
+        "503      {first}; {:.2} times the quiet p99",
+        first.ratio(&quiet)
+    );
     println!("         calls {} in {half} s", amid.calls - before.calls);
-    println!("reset    {second}; {:.2} times the quiet p99", second.ratio(&quiet));
-    println!("         calls {} in {} s", after.calls - amid.calls, arguments.outage - half);
+    println!(
+        "reset    {second}; {:.2} times the quiet p99",
+        second.ratio(&quiet)
+    );
+    println!(
+        "         calls {} in {} s",
+        after.calls - amid.calls,
+        arguments.outage - half
+    );
     println!("         sign-ins {:?}", clients.outcomes());
 
     app.provider.behave(Behaviour::Usual);
@@ -130,15 +162,27 @@ async fn run(arguments: Arguments) {
     });
     let aftermath = refresh_for(&app, &sessions, arguments.rate, AFTERMATH).await;
     let calls = app.provider.calls() - after.calls;
-    println!("recovery {aftermath}; {:.2} times the quiet p99", aftermath.ratio(&quiet));
+    println!(
+        "recovery {aftermath}; {:.2} times the quiet p99",
+        aftermath.ratio(&quiet)
+    );
     let good = recovered.await.unwrap();
-    println!("         first good sign-in {:.2} s after the recovery", good.as_secs_f64());
-    println!("         calls {calls} in {AFTERMATH} s, sign-ins {:?}", clients.outcomes());
+    println!(
+        "         first good sign-in {:.2} s after the recovery",
+        good.as_secs_f64()
+    );
+    println!(
+        "         calls {calls} in {AFTERMATH} s, sign-ins {:?}",
+        clients.outcomes()
+    );
     clients.stop().await;
 
     let most = app.provider.in_flight_max();
     println!("calls in flight at most {most} of {max_calls}, all the while");
-    assert!(most <= max_calls, "the provider was asked more at once than `max_calls` allows");
+    assert!(
+        most <= max_calls,
+        "the provider was asked more at once than `max_calls` allows"
+    );
 }
 
 /// Refresh tokens, each of its own session.
@@ -151,11 +195,16 @@ async fn open_sessions(app: &App, number: usize) -> Arc<Sessions> {
     let mut tokens = VecDeque::new();
     for session in 0..number {
         let name = format!("session-{session}");
-        let answer = app.sign_in(&claims(&name, &format!("{name}@example.com"))).await;
+        let answer = app
+            .sign_in(&claims(&name, &format!("{name}@example.com")))
+            .await;
         assert!(answer.status.is_success(), "{}", answer.text);
         tokens.push_back(answer.refresh_token());
     }
-    Arc::new(Sessions { tokens: Mutex::new(tokens), free: Semaphore::new(number) })
+    Arc::new(Sessions {
+        tokens: Mutex::new(tokens),
+        free: Semaphore::new(number),
+    })
 }
 
 /// Refreshes, how long they took, and what the whole program used of the machine meanwhile.
@@ -186,8 +235,12 @@ impl std::fmt::Display for Phase {
             f,
             "{number} refreshes, failed {failed:?}: p50 {p50:.1} ms, p99 {p99:.1} ms, max {max:.1} ms"
         )?;
-        self.cores
-            .map_or(Ok(()), |cores| write!(f, "; {cores:.2} cores busy with service, clients and provider"))
+        self.cores.map_or(Ok(()), |cores| {
+            write!(
+                f,
+                "; {cores:.2} cores busy with service, clients and provider"
+            )
+        })
     }
 }
 
@@ -203,7 +256,12 @@ async fn refresh_for(app: &Arc<App>, sessions: &Arc<Sessions>, rate: u32, second
         refreshes.spawn(async move {
             // A session is refreshed once at a time, as by a client.
             let _free = sessions.free.acquire().await.expect("it is never closed");
-            let token = sessions.tokens.lock().unwrap().pop_front().expect("one for each place");
+            let token = sessions
+                .tokens
+                .lock()
+                .unwrap()
+                .pop_front()
+                .expect("one for each place");
             let answer = app.refresh(&token).await;
             let took = due.elapsed();
             let good = answer.status.is_success();
@@ -219,9 +277,14 @@ async fn refresh_for(app: &Arc<App>, sessions: &Arc<Sessions>, rate: u32, second
     }
     let mut took: Vec<_> = all.into_iter().map(|(took, _)| took).collect();
     took.sort_unstable();
-    let cores =
-        used.zip(processor_time()).map(|(before, after)| (after - before) / started.elapsed().as_secs_f64());
-    Phase { took, failed, cores }
+    let cores = used
+        .zip(processor_time())
+        .map(|(before, after)| (after - before) / started.elapsed().as_secs_f64());
+    Phase {
+        took,
+        failed,
+        cores,
+    }
 }
 
 /// Clients that sign in again and again, each time with a token of its own, and wait when they are
@@ -236,31 +299,49 @@ impl Clients {
     /// They come within the time of a pause, and not all at once.
     fn start(app: &Arc<App>, number: usize, provider: &'static str, jitter: u32) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let (outcomes, leave) = (Arc::new(Mutex::new(BTreeMap::new())), Arc::new(AtomicBool::new(false)));
+        let (outcomes, leave) = (
+            Arc::new(Mutex::new(BTreeMap::new())),
+            Arc::new(AtomicBool::new(false)),
+        );
         let client = |place: usize| {
-            let (app, outcomes, leave) = (Arc::clone(app), Arc::clone(&outcomes), Arc::clone(&leave));
+            let (app, outcomes, leave) =
+                (Arc::clone(app), Arc::clone(&outcomes), Arc::clone(&leave));
             let name = format!("client-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-            let first =
-                PAUSE.saturating_mul(u32::try_from(place).unwrap_or(0)) / u32::try_from(number).unwrap_or(1);
+            let first = PAUSE.saturating_mul(u32::try_from(place).unwrap_or(0))
+                / u32::try_from(number).unwrap_or(1);
             tokio::spawn(async move {
                 sleep(first).await;
                 while !leave.load(Ordering::Relaxed) {
-                    let answer =
-                        app.sign_in_at(provider, &claims(&name, &format!("{name}@example.com"))).await;
-                    let outcome =
-                        format!("{} {}{}", answer.status.as_u16(), answer.outcome(), answer.error());
-                    *outcomes.lock().unwrap().entry(outcome).or_default() += 1;
-                    let later = answer.header("retry-after").and_then(|seconds| seconds.parse().ok());
-                    // The clock's low digits are as good as chance.
-                    let jitter =
-                        vestibule::clock::subsecond_nanos() / 1_000 % jitter.saturating_mul(1_000).max(1);
-                    sleep(later.map_or(PAUSE, Duration::from_secs) + Duration::from_micros(jitter.into()))
+                    let answer = app
+                        .sign_in_at(provider, &claims(&name, &format!("{name}@example.com")))
                         .await;
+                    let outcome = format!(
+                        "{} {}{}",
+                        answer.status.as_u16(),
+                        answer.outcome(),
+                        answer.error()
+                    );
+                    *outcomes.lock().unwrap().entry(outcome).or_default() += 1;
+                    let later = answer
+                        .header("retry-after")
+                        .and_then(|seconds| seconds.parse().ok());
+                    // The clock's low digits are as good as chance.
+                    let jitter = vestibule::clock::subsecond_nanos() / 1_000
+                        % jitter.saturating_mul(1_000).max(1);
+                    sleep(
+                        later.map_or(PAUSE, Duration::from_secs)
+                            + Duration::from_micros(jitter.into()),
+                    )
+                    .await;
                 }
             })
         };
         let all = (0..number).map(client).collect();
-        Self { outcomes, leave, all }
+        Self {
+            outcomes,
+            leave,
+            all,
+        }
     }
 
     fn outcomes(&self) -> BTreeMap<String, usize> {
@@ -278,7 +359,12 @@ impl Clients {
 /// How long it takes until somebody can sign in, who tries all the time.
 async fn first_good(app: &App) -> Duration {
     let started = Instant::now();
-    while !app.sign_in(&claims("prober", "prober@example.com")).await.status.is_success() {
+    while !app
+        .sign_in(&claims("prober", "prober@example.com"))
+        .await
+        .status
+        .is_success()
+    {
         sleep(Duration::from_millis(50)).await;
     }
     started.elapsed()

@@ -48,7 +48,9 @@ use crate::web::http::rate_limit::RateLimits;
 use crate::web::http::reject_empty_segments::ExactPath;
 use crate::web::http::request_log::RequestLog;
 use crate::web::http::stage::Stage;
-use crate::web::http::{catcher, cors, deadline, proof_nonce, rate_limit_fields, templates, traces};
+use crate::web::http::{
+    catcher, cors, deadline, proof_nonce, rate_limit_fields, templates, traces,
+};
 use crate::web::metrics::Metrics;
 use crate::web::ops::Probe;
 use crate::web::{self, api, data_deletion, openapi, ops, problem, well_known};
@@ -79,7 +81,9 @@ pub enum Error {
         /// The error of the network or of PostgreSQL.
         cause: sqlx::Error,
     },
-    #[error("the connection pooler mixes up the prepared statements of its clients; {POOLER_REMEDY}")]
+    #[error(
+        "the connection pooler mixes up the prepared statements of its clients; {POOLER_REMEDY}"
+    )]
     Pooler,
     #[error("the migration of the schema failed: {0}")]
     Migrate(#[from] migrations::Failure),
@@ -156,7 +160,11 @@ pub async fn missing_migrations(figment: &Figment) -> Result<Vec<i64>, Error> {
 pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
     let settings = settings(figment)?;
     let (failed, pool) = (failed(&settings.servers), settings.pool());
-    let connection = settings.servers.reach(std::slice::from_ref(&pool)).await.map_err(&failed)?;
+    let connection = settings
+        .servers
+        .reach(std::slice::from_ref(&pool))
+        .await
+        .map_err(&failed)?;
     connection.close().await.map_err(&failed)?;
     Ok(pool)
 }
@@ -169,7 +177,10 @@ pub fn place(figment: &Figment) -> Result<Place, Error> {
 /// Returns the conversion of an error that a connection to these servers met.
 fn failed(servers: &Servers) -> impl Fn(sqlx::Error) -> Error + use<> {
     let place = Place::of(servers);
-    move |cause| Error::Database { place: place.clone(), cause }
+    move |cause| Error::Database {
+        place: place.clone(),
+        cause,
+    }
 }
 
 fn settings(figment: &Figment) -> Result<pool::Settings, Error> {
@@ -230,13 +241,17 @@ impl Start {
         let counted = pool.clone();
         background::spawn("event counts", move || keep_counting(counted.clone()));
         let (pruned, limits, failures) = (pool.clone(), self.limits, self.prune_failures);
-        background::spawn("pruning", move || keep_pruning(pruned.clone(), limits, failures.clone()));
+        background::spawn("pruning", move || {
+            keep_pruning(pruned.clone(), limits, failures.clone())
+        });
         if self.logs_events {
             let logged = pool.clone();
             background::spawn("event log", move || event_log::keep_logging(logged.clone()));
         }
         let (servers, pools) = (self.servers, Vec::from(self.pools));
-        background::spawn("database servers", move || servers.clone().follow(pools.clone()));
+        background::spawn("database servers", move || {
+            servers.clone().follow(pools.clone())
+        });
         self.stage.end_start();
         Ok(())
     }
@@ -330,11 +345,17 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .attach(cors::fairing())
         .mount("/", deadline::routes(ops::RESOURCE.routes()))
         .mount("/api/v1", deadline::once_started(api::routes()))
-        .mount("/api/v1/admin", deadline::once_started(admin::api::routes()))
+        .mount(
+            "/api/v1/admin",
+            deadline::once_started(admin::api::routes()),
+        )
         .mount("/", deadline::once_started(well_known::RESOURCE.routes()))
         .mount("/admin", deadline::once_started(admin::pages::routes()))
         .register("/admin", admin::pages::catchers())
-        .mount("/", deadline::once_started(data_deletion::RESOURCE.routes()))
+        .mount(
+            "/",
+            deadline::once_started(data_deletion::RESOURCE.routes()),
+        )
         .mount("/", problem::pages::RESOURCE.routes())
         .register("/", catcher::catchers());
     let rocket = match Traces::open()? {
@@ -356,7 +377,9 @@ pub async fn launch(
 ) -> Result<(), Error> {
     let rocket: Rocket<Ignite> = rocket
         .attach(drain::fairing(stop))
-        .attach(AdHoc::on_liftoff("lifted off", |rocket| Box::pin(async move { lifted_off(rocket) })))
+        .attach(AdHoc::on_liftoff("lifted off", |rocket| {
+            Box::pin(async move { lifted_off(rocket) })
+        }))
         .ignite()
         .await
         .map_err(Box::new)?;
@@ -366,7 +389,12 @@ pub async fn launch(
     let provider_tokens = rocket.state::<ProviderTokens>().cloned();
     let traces = rocket.state::<Traces>().cloned();
     let address = SocketAddr::new(rocket.config().address, rocket.config().port);
-    drop(rocket.launch().await.map_err(|error| not_launched(error, address))?);
+    drop(
+        rocket
+            .launch()
+            .await
+            .map_err(|error| not_launched(error, address))?,
+    );
     let end = async {
         let messages = webhooks.as_ref().map(Webhooks::close);
         let tokens = provider_tokens.as_ref().map(ProviderTokens::close);
@@ -393,8 +421,9 @@ fn not_launched(error: rocket::Error, address: SocketAddr) -> Error {
     match error.kind() {
         // The cause cannot be moved out of Rocket's error.
         ErrorKind::Bind(cause) => {
-            let cause =
-                cause.raw_os_error().map_or_else(|| cause.kind().into(), io::Error::from_raw_os_error);
+            let cause = cause
+                .raw_os_error()
+                .map_or_else(|| cause.kind().into(), io::Error::from_raw_os_error);
             Error::Listen { address, cause }
         }
         _ => Error::Rocket(Box::new(error)),

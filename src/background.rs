@@ -31,7 +31,10 @@ pub fn spawn<F: Future<Output = ()> + Send + 'static>(
 }
 
 /// Runs a background task until it returns. After each panic, `task` makes its replacement.
-pub async fn supervise<F: Future<Output = ()> + Send + 'static>(name: &'static str, task: impl Fn() -> F) {
+pub async fn supervise<F: Future<Output = ()> + Send + 'static>(
+    name: &'static str,
+    task: impl Fn() -> F,
+) {
     begin(name);
     loop {
         // A set aborts its task when it is dropped.
@@ -93,7 +96,10 @@ mod tests {
             }
         });
         task.await.unwrap();
-        assert_eq!((begun.load(Ordering::SeqCst), panics_of("panics twice")), (3, 2));
+        assert_eq!(
+            (begun.load(Ordering::SeqCst), panics_of("panics twice")),
+            (3, 2)
+        );
     }
 
     #[tokio::test]

@@ -9,9 +9,15 @@ fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn 
 
 /// Returns the innermost cause, which is the clearest, such as "Connection refused".
 pub fn root(error: &(dyn Error + 'static)) -> String {
-    chain(error).last().map(ToString::to_string).unwrap_or_default()
+    chain(error)
+        .last()
+        .map(ToString::to_string)
+        .unwrap_or_default()
 }
 
 pub fn line(error: &(dyn Error + 'static)) -> String {
-    chain(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    chain(error)
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }

@@ -21,7 +21,10 @@ const CLOSE: u64 = 30;
 
 impl Fault {
     pub fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { problem: problem.into(), remedy: remedy.into() }
+        Self {
+            problem: problem.into(),
+            remedy: remedy.into(),
+        }
     }
 }
 

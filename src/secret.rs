@@ -32,7 +32,9 @@ impl Secret<String> {
         let extracted = Salt::new(HKDF_SHA256, b"vestibule").extract(self.0.as_bytes());
         let (purpose, mut key) = ([purpose.as_bytes()], [0; 32]);
         let expanded = extracted.expand(&purpose, HKDF_SHA256);
-        expanded.and_then(|expanded| expanded.fill(&mut key)).expect("HKDF gives 32 bytes");
+        expanded
+            .and_then(|expanded| expanded.fill(&mut key))
+            .expect("HKDF gives 32 bytes");
         key
     }
 }
@@ -59,7 +61,10 @@ impl From<Secret<String>> for Replaceable {
 
 impl Replaceable {
     pub fn now(&self) -> Secret<String> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub fn replace(&self, secret: Secret<String>) {
@@ -78,7 +83,10 @@ pub struct SecretKeys {
 
 impl From<Secret<String>> for SecretKeys {
     fn from(current: Secret<String>) -> Self {
-        Self { current, previous: None }
+        Self {
+            current,
+            previous: None,
+        }
     }
 }
 
@@ -94,7 +102,10 @@ mod tests {
 
     #[test]
     fn a_secret_never_shows_in_debug_output() {
-        assert_eq!(format!("{:?}", Some(Secret::new("hush"))), "Some([redacted])");
+        assert_eq!(
+            format!("{:?}", Some(Secret::new("hush"))),
+            "Some([redacted])"
+        );
     }
 
     #[test]
@@ -107,6 +118,9 @@ mod tests {
             }
         }
         // Five standard deviations are 250.
-        assert!(set.iter().all(|count| (count - 5_000).abs() < 300), "{set:?}");
+        assert!(
+            set.iter().all(|count| (count - 5_000).abs() < 300),
+            "{set:?}"
+        );
     }
 }

@@ -45,7 +45,10 @@ pub fn start(format: LogFormat, level: LogLevel) {
 
 /// Starts logging for the service, which does not wait for a reader.
 pub fn start_serving(format: LogFormat, level: LogLevel) -> Result<Log, Error> {
-    let log = Log { sent: Logs::open()?, _written: lines::start()? };
+    let log = Log {
+        sent: Logs::open()?,
+        _written: lines::start()?,
+    };
     log_to(|| lines::Writer, log.sent.as_ref(), format, level);
     Ok(log)
 }
@@ -68,20 +71,33 @@ where
     let (ours, logged) = reload::Layer::new(targets(level));
     // Rocket's macros log under our own modules, for example each failed guard.
     let ours = ours.and(filter_fn(|metadata| !metadata.target().ends_with("::_")));
-    let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(writer)
+        .with_target(false);
     // It would complain on standard error of standard error, and panic.
     let lines = lines.log_internal_errors(false);
     let lines = match format {
-        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+        LogFormat::Json => lines
+            .json()
+            .flatten_event(true)
+            .with_span_list(false)
+            .boxed(),
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
     };
     let lines = lines.and_then(sent.map(Logs::layer)).with_filter(ours);
-    if tracing_subscriber::registry().with(lines).with(database::layer()).try_init().is_ok() {
+    if tracing_subscriber::registry()
+        .with(lines)
+        .with(database::layer())
+        .try_init()
+        .is_ok()
+    {
         // Only the first call comes here.
         let _ = LOGGED.set(logged);
         panic::set_hook(Box::new(|panic| {
             // The message may contain user data, so only the place is logged.
-            let place = panic.location().map_or_else(|| "unknown".into(), ToString::to_string);
+            let place = panic
+                .location()
+                .map_or_else(|| "unknown".into(), ToString::to_string);
             tracing::error!(place, "panic");
         }));
     }

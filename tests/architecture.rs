@@ -22,25 +22,43 @@ const MAY_USE: [(&str, &str); 25] = [
     ("queue", "background clock database"),
     ("telemetry", "background config"),
     ("import", "clock database domain telemetry"),
-    ("keys", "background clock config database domain events secret"),
-    ("webhooks", "causes clock config database domain events queue secret"),
+    (
+        "keys",
+        "background clock config database domain events secret",
+    ),
+    (
+        "webhooks",
+        "causes clock config database domain events queue secret",
+    ),
     ("accounts", "config database domain events keys secret"),
-    ("provider_tokens", "clock config database domain keys provider queue secret"),
-    ("provider_events", "accounts config database domain events provider secret"),
+    (
+        "provider_tokens",
+        "clock config database domain keys provider queue secret",
+    ),
+    (
+        "provider_events",
+        "accounts config database domain events provider secret",
+    ),
     ("prune", "database events provider_tokens webhooks"),
     (
         "web",
         "accounts background causes clock config database domain events keys provider \
          provider_events provider_tokens prune secret telemetry webhooks",
     ),
-    ("admin", "accounts clock config database domain events provider provider_tokens secret web webhooks"),
+    (
+        "admin",
+        "accounts clock config database domain events provider provider_tokens secret web webhooks",
+    ),
     (
         "app",
         "accounts admin background clock config database events finding keys provider \
          provider_tokens prune telemetry web webhooks",
     ),
     ("dev", "accounts admin app clock domain secret web"),
-    ("cli", "admin app background causes config dev domain finding import keys out telemetry webhooks"),
+    (
+        "cli",
+        "admin app background causes config dev domain finding import keys out telemetry webhooks",
+    ),
 ];
 
 /// Which rooms, or files, may name a crate that the others must not depend on.
@@ -63,10 +81,23 @@ fn rooms() -> BTreeMap<String, Vec<(PathBuf, String)>> {
     let mut rooms: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for file in files(&source, "rs") {
         let below = file.strip_prefix(&source).unwrap();
-        let room = below.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs").to_owned();
+        let room = below
+            .iter()
+            .next()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .trim_end_matches(".rs")
+            .to_owned();
         let code = fs::read_to_string(&file).unwrap();
-        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//")).map(str::to_owned);
-        rooms.entry(room).or_default().extend(lines.map(|line| (below.to_owned(), line)));
+        let lines = code
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .map(str::to_owned);
+        rooms
+            .entry(room)
+            .or_default()
+            .extend(lines.map(|line| (below.to_owned(), line)));
     }
     rooms.remove("main");
     rooms.remove("lib");
@@ -79,13 +110,16 @@ fn names(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         let after = line[at + path.len()..].chars().next();
-        !before.is_some_and(|c| word(c) || c == ':') && (path.ends_with(':') || !after.is_some_and(word))
+        !before.is_some_and(|c| word(c) || c == ':')
+            && (path.ends_with(':') || !after.is_some_and(word))
     })
 }
 
 /// Whether a line names another room, alone or in a list.
 fn names_room(line: &str, room: &str) -> bool {
-    let listed = line.split_once("crate::{").is_some_and(|(_, list)| names(list, room));
+    let listed = line
+        .split_once("crate::{")
+        .is_some_and(|(_, list)| names(list, room));
     listed || names(line, &format!("crate::{room}"))
 }
 
@@ -95,17 +129,31 @@ fn imports_point_down() {
     let known = MAY_USE.map(|(room, _)| room);
     let mut sorted = known;
     sorted.sort_unstable();
-    assert!(rooms.keys().eq(&sorted), "every room has its row: {:?}", rooms.keys());
+    assert!(
+        rooms.keys().eq(&sorted),
+        "every room has its row: {:?}",
+        rooms.keys()
+    );
     for (number, (room, allowed)) in MAY_USE.into_iter().enumerate() {
         let allowed: Vec<_> = allowed.split_whitespace().collect();
-        assert!(allowed.iter().all(|other| known[..number].contains(other)), "{room} is in a circle");
+        assert!(
+            allowed.iter().all(|other| known[..number].contains(other)),
+            "{room} is in a circle"
+        );
         for other in &allowed {
             let used = rooms[room].iter().any(|(_, line)| names_room(line, other));
             assert!(used, "{room} does not name `{other}`: take it from its row");
         }
         for (file, line) in &rooms[room] {
-            for other in known.iter().filter(|other| **other != room && !allowed.contains(other)) {
-                assert!(!names_room(line, other), "{} names `{other}`: {line}", file.display());
+            for other in known
+                .iter()
+                .filter(|other| **other != room && !allowed.contains(other))
+            {
+                assert!(
+                    !names_room(line, other),
+                    "{} names `{other}`: {line}",
+                    file.display()
+                );
             }
         }
     }
@@ -115,16 +163,24 @@ fn imports_point_down() {
 fn in_admin_pages_and_api_use_the_rest_and_not_the_reverse() {
     for (file, line) in &rooms()["admin"] {
         let part = file.iter().nth(1).unwrap().to_str().unwrap();
-        let above = ["api", "pages"].iter().filter(|_| ["changes", "lists", "staff"].contains(&part));
+        let above = ["api", "pages"]
+            .iter()
+            .filter(|_| ["changes", "lists", "staff"].contains(&part));
         for above in above {
-            assert!(!names(line, &format!("crate::admin::{above}")), "{}: {line}", file.display());
+            assert!(
+                !names(line, &format!("crate::admin::{above}")),
+                "{}: {line}",
+                file.display()
+            );
         }
     }
 }
 
 /// The paths of an import: `a::{b, c::d}` is `a::b` and `a::c::d`.
 fn paths(import: &str) -> Vec<String> {
-    let Some((before, list)) = import.split_once('{') else { return vec![import.trim().to_owned()] };
+    let Some((before, list)) = import.split_once('{') else {
+        return vec![import.trim().to_owned()];
+    };
     let list = list.rsplit_once('}').expect("the list ends").0;
     let mut depth = 0;
     let parts = list.split(|c: char| {
@@ -143,14 +199,20 @@ fn imports() -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
     let mut code: BTreeMap<Vec<String>, String> = BTreeMap::new();
     for (file, line) in rooms().into_values().flatten() {
         let module = file.with_extension("");
-        let module = module.iter().map(|segment| segment.to_str().unwrap().to_owned());
-        let text = code.entry(module.filter(|segment| segment != "mod").collect()).or_default();
+        let module = module
+            .iter()
+            .map(|segment| segment.to_str().unwrap().to_owned());
+        let text = code
+            .entry(module.filter(|segment| segment != "mod").collect())
+            .or_default();
         text.push_str(&line);
         text.push('\n');
     }
     let leads_to = |module: &Vec<String>, path: &str| {
         let mut target = module.clone();
-        for segment in path.split("::").map(|segment| segment.split(" as ").next().unwrap_or_default().trim())
+        for segment in path
+            .split("::")
+            .map(|segment| segment.split(" as ").next().unwrap_or_default().trim())
         {
             match segment {
                 "crate" => target.clear(),
@@ -166,10 +228,21 @@ fn imports() -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
     };
     let of = |(module, text): (&Vec<String>, &String)| {
         let text = text.split("mod tests {").next().unwrap_or_default();
-        let uses = text.split("use ").skip(1).filter_map(|rest| rest.split(';').next());
-        let uses = uses
-            .filter(|import| ["crate::", "super::", "self::"].iter().any(|root| import.starts_with(root)));
-        (module.clone(), uses.flat_map(paths).filter_map(|path| leads_to(module, &path)).collect())
+        let uses = text
+            .split("use ")
+            .skip(1)
+            .filter_map(|rest| rest.split(';').next());
+        let uses = uses.filter(|import| {
+            ["crate::", "super::", "self::"]
+                .iter()
+                .any(|root| import.starts_with(root))
+        });
+        (
+            module.clone(),
+            uses.flat_map(paths)
+                .filter_map(|path| leads_to(module, &path))
+                .collect(),
+        )
     };
     code.iter().map(of).collect()
 }
@@ -180,14 +253,24 @@ fn no_circle_of_imports_has_more_than_three_files() {
     let reached = |from: &Vec<String>| {
         let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
         while let Some(file) = next.pop() {
-            next.extend(imports[file].iter().filter(|file| reached.insert((*file).clone())));
+            next.extend(
+                imports[file]
+                    .iter()
+                    .filter(|file| reached.insert((*file).clone())),
+            );
         }
         reached
     };
     let reached: BTreeMap<_, _> = imports.keys().map(|file| (file, reached(file))).collect();
-    assert!(reached.values().any(|files| files.len() > 100), "imports are followed");
+    assert!(
+        reached.values().any(|files| files.len() > 100),
+        "imports are followed"
+    );
     for (file, others) in &reached {
-        let circle: Vec<_> = others.iter().filter(|other| reached[other].contains(*file)).collect();
+        let circle: Vec<_> = others
+            .iter()
+            .filter(|other| reached[other].contains(*file))
+            .collect();
         assert!(circle.len() <= 3, "a circle: {circle:?}");
     }
 }
@@ -199,66 +282,112 @@ fn foreign_crates_are_named_only_in_their_rooms() {
         let allowed: Vec<_> = allowed.split(' ').collect();
         let mut unused = allowed.clone();
         for (room, lines) in &rooms {
-            for (file, line) in lines.iter().filter(|(_, line)| names(line, &format!("{name}::"))) {
+            for (file, line) in lines
+                .iter()
+                .filter(|(_, line)| names(line, &format!("{name}::")))
+            {
                 let here = |place: &&str| place == room || file == Path::new(place);
-                assert!(allowed.iter().any(here), "{} names {name}: {line}", file.display());
+                assert!(
+                    allowed.iter().any(here),
+                    "{} names {name}: {line}",
+                    file.display()
+                );
                 unused.retain(|place| !here(place));
             }
         }
-        assert!(unused.is_empty(), "{unused:?} do not name {name}: take them from its row");
+        assert!(
+            unused.is_empty(),
+            "{unused:?} do not name {name}: take them from its row"
+        );
     }
 }
 
 #[test]
 fn statements_are_in_accounts_events_lists_and_stores() {
     let store = |file: &Path| {
-        ["accounts", "database", "events"].iter().any(|room| file.starts_with(room))
-            || file.iter().any(|part| part == "store" || part == "store.rs" || part == "lists")
+        ["accounts", "database", "events"]
+            .iter()
+            .any(|room| file.starts_with(room))
+            || file
+                .iter()
+                .any(|part| part == "store" || part == "store.rs" || part == "lists")
             || file == Path::new("import/write.rs")
     };
     for (file, line) in rooms().into_values().flatten() {
-        let begins = ["sqlx::query(", "sqlx::query!", "sqlx::query_", "QueryBuilder::new"];
+        let begins = [
+            "sqlx::query(",
+            "sqlx::query!",
+            "sqlx::query_",
+            "QueryBuilder::new",
+        ];
         let statement = begins.iter().any(|begin| line.contains(begin));
-        assert!(!statement || store(&file), "{} has a statement: {line}", file.display());
+        assert!(
+            !statement || store(&file),
+            "{} has a statement: {line}",
+            file.display()
+        );
     }
 }
 
 #[test]
 fn nothing_panics_because_nobody_reads_it() {
     for (file, line) in rooms().into_values().flatten() {
-        let prints = ["println!", "print!", "eprintln!", "eprint!"].iter().any(|word| names(&line, word));
-        assert!(!prints || file.starts_with("dev"), "{} prints: {line}", file.display());
+        let prints = ["println!", "print!", "eprintln!", "eprint!"]
+            .iter()
+            .any(|word| names(&line, word));
+        assert!(
+            !prints || file.starts_with("dev"),
+            "{} prints: {line}",
+            file.display()
+        );
     }
 }
 
 #[test]
 fn what_is_prepared_without_a_name_runs_in_a_transaction() {
     let lines: Vec<_> = rooms().into_values().flatten().collect();
-    let nameless: Vec<_> = lines.iter().filter(|(_, line)| line.contains(".persistent(false)")).collect();
+    let nameless: Vec<_> = lines
+        .iter()
+        .filter(|(_, line)| line.contains(".persistent(false)"))
+        .collect();
     assert!(!nameless.is_empty());
     for (file, line) in nameless {
-        let within = ["unprepared(pool)", "(transaction)"].iter().any(|within| line.contains(within));
+        let within = ["unprepared(pool)", "(transaction)"]
+            .iter()
+            .any(|within| line.contains(within));
         assert!(within, "{}: {line}", file.display());
     }
 }
 
 #[test]
 fn a_request_begins_no_transaction_that_its_end_would_cancel() {
-    let begun: Vec<_> =
-        rooms().into_values().flatten().filter(|(_, line)| line.contains("pool.begin")).collect();
+    let begun: Vec<_> = rooms()
+        .into_values()
+        .flatten()
+        .filter(|(_, line)| line.contains("pool.begin"))
+        .collect();
     let files: Vec<_> = begun.iter().map(|(file, _)| file.as_path()).collect();
     assert_eq!(files, [Path::new("database/unprepared.rs")], "{begun:?}");
 }
 
 /// Files that start tasks which do not last as long as the program: a caller awaits them, or they do one thing.
-const BRIEF_TASKS: [&str; 4] =
-    ["app/drain.rs", "database/unprepared.rs", "keys/ring.rs", "provider/document.rs"];
+const BRIEF_TASKS: [&str; 4] = [
+    "app/drain.rs",
+    "database/unprepared.rs",
+    "keys/ring.rs",
+    "provider/document.rs",
+];
 
 #[test]
 fn a_task_that_lasts_is_replaced_when_it_panics() {
     for (file, line) in rooms().into_values().flatten() {
         let file = file.to_str().unwrap();
-        let starts = ["tokio::spawn(", "thread::spawn(", "thread::Builder", "task::spawn("];
+        let starts = [
+            "tokio::spawn(",
+            "thread::spawn(",
+            "thread::Builder",
+            "task::spawn(",
+        ];
         let starts = starts.iter().any(|start| line.contains(start));
         assert!(
             !starts || file == "background.rs" || BRIEF_TASKS.contains(&file),

@@ -49,11 +49,22 @@ impl Server {
     /// A server on a port of its own, whose folder and issuer may be those of another.
     async fn start_with(folder: Arc<Folder>, issuer: Option<&str>) -> Self {
         let port = free_port();
-        let issuer = issuer.map_or_else(|| format!("http://127.0.0.1:{port}/dev/idp"), str::to_owned);
-        let provider = IdentityProvider::open(&folder, issuer.clone(), CLIENT.into(), secret()).unwrap();
+        let issuer =
+            issuer.map_or_else(|| format!("http://127.0.0.1:{port}/dev/idp"), str::to_owned);
+        let provider =
+            IdentityProvider::open(&folder, issuer.clone(), CLIENT.into(), secret()).unwrap();
         serve(provider, port).await;
-        let client = Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
-        Self { port, issuer, folder, client }
+        let client = Client::builder()
+            .no_proxy()
+            .redirect(Policy::none())
+            .build()
+            .unwrap();
+        Self {
+            port,
+            issuer,
+            folder,
+            client,
+        }
     }
 
     fn url(&self, path: &str) -> String {
@@ -61,14 +72,22 @@ impl Server {
     }
 
     async fn get(&self, path: &str, query: &[(&str, &str)]) -> Response {
-        self.client.get(self.url(path)).query(query).send().await.unwrap()
+        self.client
+            .get(self.url(path))
+            .query(query)
+            .send()
+            .await
+            .unwrap()
     }
 
     async fn minted(&self, query: &[(&str, &str)]) -> String {
         let response = self.get("/mint", query).await;
         assert_eq!(response.status(), StatusCode::OK);
         let token = response.text().await.unwrap();
-        assert!(token.bytes().all(|byte| byte.is_ascii_graphic()), "nothing but the token: {token:?}");
+        assert!(
+            token.bytes().all(|byte| byte.is_ascii_graphic()),
+            "nothing but the token: {token:?}"
+        );
         token
     }
 
@@ -78,18 +97,33 @@ impl Server {
 
     /// Posts the page's form.
     async fn choose(&self, request: &[(&str, &str)], form: &[(&str, &str)]) -> Response {
-        self.client.post(self.url("/authorize")).query(request).form(form).send().await.unwrap()
+        self.client
+            .post(self.url("/authorize"))
+            .query(request)
+            .form(form)
+            .send()
+            .await
+            .unwrap()
     }
 
     async fn code(&self) -> String {
-        let chosen = self.choose(&REQUEST, &[("email", "ada@example.com"), ("verified", "true")]).await;
+        let chosen = self
+            .choose(
+                &REQUEST,
+                &[("email", "ada@example.com"), ("verified", "true")],
+            )
+            .await;
         parameter(&location(&chosen), "code").unwrap()
     }
 
     async fn exchange(&self, form: &[(&str, &str)], secret: &str) -> (StatusCode, Value) {
-        let encode = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-        let request =
-            self.client.post(self.url("/token")).form(form).basic_auth(CLIENT, Some(encode(secret)));
+        let encode =
+            |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        let request = self
+            .client
+            .post(self.url("/token"))
+            .form(form)
+            .basic_auth(CLIENT, Some(encode(secret)));
         json(request.send().await.unwrap()).await
     }
 }
@@ -108,7 +142,9 @@ const REQUEST: [(&str, &str); 8] = [
 
 /// The same with another value.
 fn request_with<'a>(name: &str, value: &'a str) -> Vec<(&'a str, &'a str)> {
-    REQUEST.map(|(other, old)| (other, if other == name { value } else { old })).to_vec()
+    REQUEST
+        .map(|(other, old)| (other, if other == name { value } else { old }))
+        .to_vec()
 }
 
 /// A valid token request.
@@ -123,7 +159,10 @@ fn token_request(code: &str) -> [(&str, &str); 4] {
 
 async fn json(response: Response) -> (StatusCode, Value) {
     assert_eq!(header(&response, "content-type"), "application/json");
-    (response.status(), serde_json::from_str(&response.text().await.unwrap()).unwrap())
+    (
+        response.status(),
+        serde_json::from_str(&response.text().await.unwrap()).unwrap(),
+    )
 }
 
 fn header<'r>(response: &'r Response, name: &str) -> &'r str {
@@ -136,11 +175,18 @@ fn location(response: &Response) -> Url {
 }
 
 fn parameter(url: &Url, name: &str) -> Option<String> {
-    url.query_pairs().find(|(other, _)| other == name).map(|(_, value)| value.into_owned())
+    url.query_pairs()
+        .find(|(other, _)| other == name)
+        .map(|(_, value)| value.into_owned())
 }
 
 fn part(token: &str, index: usize) -> Value {
-    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(index).unwrap()).unwrap()).unwrap()
+    serde_json::from_slice(
+        &URL_SAFE_NO_PAD
+            .decode(token.split('.').nth(index).unwrap())
+            .unwrap(),
+    )
+    .unwrap()
 }
 
 /// A part of a token with another value for a member.
@@ -154,28 +200,50 @@ fn altered(token: &str, index: usize, member: &str, value: &str) -> String {
 async fn a_code_is_good_once_with_its_redirect_uri_and_its_verifier_for_a_client_with_the_secret() {
     let server = Server::start().await;
     let wrong = "x".repeat(43);
-    for (index, value) in [(2, "http://127.0.0.1:3000/back"), (3, wrong.as_str()), (3, "")] {
+    for (index, value) in [
+        (2, "http://127.0.0.1:3000/back"),
+        (3, wrong.as_str()),
+        (3, ""),
+    ] {
         let code = server.code().await;
         let mut form = token_request(&code);
         form[index].1 = value;
         for form in [form, token_request(&code)] {
             let (status, error) = server.exchange(&form, SECRET).await;
-            assert_eq!((status, &error["error"]), (StatusCode::BAD_REQUEST, &json!("invalid_grant")));
+            assert_eq!(
+                (status, &error["error"]),
+                (StatusCode::BAD_REQUEST, &json!("invalid_grant"))
+            );
         }
     }
     let code = server.code().await;
     let (status, error) = server.exchange(&token_request(&code), "wrong").await;
-    assert_eq!((status, &error["error"]), (StatusCode::UNAUTHORIZED, &json!("invalid_client")));
-    assert_eq!(server.exchange(&token_request(&code), SECRET).await.0, StatusCode::OK);
-    assert_eq!(server.exchange(&token_request(&code), SECRET).await.1["error"], "invalid_grant");
+    assert_eq!(
+        (status, &error["error"]),
+        (StatusCode::UNAUTHORIZED, &json!("invalid_client"))
+    );
+    assert_eq!(
+        server.exchange(&token_request(&code), SECRET).await.0,
+        StatusCode::OK
+    );
+    assert_eq!(
+        server.exchange(&token_request(&code), SECRET).await.1["error"],
+        "invalid_grant"
+    );
 }
 
 #[async_test]
 async fn a_minted_token_is_what_was_asked_for() {
     let server = Server::start().await;
     let claims = part(&server.minted(&[("email", "Grace@Example.com")]).await, 1);
-    assert_eq!([&claims["email"], &claims["name"], &claims["aud"]], ["Grace@Example.com", "Grace", CLIENT]);
-    assert_eq!((claims["sub"].as_str().unwrap().len(), claims.get("nonce")), (21, None));
+    assert_eq!(
+        [&claims["email"], &claims["name"], &claims["aud"]],
+        ["Grace@Example.com", "Grace", CLIENT]
+    );
+    assert_eq!(
+        (claims["sub"].as_str().unwrap().len(), claims.get("nonce")),
+        (21, None)
+    );
 
     let request = [
         ("email", "a@example.com"),
@@ -186,19 +254,44 @@ async fn a_minted_token_is_what_was_asked_for() {
         ("nonce", "n"),
     ];
     let (_, claims) = server.tokeninfo(&server.minted(&request).await).await;
-    assert!(claims.as_object().unwrap().values().all(Value::is_string), "as Google's: {claims}");
+    assert!(
+        claims.as_object().unwrap().values().all(Value::is_string),
+        "as Google's: {claims}"
+    );
     let names = ["sub", "name", "email_verified", "aud", "azp", "nonce"];
-    assert_eq!(names.map(|name| &claims[name]), ["s", "N", "false", "other", "other", "n"]);
+    assert_eq!(
+        names.map(|name| &claims[name]),
+        ["s", "N", "false", "other", "other", "n"]
+    );
 
     let claims = part(&server.minted(&[("sub", "s")]).await, 1);
-    assert_eq!((claims.get("email"), claims.get("email_verified")), (None, None));
+    assert_eq!(
+        (claims.get("email"), claims.get("email_verified")),
+        (None, None)
+    );
 
     let of = async |email| part(&server.minted(&[("email", email)]).await, 1);
-    let (ada, same, grace) =
-        (of("ada@example.com").await, of("Ada@Example.COM").await, of("grace@example.com").await);
-    assert!(ada["sub"] == same["sub"] && ada["sub"] != grace["sub"], "{ada} {same} {grace}");
-    assert!(ada["sub"].as_str().unwrap().bytes().all(|byte| byte.is_ascii_digit()), "{ada}");
-    assert_eq!(of("ada.king_lovelace+test@example.com").await["name"], "Ada King Lovelace");
+    let (ada, same, grace) = (
+        of("ada@example.com").await,
+        of("Ada@Example.COM").await,
+        of("grace@example.com").await,
+    );
+    assert!(
+        ada["sub"] == same["sub"] && ada["sub"] != grace["sub"],
+        "{ada} {same} {grace}"
+    );
+    assert!(
+        ada["sub"]
+            .as_str()
+            .unwrap()
+            .bytes()
+            .all(|byte| byte.is_ascii_digit()),
+        "{ada}"
+    );
+    assert_eq!(
+        of("ada.king_lovelace+test@example.com").await["name"],
+        "Ada King Lovelace"
+    );
     assert_eq!(of("élodie@example.com").await["name"], "Élodie");
     assert_eq!(of("+@example.com").await.get("name"), None);
 }
@@ -213,8 +306,14 @@ async fn mint_says_what_is_wrong_in_one_line_of_text() {
         (&[("email", "a b")], "`email`"),
         (&[("email", "a@example.com"), ("sub", "a\tb")], "`sub`"),
         (&[("sub", &long)], "`sub`"),
-        (&[("email", "a@example.com"), ("verified", "yes")], "`verified`"),
-        (&[("email", "a@example.com"), ("verifeid", "false")], "`verifeid`"),
+        (
+            &[("email", "a@example.com"), ("verified", "yes")],
+            "`verified`",
+        ),
+        (
+            &[("email", "a@example.com"), ("verifeid", "false")],
+            "`verifeid`",
+        ),
     ] {
         let response = server.get("/mint", query).await;
         assert_eq!(response.status(), StatusCode::BAD_REQUEST);
@@ -231,24 +330,56 @@ async fn a_token_that_is_not_the_providers_own_or_not_current_is_invalid() {
     let elsewhere = Server::start_with(server.folder.clone(), None).await;
     let ada = [("email", "ada@example.com")];
     let token = server.minted(&ada).await;
-    let [header, claims, signature] = *token.split('.').collect::<Vec<_>>() else { panic!("{token}") };
+    let [header, claims, signature] = *token.split('.').collect::<Vec<_>>() else {
+        panic!("{token}")
+    };
     let unsigned = altered(&token, 0, "alg", "none");
     let foreign_token = foreign.minted(&ada).await;
     let foreign_signature = foreign_token.rsplit_once('.').unwrap().1;
     for (what, text) in [
-        ("expired", server.minted(&[("email", "ada@example.com"), ("expired", "true")]).await),
-        ("tampered with", format!("{header}.{}.{signature}", altered(&token, 1, "sub", "admin"))),
+        (
+            "expired",
+            server
+                .minted(&[("email", "ada@example.com"), ("expired", "true")])
+                .await,
+        ),
+        (
+            "tampered with",
+            format!(
+                "{header}.{}.{signature}",
+                altered(&token, 1, "sub", "admin")
+            ),
+        ),
         ("unsigned", format!("{unsigned}.{claims}.")),
-        ("unsigned with a signature", format!("{unsigned}.{claims}.{signature}")),
-        ("with another algorithm", format!("{}.{claims}.{signature}", altered(&token, 0, "alg", "HS256"))),
+        (
+            "unsigned with a signature",
+            format!("{unsigned}.{claims}.{signature}"),
+        ),
+        (
+            "with another algorithm",
+            format!(
+                "{}.{claims}.{signature}",
+                altered(&token, 0, "alg", "HS256")
+            ),
+        ),
         ("without its signature", format!("{header}.{claims}.")),
         ("by a foreign key", foreign_token.clone()),
-        ("with a foreign signature", format!("{header}.{claims}.{foreign_signature}")),
-        ("of another issuer with the same key", elsewhere.minted(&ada).await),
+        (
+            "with a foreign signature",
+            format!("{header}.{claims}.{foreign_signature}"),
+        ),
+        (
+            "of another issuer with the same key",
+            elsewhere.minted(&ada).await,
+        ),
         ("no token", "abc".into()),
     ] {
         let (status, error) = server.tokeninfo(&text).await;
-        assert_eq!((status, &error["error"]), (StatusCode::BAD_REQUEST, &json!("invalid_token")), "{what}");
+        assert_eq!(
+            (status, &error["error"]),
+            (StatusCode::BAD_REQUEST, &json!("invalid_token")),
+            "{what}"
+        );
     }
     assert_eq!(server.tokeninfo(&token).await.0, StatusCode::OK);
 }
@@ -263,13 +394,25 @@ async fn the_key_survives_a_restart_in_a_file_of_its_owners() {
     let token = first.minted(&[("email", "ada@example.com")]).await;
     assert_eq!(second.tokeninfo(&token).await.0, StatusCode::OK);
 
-    let files: Vec<_> = std::fs::read_dir(&**folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let [file] = &files[..] else { panic!("one file is expected, not {files:?}") };
-    assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    let files: Vec<_> = std::fs::read_dir(&**folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    let [file] = &files[..] else {
+        panic!("one file is expected, not {files:?}")
+    };
+    assert_eq!(
+        std::fs::metadata(file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     std::fs::write(file, "something else").unwrap();
     let opened = IdentityProvider::open(&folder, String::new(), String::new(), secret());
     assert!(matches!(opened, Err(Error::Key(path)) if path == *file));
-    assert_eq!(std::fs::read(file).unwrap(), b"something else", "it is not overwritten");
+    assert_eq!(
+        std::fs::read(file).unwrap(),
+        b"something else",
+        "it is not overwritten"
+    );
 }
 
 #[async_test]
@@ -297,7 +440,9 @@ async fn a_wrong_request_gets_a_page_that_names_the_mistake_and_no_redirect() {
         requests.push((name, [&REQUEST[..index], &REQUEST[index + 1..]].concat()));
     }
     for (name, request) in requests {
-        let chosen = server.choose(&request, &[("email", "ada@example.com")]).await;
+        let chosen = server
+            .choose(&request, &[("email", "ada@example.com")])
+            .await;
         for response in [server.get("/authorize", &request).await, chosen] {
             assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{request:?}");
             assert_eq!(response.headers().get("location"), None, "{request:?}");
@@ -309,7 +454,9 @@ async fn a_wrong_request_gets_a_page_that_names_the_mistake_and_no_redirect() {
         }
     }
     for uri in ["https://localhost/", "http://[::1]:1/", "http://127.1.2.3/"] {
-        let page = server.get("/authorize", &request_with("redirect_uri", uri)).await;
+        let page = server
+            .get("/authorize", &request_with("redirect_uri", uri))
+            .await;
         assert_eq!(page.status(), StatusCode::OK, "{uri}");
     }
 }
@@ -317,17 +464,28 @@ async fn a_wrong_request_gets_a_page_that_names_the_mistake_and_no_redirect() {
 #[async_test]
 async fn a_mistake_in_the_form_shows_it_again_and_a_cancellation_leads_back() {
     let server = Server::start().await;
-    for form in [[("name", "Ada Kept"), ("email", "")], [("name", "Ada Kept"), ("email", "no address")]] {
+    for form in [
+        [("name", "Ada Kept"), ("email", "")],
+        [("name", "Ada Kept"), ("email", "no address")],
+    ] {
         let response = server.choose(&REQUEST, &form).await;
         assert_eq!(response.status(), StatusCode::BAD_REQUEST);
         let page = response.text().await.unwrap();
-        assert!(page.contains("role=\"alert\"") && page.contains("value=\"Ada Kept\""), "{page}");
+        assert!(
+            page.contains("role=\"alert\"") && page.contains("value=\"Ada Kept\""),
+            "{page}"
+        );
         assert!(!page.contains(" checked>"), "{page}");
     }
     let back = location(&server.choose(&REQUEST, &[("cancel", "true")]).await);
     let answered = ["error", "state", "iss", "code"].map(|name| parameter(&back, name));
     assert_eq!(
         answered.each_ref().map(Option::as_deref),
-        [Some("access_denied"), Some("a state & more"), Some(server.issuer.as_str()), None]
+        [
+            Some("access_denied"),
+            Some("a state & more"),
+            Some(server.issuer.as_str()),
+            None
+        ]
     );
 }

@@ -28,7 +28,8 @@ impl Disk {
         if !mounted {
             fs::remove_dir(&place).unwrap();
             // A container whose root may not mount is a good place for tests, too: it is no error where `CI` is set.
-            let said = "\nSKIPPED: nobody may mount a file system here: a full disk was not tried out\n";
+            let said =
+                "\nSKIPPED: nobody may mount a file system here: a full disk was not tried out\n";
             std::io::stderr().write_all(said.as_bytes()).unwrap();
         }
         mounted.then_some(Self(place))
@@ -54,34 +55,64 @@ impl Drop for Disk {
 
 fn as_root(command: &[&str], place: &Path) -> bool {
     let root = rustix::process::geteuid().is_root();
-    let whole = ["sudo", "-n"].iter().skip(if root { 2 } else { 0 }).chain(command);
+    let whole = ["sudo", "-n"]
+        .iter()
+        .skip(if root { 2 } else { 0 })
+        .chain(command);
     let mut whole = whole.copied();
     let mut process = Command::new(whole.next().unwrap());
-    process.args(whole).arg(place).status().is_ok_and(|status| status.success())
+    process
+        .args(whole)
+        .arg(place)
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 /// Signs a new person in, and returns the status and the error.
 async fn sign_in(service: &Process, provider: &Provider) -> (u16, String) {
     let (token, person) = (opaque(), Uuid::new_v4());
-    provider.accept(&token, claims(&person.to_string(), &format!("{person}@example.com")));
+    provider.accept(
+        &token,
+        claims(&person.to_string(), &format!("{person}@example.com")),
+    );
     let answer = service.sign_in("idp", &json!({ "id_token": token })).await;
     (answer.status.as_u16(), answer.error())
 }
 
 /// Returns the line of `vestibule check` about the disk.
 async fn checked(database: &Database, provider: &Provider) -> String {
-    let output = run(&complete_settings(&database.url, &provider.tokeninfo_url()), &["check"]).await;
+    let output = run(
+        &complete_settings(&database.url, &provider.tokeninfo_url()),
+        &["check"],
+    )
+    .await;
     let said = String::from_utf8(output.stdout).unwrap();
-    said.lines().find(|line| line.contains("its disk")).unwrap_or_else(|| panic!("{said}")).to_owned()
+    said.lines()
+        .find(|line| line.contains("its disk"))
+        .unwrap_or_else(|| panic!("{said}"))
+        .to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_whose_database_has_no_space_is_not_ready_until_it_has_some() {
     let (postgres, name) = (cluster().await, format!("full_{}", Uuid::now_v7().simple()));
-    let Some(disk) = Disk::mount(&name, postgres.data_dir()) else { return };
-    let superuser = sqlx::PgPool::connect(&postgres.url("postgres")).await.unwrap();
-    let run = async |sql: String| sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&superuser).await.unwrap();
-    run(format!("CREATE TABLESPACE {name} LOCATION '{}'", disk.0.display())).await;
+    let Some(disk) = Disk::mount(&name, postgres.data_dir()) else {
+        return;
+    };
+    let superuser = sqlx::PgPool::connect(&postgres.url("postgres"))
+        .await
+        .unwrap();
+    let run = async |sql: String| {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
+            .execute(&superuser)
+            .await
+            .unwrap()
+    };
+    run(format!(
+        "CREATE TABLESPACE {name} LOCATION '{}'",
+        disk.0.display()
+    ))
+    .await;
     let database = Database::of_locale(&format!("TABLESPACE {name}")).await;
     let provider = Provider::start().await;
     let settings = [("ROCKET_RATE_LIMIT", "{enabled=false}")];
@@ -95,27 +126,52 @@ async fn a_service_whose_database_has_no_space_is_not_ready_until_it_has_some() 
         (status != 201).then_some((status, error))
     })
     .await;
-    assert_eq!(refused, (503, "service_unavailable".to_owned()), "{}", service.log());
-    let ready = reqwest::get(format!("{}/readyz", service.url)).await.unwrap();
+    assert_eq!(
+        refused,
+        (503, "service_unavailable".to_owned()),
+        "{}",
+        service.log()
+    );
+    let ready = reqwest::get(format!("{}/readyz", service.url))
+        .await
+        .unwrap();
     assert_eq!(ready.status(), 503);
     let ready: Value = serde_json::from_str(&ready.text().await.unwrap()).unwrap();
-    assert_eq!((&ready["database"], &ready["migrations"]), (&json!("disk_full"), &json!("ok")));
+    assert_eq!(
+        (&ready["database"], &ready["migrations"]),
+        (&json!("disk_full"), &json!("ok"))
+    );
     for _ in 0..3 {
         let line = checked(&database, &provider).await;
-        assert!(line.starts_with("wrong ") && line.contains("No space left on device"), "{line}");
+        assert!(
+            line.starts_with("wrong ") && line.contains("No space left on device"),
+            "{line}"
+        );
     }
-    assert_eq!(sign_in(&service, &provider).await.0, 503, "nothing was freed");
+    assert_eq!(
+        sign_in(&service, &provider).await.0,
+        503,
+        "nothing was freed"
+    );
 
     // Nobody signs in meanwhile.
     fs::remove_file(filler).unwrap();
     service.answers("/readyz", 200).await;
     assert_eq!(sign_in(&service, &provider).await.0, 201);
     assert!(checked(&database, &provider).await.starts_with("ok "));
-    assert!(service.log().contains("database: disk_full"), "{}", service.log());
+    assert!(
+        service.log().contains("database: disk_full"),
+        "{}",
+        service.log()
+    );
 
     drop(service);
     let left = "SELECT count(*) FROM staff_sign_ins";
-    assert_eq!(database.count(left).await, 0, "what was tried is rolled back");
+    assert_eq!(
+        database.count(left).await,
+        0,
+        "what was tried is rolled back"
+    );
     drop(database);
     run(format!("DROP TABLESPACE {name}")).await;
 }

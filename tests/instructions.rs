@@ -32,13 +32,23 @@ struct Watched {
 
 impl Watched {
     fn control(&self, order: &str) {
-        let done =
-            Command::new("callgrind_control").args([order, &self.service.id().to_string()]).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let done = Command::new("callgrind_control")
+            .args([order, &self.service.id().to_string()])
+            .output()
+            .unwrap();
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
     }
 
     /// Sends requests one after the other, and returns what each took, in instructions.
-    async fn instructions<T>(&mut self, first: T, request: impl AsyncFn(&Self, T) -> T) -> (u64, T) {
+    async fn instructions<T>(
+        &mut self,
+        first: T,
+        request: impl AsyncFn(&Self, T) -> T,
+    ) -> (u64, T) {
         let mut state = first;
         for _ in 0..10 {
             state = request(self, state).await;
@@ -51,13 +61,18 @@ impl Watched {
         self.dumps += 1;
         let dump = format!("{}.{}", self.counts.display(), self.dumps);
         let dump = fs::read_to_string(dump).unwrap();
-        let total = dump.lines().find_map(|line| line.strip_prefix("totals: ")).expect("a dump has a total");
+        let total = dump
+            .lines()
+            .find_map(|line| line.strip_prefix("totals: "))
+            .expect("a dump has a total");
         (total.parse::<u64>().unwrap() / u64::from(REQUESTS), state)
     }
 
     async fn post(&self, path: &str, body: &Value) -> Value {
         let request = self.client.post(format!("{}{path}", self.service.url));
-        let request = request.header("Content-Type", "application/json").body(body.to_string());
+        let request = request
+            .header("Content-Type", "application/json")
+            .body(body.to_string());
         let answer = request.send().await.unwrap();
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
         serde_json::from_str(&answer.text().await.unwrap()).unwrap()
@@ -73,23 +88,42 @@ async fn a_phones_requests_take_as_many_instructions_as_were_committed() {
         return;
     }
     let (database, provider) = (Database::create().await, Provider::start().await);
-    let counts = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("callgrind-{}", std::process::id()));
+    let counts = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("callgrind-{}", std::process::id()));
     let out = format!("--callgrind-out-file={}", counts.display());
     let arguments = ["--tool=callgrind", "--quiet", &out];
-    let limits = [("ROCKET_RATE_LIMIT", "{sign_in_per_minute=10000, refresh_per_minute=10000}")];
-    let service =
-        Process::start_under("valgrind", &arguments, &database.url, &provider.tokeninfo_url(), &limits);
+    let limits = [(
+        "ROCKET_RATE_LIMIT",
+        "{sign_in_per_minute=10000, refresh_per_minute=10000}",
+    )];
+    let service = Process::start_under(
+        "valgrind",
+        &arguments,
+        &database.url,
+        &provider.tokeninfo_url(),
+        &limits,
+    );
     // Watched, it starts fifty times as slowly.
     service.answers("/livez", 200).await;
     service.answers("/readyz", 200).await;
-    let mut watched = Watched { service, client: reqwest::Client::new(), counts, dumps: 0 };
+    let mut watched = Watched {
+        service,
+        client: reqwest::Client::new(),
+        counts,
+        dumps: 0,
+    };
     let sign_in = async |watched: &Watched, subject: &str| {
         let token = provider.token(token::claims(subject, &format!("{subject}@example.com")));
-        watched.post("/api/v1/auth/oauth/idp", &json!({ "id_token": token })).await
+        watched
+            .post("/api/v1/auth/oauth/idp", &json!({ "id_token": token }))
+            .await
     };
 
-    let (returning, signed_in) =
-        watched.instructions(Value::Null, async |watched, _| sign_in(watched, "ada").await).await;
+    let (returning, signed_in) = watched
+        .instructions(Value::Null, async |watched, _| {
+            sign_in(watched, "ada").await
+        })
+        .await;
     let (new, _) = watched
         .instructions(0, async |watched, number| {
             sign_in(watched, &format!("user-{number}")).await;
@@ -100,15 +134,19 @@ async fn a_phones_requests_take_as_many_instructions_as_were_committed() {
     let (refresh, _) = watched
         .instructions(text(&signed_in, "refresh_token"), async |watched, token| {
             text(
-                &watched.post("/api/v1/auth/refresh", &json!({ "refresh_token": token })).await,
+                &watched
+                    .post("/api/v1/auth/refresh", &json!({ "refresh_token": token }))
+                    .await,
                 "refresh_token",
             )
         })
         .await;
     let (me, _) = watched
         .instructions(text(&signed_in, "access_token"), async |watched, token| {
-            let request =
-                watched.client.get(format!("{}/api/v1/me", watched.service.url)).bearer_auth(&token);
+            let request = watched
+                .client
+                .get(format!("{}/api/v1/me", watched.service.url))
+                .bearer_auth(&token);
             assert_eq!(request.send().await.unwrap().status(), 200);
             token
         })
@@ -121,7 +159,8 @@ async fn a_phones_requests_take_as_many_instructions_as_were_committed() {
         ("returning sign-in", returning),
     ]);
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/instructions.json");
-    let committed: BTreeMap<&str, u64> = serde_json::from_str(include_str!("instructions.json")).unwrap();
+    let committed: BTreeMap<&str, u64> =
+        serde_json::from_str(include_str!("instructions.json")).unwrap();
     #[expect(clippy::cast_precision_loss, reason = "they are millions")]
     let off = counted.iter().any(|(name, count)| {
         let was = committed.get(name).copied().unwrap_or_default() as f64;
@@ -129,6 +168,9 @@ async fn a_phones_requests_take_as_many_instructions_as_were_committed() {
     });
     if off {
         let found = serde_json::to_string_pretty(&counted).unwrap();
-        panic!("{found}\nrather than {committed:?}: say why it is so, and commit it as {}", place.display());
+        panic!(
+            "{found}\nrather than {committed:?}: say why it is so, and commit it as {}",
+            place.display()
+        );
     }
 }

@@ -22,7 +22,10 @@ struct Scratch(Folder);
 impl Scratch {
     fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let folder = folder(&format!("postgres-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
+        let folder = folder(&format!(
+            "postgres-{}",
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        ));
         fs::set_permissions(&*folder, fs::Permissions::from_mode(0o755)).unwrap();
         Self(folder)
     }
@@ -33,7 +36,10 @@ impl Scratch {
 }
 
 fn options(root: &Path) -> Options {
-    Options { durable: false, ..Options::new(root) }
+    Options {
+        durable: false,
+        ..Options::new(root)
+    }
 }
 
 fn start(root: &Path) -> Postgres {
@@ -47,7 +53,10 @@ fn ask(url: &str, sql: &str) -> Option<String> {
         .args(["-d", url, "-c", sql])
         .output()
         .unwrap();
-    output.status.success().then(|| String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8(output.stdout).unwrap().trim().to_owned())
 }
 
 /// Polls until the condition gives something.
@@ -111,8 +120,13 @@ impl Program {
     fn start(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let url = lines.map(Result::unwrap).find(|line| line.starts_with("postgres"));
-        Self { url: url.expect("a server runs").trim().to_owned(), child }
+        let url = lines
+            .map(Result::unwrap)
+            .find(|line| line.starts_with("postgres"));
+        Self {
+            url: url.expect("a server runs").trim().to_owned(),
+            child,
+        }
     }
 
     fn in_root(root: &Path) -> Self {
@@ -133,11 +147,20 @@ fn end(program: &mut Child) {
 
 /// The server that runs in this root, by its own account.
 fn server_of(root: &Path) -> Option<u32> {
-    fs::read_to_string(data_dir(root)?.join("postmaster.pid")).ok()?.lines().next()?.parse().ok()
+    fs::read_to_string(data_dir(root)?.join("postmaster.pid"))
+        .ok()?
+        .lines()
+        .next()?
+        .parse()
+        .ok()
 }
 
 fn data_dir(root: &Path) -> Option<PathBuf> {
-    fs::read_dir(root).ok()?.flatten().map(|entry| entry.path()).find(|path| path.join("PG_VERSION").exists())
+    fs::read_dir(root)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.join("PG_VERSION").exists())
 }
 
 #[test]
@@ -163,7 +186,10 @@ fn a_fresh_root_gets_a_server_that_answers_until_it_is_dropped() {
     let socket_dir = postgres.socket_dir().to_owned();
     let found = fs::symlink_metadata(&socket_dir).unwrap();
     assert_eq!(found.mode() & 0o7777, 0o700);
-    assert_eq!(found.uid(), fs::metadata(postgres.data_dir()).unwrap().uid());
+    assert_eq!(
+        found.uid(),
+        fs::metadata(postgres.data_dir()).unwrap().uid()
+    );
 
     let server = pid(postgres.pid());
     assert_eq!(getpgid(Some(server)).unwrap(), server);
@@ -172,7 +198,10 @@ fn a_fresh_root_gets_a_server_that_answers_until_it_is_dropped() {
     eventually("the server has gone", || test_kill_process(server).err());
 
     let again = start(&scratch.root());
-    assert_eq!(ask(&again.url("an \"odd' name/?"), "SELECT 1").unwrap(), "1");
+    assert_eq!(
+        ask(&again.url("an \"odd' name/?"), "SELECT 1").unwrap(),
+        "1"
+    );
 }
 
 #[test]
@@ -181,11 +210,17 @@ fn a_server_killed_in_the_middle_of_an_endless_query_can_be_started_again() {
     let postgres = start(&scratch.root());
     let url = postgres.url("postgres");
     let endless = "DO $$ BEGIN LOOP END LOOP; END $$";
-    let mut query =
-        Command::new("psql").args(["-X", "-d", &url, "-c", endless]).stderr(Stdio::null()).spawn().unwrap();
+    let mut query = Command::new("psql")
+        .args(["-X", "-d", &url, "-c", endless])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     eventually("the query runs", || {
-        ask(&url, "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'DO %'")
-            .filter(|answer| answer == "1")
+        ask(
+            &url,
+            "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'DO %'",
+        )
+        .filter(|answer| answer == "1")
     });
     kill(postgres.pid());
     end(&mut query);
@@ -257,11 +292,20 @@ fn a_second_program_is_refused_and_told_who_holds_the_root() {
     let scratch = Scratch::new();
     let program = Program::in_root(&scratch.root());
     let options = options(&scratch.root());
-    assert_eq!(Postgres::beside(&options, "app").unwrap().as_ref(), Some(&program.url));
+    assert_eq!(
+        Postgres::beside(&options, "app").unwrap().as_ref(),
+        Some(&program.url)
+    );
     let error = Postgres::start(&options).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, Error::InUse { .. }));
-    assert!(text.contains(&format!("process {});", server_of(&scratch.root()).unwrap())), "{text}");
+    assert!(
+        text.contains(&format!(
+            "process {});",
+            server_of(&scratch.root()).unwrap()
+        )),
+        "{text}"
+    );
     assert_eq!(text.lines().count(), 1);
     drop(program);
     start(&scratch.root());
@@ -280,7 +324,9 @@ fn a_program_killed_in_initdb_leaves_nothing_that_hinders_the_next() {
             .find(|path| path.to_string_lossy().contains(".unfinished-"))
     };
     let mut program = park(&root).spawn().unwrap();
-    eventually("initdb is at work", || unfinished().filter(|path| path.join("PG_VERSION").exists()));
+    eventually("initdb is at work", || {
+        unfinished().filter(|path| path.join("PG_VERSION").exists())
+    });
     end(&mut program);
     // As if initdb had been killed as well.
     fs::create_dir_all(root.join("postgres-15.unfinished-1/base")).unwrap();
@@ -307,7 +353,11 @@ fn a_stale_pid_file_that_names_a_stranger_is_no_obstacle() {
     }
     let mut stranger = stranger.spawn().unwrap();
     let file = data_dir.join("postmaster.pid");
-    fs::write(&file, format!("{}\n{}\n", stranger.id(), data_dir.display())).unwrap();
+    fs::write(
+        &file,
+        format!("{}\n{}\n", stranger.id(), data_dir.display()),
+    )
+    .unwrap();
 
     let postgres = start(&root);
     assert_eq!(ask(&postgres.url("postgres"), "SELECT 1").unwrap(), "1");
@@ -345,7 +395,10 @@ fn a_wrong_bin_directory_is_one_line_that_names_the_variable() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());
     assert_eq!(text.lines().count(), 1, "{text}");
-    assert!(text.contains("VESTIBULE_PG_BIN is set to /nonexistent"), "{text}");
+    assert!(
+        text.contains("VESTIBULE_PG_BIN is set to /nonexistent"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -365,7 +418,10 @@ fn a_server_that_cannot_start_says_why_on_one_line() {
 fn variables_meant_for_other_servers_change_nothing() {
     let scratch = Scratch::new();
     let mut command = park(&scratch.root());
-    command.env("PGPORT", "1").env("PGDATA", "/nonexistent").env("PGHOST", "/nonexistent");
+    command
+        .env("PGPORT", "1")
+        .env("PGDATA", "/nonexistent")
+        .env("PGHOST", "/nonexistent");
     command.env("PGOPTIONS", "--nonsense");
     let program = Program::start(command);
     assert_eq!(ask(&program.url, "SHOW port").unwrap(), "5432");

@@ -16,13 +16,24 @@ pub fn program(name: &str, least: (u32, u32)) -> Option<PathBuf> {
 
 /// The same for a program with several names.
 pub fn one_of(names: &[&str], least: (u32, u32)) -> Option<PathBuf> {
-    let own = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("real/bin");
+    let own = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .unwrap()
+        .join("real/bin");
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders = [own].into_iter().chain(env::split_paths(&path)).chain(FOLDERS.map(PathBuf::from));
+    let folders = [own]
+        .into_iter()
+        .chain(env::split_paths(&path))
+        .chain(FOLDERS.map(PathBuf::from));
     let mut files = folders.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
     let sound = files.find(|file| file.is_file() && version(file) >= Some(least));
     if sound.is_none() {
-        skip(&format!("there is no {} {}.{} or newer that starts", names.join(" or "), least.0, least.1));
+        skip(&format!(
+            "there is no {} {}.{} or newer that starts",
+            names.join(" or "),
+            least.0,
+            least.1
+        ));
     }
     sound
 }
@@ -35,9 +46,15 @@ pub fn version(program: &Path) -> Option<(u32, u32)> {
         _ => "--version",
     };
     // One that leads nowhere stops what the path would find.
-    let output = Command::new(program).arg(ask).env_remove("JAVA_HOME").output().ok()?;
+    let output = Command::new(program)
+        .arg(ask)
+        .env_remove("JAVA_HOME")
+        .output()
+        .ok()?;
     let said = String::from_utf8([output.stdout, output.stderr].concat()).ok()?;
-    let words: Vec<_> = said.split(|c: char| !c.is_ascii_digit() && c != '.').collect();
+    let words: Vec<_> = said
+        .split(|c: char| !c.is_ascii_digit() && c != '.')
+        .collect();
     // What has a dot comes first: a lone number may be the code of a colour.
     let dotted = words.iter().find_map(|word| {
         let (major, rest) = word.split_once('.')?;

@@ -4,7 +4,11 @@
 #[cfg(not(debug_assertions))]
 compile_error!("the tests use the development parts; run them without --release");
 
-#[allow(dead_code, unused_imports, reason = "the quick tests use the rest of it")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the quick tests use the rest of it"
+)]
 #[macro_use]
 mod support;
 

@@ -59,8 +59,13 @@ impl Load<'_> {
         let (before, own, machine) = (roots.map(cpu), own_cpu(), busy());
         let told = self.wrk(connections, seconds);
         let (whole, now) = (roots.map(cpu), busy());
-        let ours =
-            whole.iter().zip(before).map(|(after, before)| after - before).sum::<f64>() + own_cpu() - own;
+        let ours = whole
+            .iter()
+            .zip(before)
+            .map(|(after, before)| after - before)
+            .sum::<f64>()
+            + own_cpu()
+            - own;
         self.calm(whole[0]).await;
         let after = roots.map(cpu);
         assert!(
@@ -74,7 +79,8 @@ impl Load<'_> {
             told.bad
         );
         // wrk leaves without the last answers, which cost as much as the others.
-        let each = |process: usize| (after[process] - before[process]) * 1000.0 / f64::from(told.issued);
+        let each =
+            |process: usize| (after[process] - before[process]) * 1000.0 / f64::from(told.issued);
         BTreeMap::from([
             ("rps", f64::from(told.good) / told.seconds),
             ("p50_ms", told.p50_ms),
@@ -82,7 +88,10 @@ impl Load<'_> {
             ("service_ms", each(0)),
             ("postgres_ms", each(1)),
             ("provider_ms", each(2)),
-            ("others_percent", 100.0 * (now.0 - machine.0 - ours).max(0.0) / (now.1 - machine.1)),
+            (
+                "others_percent",
+                100.0 * (now.0 - machine.0 - ours).max(0.0) / (now.1 - machine.1),
+            ),
         ])
     }
 
@@ -105,9 +114,14 @@ impl Load<'_> {
         };
         let flag = |set| if set { "1" } else { "0" };
         let mut wrk = Command::new("wrk");
-        wrk.args(["-t1", "--timeout", "60s"]).arg(format!("-c{connections}")).arg(format!("-d{seconds}s"));
+        wrk.args(["-t1", "--timeout", "60s"])
+            .arg(format!("-c{connections}"))
+            .arg(format!("-d{seconds}s"));
         wrk.arg("-s")
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/performance/load.lua"))
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/benches/performance/load.lua"
+            ))
             .arg(&self.url);
         let target = url::Url::parse(&self.url).expect("it is a URL");
         wrk.env("LINES", self.lines.1)

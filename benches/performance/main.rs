@@ -79,7 +79,10 @@ fn main() {
         return;
     }
     let arguments = Arguments::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads start");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("threads start");
     runtime.block_on(async {
         match &arguments.stand_in {
             Some(name) => stand_in::run(name, arguments.port, &arguments.jwks).await,
@@ -89,14 +92,23 @@ fn main() {
 }
 
 async fn measure(arguments: Arguments) {
-    if Command::new("wrk").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+    if Command::new("wrk")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_err()
+    {
         eprintln!("`wrk` is missing: apt-get install wrk");
         exit(1);
     }
     let setting = Setting::start(arguments.binary.unwrap_or_else(build));
     let mut report = Report::new(arguments.rounds, arguments.seconds);
     let returning = returning(&setting, USERS);
-    let new = setting.lines("new", setting.sign_ins((0..NEW).map(|number| format!("n{number}"))));
+    let new = setting.lines(
+        "new",
+        setting.sign_ins((0..NEW).map(|number| format!("n{number}"))),
+    );
     setting.seed("seeded", USERS).await;
     for _ in 0..arguments.rounds {
         round(&setting, &mut report, [&returning, &new]).await;
@@ -115,7 +127,9 @@ async fn measure(arguments: Arguments) {
 fn build() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--release", "--locked", "--bin", "vestibule"]);
-    cargo.arg("--message-format=json-render-diagnostics").current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
     let output = cargo.stderr(Stdio::inherit()).output().expect("cargo runs");
     assert!(output.status.success(), "the release binary is built");
     let messages = String::from_utf8_lossy(&output.stdout);
@@ -124,7 +138,8 @@ fn build() -> PathBuf {
         message["executable"].as_str().map(PathBuf::from)
     });
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vestibule-release");
-    std::fs::copy(binary.expect("cargo tells where it is"), &kept).expect("the folder can be written");
+    std::fs::copy(binary.expect("cargo tells where it is"), &kept)
+        .expect("the folder can be written");
     kept
 }
 
@@ -134,8 +149,18 @@ fn returning(setting: &Setting, users: u32) -> PathBuf {
     setting.lines("returning", setting.sign_ins(users))
 }
 
-fn load<'a>(service: &Service, path: &str, lines: (Lines, &'a Path), marker: &'static str) -> Load<'a> {
-    Load { url: format!("{}{path}", service.url), lines, marker, pid: service.process.pid() }
+fn load<'a>(
+    service: &Service,
+    path: &str,
+    lines: (Lines, &'a Path),
+    marker: &'static str,
+) -> Load<'a> {
+    Load {
+        url: format!("{}{path}", service.url),
+        lines,
+        marker,
+        pid: service.process.pid(),
+    }
 }
 
 /// Every request once, on a fresh database.
@@ -145,31 +170,65 @@ async fn round(setting: &Setting, report: &mut Report, [returning, new]: [&Path;
     let service = setting.service("round", "tokeninfo").await;
     let mut whole = Figures::from([("cold_start_s", service.cold_start.as_secs_f64())]);
     // This warms it up, too.
-    let everybody = setting.sign_ins((0..USERS).map(|user| format!("u{user}"))).collect();
+    let everybody = setting
+        .sign_ins((0..USERS).map(|user| format!("u{user}")))
+        .collect();
     let credentials = service.post_all(SIGN_IN, everybody).await;
     let refreshes = setting.lines("refreshes", credentials.iter().map(refresh));
-    let bearer =
-        |credential: &serde_json::Value| Some(format!("Bearer {}", credential["access_token"].as_str()?));
+    let bearer = |credential: &serde_json::Value| {
+        Some(format!("Bearer {}", credential["access_token"].as_str()?))
+    };
     let bearers = setting.lines("bearers", credentials.iter().filter_map(bearer));
     let cookies = setting.lines("cookies", setting.staff("round", STAFF).await);
 
     let sign_in = |lines| load(&service, SIGN_IN, lines, r#""access_token":""#);
-    let (back, first) = (sign_in((Lines::Bodies, returning)), sign_in((Lines::BodiesOnce, new)));
-    let figures = weigh(setting, "SELECT count(*) FROM sessions", back.run(setting, 32, seconds)).await;
+    let (back, first) = (
+        sign_in((Lines::Bodies, returning)),
+        sign_in((Lines::BodiesOnce, new)),
+    );
+    let figures = weigh(
+        setting,
+        "SELECT count(*) FROM sessions",
+        back.run(setting, 32, seconds),
+    )
+    .await;
     report.add(&key("returning", "tokeninfo", 32), figures);
-    let figures = weigh(setting, "SELECT count(*) FROM users", first.run(setting, 32, seconds)).await;
+    let figures = weigh(
+        setting,
+        "SELECT count(*) FROM users",
+        first.run(setting, 32, seconds),
+    )
+    .await;
     report.add(&key("new", "tokeninfo", 32), figures);
     for connections in [1, 128] {
         let figures = back.run(setting, connections, seconds).await;
         report.add(&key("returning", "tokeninfo", connections), figures);
     }
-    let again = load(&service, REFRESH, (Lines::Refreshes, &refreshes), r#""refresh_token":""#);
+    let again = load(
+        &service,
+        REFRESH,
+        (Lines::Refreshes, &refreshes),
+        r#""refresh_token":""#,
+    );
     for connections in [32, 1, 128] {
-        report.add(&key("refresh", "", connections), again.run(setting, connections, seconds).await);
+        report.add(
+            &key("refresh", "", connections),
+            again.run(setting, connections, seconds).await,
+        );
     }
-    let me = load(&service, "/api/v1/me", (Lines::Header("Authorization"), &bearers), "@example.test");
+    let me = load(
+        &service,
+        "/api/v1/me",
+        (Lines::Header("Authorization"), &bearers),
+        "@example.test",
+    );
     report.add(&key("me", "", 32), me.run(setting, 32, seconds).await);
-    let staff = load(&service, "/admin/users", (Lines::Header("Cookie"), &cookies), "@example.test");
+    let staff = load(
+        &service,
+        "/admin/users",
+        (Lines::Header("Cookie"), &cookies),
+        "@example.test",
+    );
     report.add(&key("staff", "", 32), staff.run(setting, 32, seconds).await);
     let (rss, pss) = machine::memory(service.process.pid());
     let size = std::fs::metadata(&setting.binary).map_or(0, |binary| binary.len() / 1024);
@@ -180,15 +239,32 @@ async fn round(setting: &Setting, report: &mut Report, [returning, new]: [&Path;
 
     setting.create("round", "seeded").await;
     let service = setting.service("round", "jwks").await;
-    let some = setting.sign_ins((0..USERS / 5).map(|user| format!("u{user}"))).collect();
+    let some = setting
+        .sign_ins((0..USERS / 5).map(|user| format!("u{user}")))
+        .collect();
     service.post_all(SIGN_IN, some).await;
-    let back = load(&service, SIGN_IN, (Lines::Bodies, returning), r#""access_token":""#);
-    report.add(&key("returning", "jwks", 32), back.run(setting, 32, seconds).await);
+    let back = load(
+        &service,
+        SIGN_IN,
+        (Lines::Bodies, returning),
+        r#""access_token":""#,
+    );
+    report.add(
+        &key("returning", "jwks", 32),
+        back.run(setting, 32, seconds).await,
+    );
 }
 
 /// Adds to the figures of a load what each row that it wrote takes on disk, whatever else was written with it.
-async fn weigh(setting: &Setting, rows: &'static str, load: impl Future<Output = Figures>) -> Figures {
-    let (size, count) = (setting.size("round").await, setting.number("round", rows).await);
+async fn weigh(
+    setting: &Setting,
+    rows: &'static str,
+    load: impl Future<Output = Figures>,
+) -> Figures {
+    let (size, count) = (
+        setting.size("round").await,
+        setting.number("round", rows).await,
+    );
     let mut figures = load.await;
     let written = setting.number("round", rows).await - count;
     figures.insert("bytes", (setting.size("round").await - size) / written);
@@ -199,11 +275,15 @@ async fn weigh(setting: &Setting, rows: &'static str, load: impl Future<Output =
 async fn weigh_refreshes(setting: &Setting, report: &mut Report) {
     setting.create("round", "seeded").await;
     let service = setting.service("round", "tokeninfo").await;
-    let some = setting.sign_ins((0..WEIGHED).map(|user| format!("u{user}"))).collect();
+    let some = setting
+        .sign_ins((0..WEIGHED).map(|user| format!("u{user}")))
+        .collect();
     let mut answers = service.post_all(SIGN_IN, some).await;
     let mut sizes = Vec::new();
     for pass in 1..=REFRESHES {
-        answers = service.post_all(REFRESH, answers.iter().map(refresh).collect()).await;
+        answers = service
+            .post_all(REFRESH, answers.iter().map(refresh).collect())
+            .await;
         // The first leaves each page the room that the others use again.
         if pass == 1 || pass == REFRESHES {
             setting.execute("round", &["VACUUM"]).await;
@@ -217,11 +297,13 @@ async fn weigh_refreshes(setting: &Setting, report: &mut Report) {
     while setting.number("round", open).await > 0.0 {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let share =
-        "SELECT 100.0 * n_tup_hot_upd / n_tup_upd FROM pg_stat_user_tables WHERE relname = 'sessions'";
+    let share = "SELECT 100.0 * n_tup_hot_upd / n_tup_upd FROM pg_stat_user_tables WHERE relname = 'sessions'";
     let hot = setting.number("round", share).await;
     let bytes = (sizes[1] - sizes[0]) / f64::from(WEIGHED * (REFRESHES - 1));
-    report.add("refreshes", BTreeMap::from([("bytes", bytes), ("hot_percent", hot)]));
+    report.add(
+        "refreshes",
+        BTreeMap::from([("bytes", bytes), ("hot_percent", hot)]),
+    );
 }
 
 /// Sign-ins among so many users.
@@ -229,11 +311,21 @@ async fn grow(setting: &Setting, report: &mut Report, users: u32) {
     setting.seed("growth", users).await;
     let lines = returning(setting, users);
     let service = setting.service("growth", "tokeninfo").await;
-    let load = load(&service, SIGN_IN, (Lines::Bodies, &lines), r#""access_token":""#);
+    let load = load(
+        &service,
+        SIGN_IN,
+        (Lines::Bodies, &lines),
+        r#""access_token":""#,
+    );
     load.run(setting, 32, report.seconds).await;
     for _ in 0..report.rounds {
-        report.add(&format!("growth {users}"), load.run(setting, 32, report.seconds).await);
+        report.add(
+            &format!("growth {users}"),
+            load.run(setting, 32, report.seconds).await,
+        );
     }
     drop(service);
-    setting.execute("postgres", &["DROP DATABASE growth WITH (FORCE)"]).await;
+    setting
+        .execute("postgres", &["DROP DATABASE growth WITH (FORCE)"])
+        .await;
 }

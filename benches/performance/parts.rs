@@ -62,7 +62,10 @@ pub async fn measure(setting: &Setting, seconds: u32) -> Vec<(String, Figures)> 
     setting.create("parts", "template0").await;
     setting.execute("parts", &SCHEMA).await;
     for (name, statement) in STATEMENTS {
-        parts.push((format!("part {name}"), pgbench(setting, statement, seconds).await));
+        parts.push((
+            format!("part {name}"),
+            pgbench(setting, statement, seconds).await,
+        ));
     }
     parts.push(("part rocket".into(), rocket(setting, seconds).await));
     parts.push(("part provider".into(), provider(setting, seconds).await));
@@ -78,13 +81,22 @@ pub async fn measure(setting: &Setting, seconds: u32) -> Vec<(String, Figures)> 
 async fn pgbench(setting: &Setting, statement: &str, seconds: u32) -> Figures {
     let script = setting.folder.join("pgbench.sql");
     let line = statement.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = format!("\\set r random(1, 9000000000000000000)\n\\set n random(0, 4999)\n{line};\n");
+    let text =
+        format!("\\set r random(1, 9000000000000000000)\n\\set n random(0, 4999)\n{line};\n");
     fs::write(&script, text).expect("the folder can be written");
     setting.execute("parts", &["CHECKPOINT"]).await;
     let before = cpu(setting.postmaster());
     let mut pgbench = setting.pgbench("parts");
-    pgbench.args(["-n", "-M", "prepared", "-j", "1", "-c"]).arg(AT_ONCE.to_string()).arg("-f").arg(script);
-    let output = pgbench.arg("-T").arg(seconds.to_string()).output().expect("pgbench is there");
+    pgbench
+        .args(["-n", "-M", "prepared", "-j", "1", "-c"])
+        .arg(AT_ONCE.to_string())
+        .arg("-f")
+        .arg(script);
+    let output = pgbench
+        .arg("-T")
+        .arg(seconds.to_string())
+        .output()
+        .expect("pgbench is there");
     let spent = cpu(setting.postmaster()) - before;
     let text = String::from_utf8_lossy(&output.stdout);
     let number = |name: &str| -> Option<f64> {
@@ -92,8 +104,8 @@ async fn pgbench(setting: &Setting, statement: &str, seconds: u32) -> Figures {
         rest.split_whitespace().next()?.parse().ok()
     };
     let told = number("actually processed: ").zip(number("tps = "));
-    let (done, rps) =
-        told.unwrap_or_else(|| panic!("pgbench: {text}{}", String::from_utf8_lossy(&output.stderr)));
+    let (done, rps) = told
+        .unwrap_or_else(|| panic!("pgbench: {text}{}", String::from_utf8_lossy(&output.stderr)));
     BTreeMap::from([("rps", rps), ("cpu_ms", spent * 1000.0 / done)])
 }
 
@@ -105,8 +117,16 @@ async fn rocket(setting: &Setting, seconds: u32) -> Figures {
     let body = setting.sign_ins(["u0".to_owned()].into_iter());
     let file = setting.lines("trivial", body);
     let client = reqwest::Client::new();
-    eventually("Rocket answers", async || client.get(&url).send().await.ok()).await;
-    let load = Load { url, lines: (Lines::Bodies, &file), marker: "members", pid: process.pid() };
+    eventually("Rocket answers", async || {
+        client.get(&url).send().await.ok()
+    })
+    .await;
+    let load = Load {
+        url,
+        lines: (Lines::Bodies, &file),
+        marker: "members",
+        pid: process.pid(),
+    };
     let figures = load.run(setting, AT_ONCE, seconds).await;
     BTreeMap::from([("rps", figures["rps"]), ("cpu_ms", figures["service_ms"])])
 }
@@ -114,7 +134,11 @@ async fn rocket(setting: &Setting, seconds: u32) -> Figures {
 /// A call to the provider by the client that the service has, and nothing else.
 async fn provider(setting: &Setting, seconds: u32) -> Figures {
     let client = reqwest::Client::new();
-    let url = format!("{}/tokeninfo?id_token={}", setting.provider_url, setting.key.mint("u0"));
+    let url = format!(
+        "{}/tokeninfo?id_token={}",
+        setting.provider_url,
+        setting.key.mint("u0")
+    );
     let (before, began) = (own_cpu(), Instant::now());
     let end = began + Duration::from_secs(seconds.into());
     let mut callers = JoinSet::new();
@@ -123,7 +147,13 @@ async fn provider(setting: &Setting, seconds: u32) -> Figures {
         callers.spawn(async move {
             let mut calls = 0.0;
             while Instant::now() < end {
-                let answer = client.get(&url).send().await.expect("it answers").bytes().await;
+                let answer = client
+                    .get(&url)
+                    .send()
+                    .await
+                    .expect("it answers")
+                    .bytes()
+                    .await;
                 black_box(answer.expect("it answers in whole"));
                 calls += 1.0;
             }

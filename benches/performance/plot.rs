@@ -34,7 +34,13 @@ pub fn lines(panels: &[Lines]) -> String {
 
 impl Lines<'_> {
     fn draw(&self, body: &mut String, left: f64) {
-        let step = step(self.series.iter().flat_map(|(_, values)| values).copied().fold(0.0, f64::max));
+        let step = step(
+            self.series
+                .iter()
+                .flat_map(|(_, values)| values)
+                .copied()
+                .fold(0.0, f64::max),
+        );
         let highest = step * 5.0;
         let (bottom, right) = (TOP + PANEL.1, left + PANEL.0);
         let y = |value: f64| bottom - value / highest * PANEL.1;
@@ -43,7 +49,10 @@ impl Lines<'_> {
         for tick in 0..=5 {
             let value = f64::from(tick) * step;
             let y = y(value);
-            let _ = write!(body, r##"<path d="M{left} {y:.1}H{right}" stroke="#d8d8d8"/>"##);
+            let _ = write!(
+                body,
+                r##"<path d="M{left} {y:.1}H{right}" stroke="#d8d8d8"/>"##
+            );
             text(body, left - 8.0, y + 4.0, "end", &number(value));
         }
         for (place, category) in self.categories.iter().enumerate() {
@@ -78,7 +87,11 @@ impl Lines<'_> {
 pub fn bars(title: &str, series: &[&str], rows: &[(String, Vec<f64>)]) -> String {
     let (left, width) = (250.0, 460.0);
     let sum = |values: &[f64]| values.iter().sum::<f64>();
-    let step = step(rows.iter().map(|(_, values)| sum(values)).fold(0.0, f64::max));
+    let step = step(
+        rows.iter()
+            .map(|(_, values)| sum(values))
+            .fold(0.0, f64::max),
+    );
     let bottom = TOP + BAR * at(rows.len());
     let mut body = String::new();
     text(&mut body, 20.0, 24.0, "start", title);
@@ -88,8 +101,17 @@ pub fn bars(title: &str, series: &[&str], rows: &[(String, Vec<f64>)]) -> String
     }
     for tick in 0..=5 {
         let x = left + f64::from(tick) * width / 5.0;
-        let _ = write!(body, r##"<path d="M{x:.1} {TOP}V{bottom}" stroke="#d8d8d8"/>"##);
-        text(&mut body, x, bottom + 18.0, "middle", &number(f64::from(tick) * step));
+        let _ = write!(
+            body,
+            r##"<path d="M{x:.1} {TOP}V{bottom}" stroke="#d8d8d8"/>"##
+        );
+        text(
+            &mut body,
+            x,
+            bottom + 18.0,
+            "middle",
+            &number(f64::from(tick) * step),
+        );
     }
     for (place, (name, values)) in rows.iter().enumerate() {
         let y = TOP + BAR * at(place);
@@ -111,14 +133,21 @@ pub fn bars(title: &str, series: &[&str], rows: &[(String, Vec<f64>)]) -> String
 
 /// A key of the colours; returns the place of the next.
 fn legend(body: &mut String, x: f64, y: f64, colour: &str, name: &str) -> f64 {
-    let _ = write!(body, r#"<rect x="{x:.1}" y="{:.1}" width="12" height="12" fill="{colour}"/>"#, y - 10.0);
+    let _ = write!(
+        body,
+        r#"<rect x="{x:.1}" y="{:.1}" width="12" height="12" fill="{colour}"/>"#,
+        y - 10.0
+    );
     text(body, x + 17.0, y, "start", name);
     x + 35.0 + 7.0 * at(name.len())
 }
 
 fn text(body: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    let _ = write!(body, r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{text}</text>"#);
+    let _ = write!(
+        body,
+        r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{text}</text>"#
+    );
 }
 
 fn page(width: f64, height: f64, body: &str) -> String {
@@ -135,7 +164,11 @@ fn step(highest: f64) -> f64 {
     let fifth = (highest / 5.0).max(1e-6);
     let power = 10_f64.powf(fifth.log10().floor());
     let factors = [1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
-    power * factors.into_iter().find(|factor| factor * power >= fifth).unwrap_or(10.0)
+    power
+        * factors
+            .into_iter()
+            .find(|factor| factor * power >= fifth)
+            .unwrap_or(10.0)
 }
 
 /// A number with as many places as it is good for, and its thousands apart.
@@ -144,7 +177,9 @@ pub fn number(value: f64) -> String {
         1000.0.. => {
             let text = format!("{value:.0}");
             let (head, tail) = text.split_at(text.len() - 3);
-            let head = head.parse().map_or_else(|_| head.to_owned(), number_of_thousands);
+            let head = head
+                .parse()
+                .map_or_else(|_| head.to_owned(), number_of_thousands);
             format!("{head},{tail}")
         }
         100.0.. => format!("{value:.0}"),
@@ -156,7 +191,11 @@ pub fn number(value: f64) -> String {
 }
 
 fn number_of_thousands(thousands: f64) -> String {
-    if thousands < 1000.0 { format!("{thousands:.0}") } else { number(thousands) }
+    if thousands < 1000.0 {
+        format!("{thousands:.0}")
+    } else {
+        number(thousands)
+    }
 }
 
 /// A place as a coordinate.

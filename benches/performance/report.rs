@@ -30,11 +30,20 @@ const REQUESTS: [(&str, &str, &str, u32); 10] = [
 ];
 /// The rows of the table of parts: name, what it is.
 const PARTS: [(&str, &str); 6] = [
-    ("rocket", "A POST to a route of Rocket that does nothing (the server)"),
+    (
+        "rocket",
+        "A POST to a route of Rocket that does nothing (the server)",
+    ),
     ("provider", "A call to the provider by reqwest (the client)"),
     ("signature", "An ES256 signature"),
-    ("insert", "pgbench: a session, by the key of its identity (PostgreSQL)"),
-    ("insert new", "pgbench: a user, an identity and a session (PostgreSQL)"),
+    (
+        "insert",
+        "pgbench: a session, by the key of its identity (PostgreSQL)",
+    ),
+    (
+        "insert new",
+        "pgbench: a user, an identity and a session (PostgreSQL)",
+    ),
     ("update", "pgbench: one row, by its key (PostgreSQL)"),
 ];
 /// What PostgreSQL spends on a request, and the part to hold it against.
@@ -63,23 +72,40 @@ pub struct Report {
 
 impl Report {
     pub fn new(rounds: u32, seconds: u32) -> Self {
-        Self { rounds, seconds, all: BTreeMap::new() }
+        Self {
+            rounds,
+            seconds,
+            all: BTreeMap::new(),
+        }
     }
 
     /// Keeps the figures of a round, and prints them.
     pub fn add(&mut self, name: &str, figures: Figures) {
-        let list: Vec<_> = figures.iter().map(|(name, value)| format!("{name} {}", number(*value))).collect();
+        let list: Vec<_> = figures
+            .iter()
+            .map(|(name, value)| format!("{name} {}", number(*value)))
+            .collect();
         println!("{name:24} {}", list.join(", "));
         self.all.entry(name.to_owned()).or_default().push(figures);
     }
 
     /// The median of one figure.
     fn median(&self, name: &str, figure: &str) -> f64 {
-        let rounds = self.all.get(name).unwrap_or_else(|| panic!("{name} was measured"));
-        let mut values: Vec<f64> = rounds.iter().filter_map(|figures| figures.get(figure).copied()).collect();
+        let rounds = self
+            .all
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} was measured"));
+        let mut values: Vec<f64> = rounds
+            .iter()
+            .filter_map(|figures| figures.get(figure).copied())
+            .collect();
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
-        if values.len() % 2 == 1 { values[middle] } else { f64::midpoint(values[middle - 1], values[middle]) }
+        if values.len() % 2 == 1 {
+            values[middle]
+        } else {
+            f64::midpoint(values[middle - 1], values[middle])
+        }
     }
 
     /// Writes the figures, the plots and the tables.
@@ -91,7 +117,13 @@ impl Report {
             .all
             .iter()
             .map(|(name, rounds)| {
-                (name, rounds[0].keys().map(|figure| (figure, self.median(name, figure))).collect())
+                (
+                    name,
+                    rounds[0]
+                        .keys()
+                        .map(|figure| (figure, self.median(name, figure)))
+                        .collect(),
+                )
             })
             .collect();
         let figures = json!({
@@ -111,12 +143,18 @@ impl Report {
             fs::write(folder.join(name), text).expect("the folder can be written");
         }
         let page = docs.join("performance.md");
-        let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
-        let (head, rest) = text.split_once(MARKERS[0]).expect("the page has its markers");
-        let (_, tail) = rest.split_once(MARKERS[1]).expect("the page has its markers");
+        let text =
+            fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        let (head, rest) = text
+            .split_once(MARKERS[0])
+            .expect("the page has its markers");
+        let (_, tail) = rest
+            .split_once(MARKERS[1])
+            .expect("the page has its markers");
         let [first, last] = MARKERS;
         let tables = self.tables(&about, &growth);
-        fs::write(&page, format!("{head}{first}{tables}{last}{tail}")).expect("the page can be written");
+        fs::write(&page, format!("{head}{first}{tables}{last}{tail}"))
+            .expect("the page can be written");
         println!("written: {}", page.display());
     }
 
@@ -133,7 +171,11 @@ impl Report {
 
     fn tables(&self, about: &[String], growth: &[(u32, String)]) -> String {
         let mut text = String::new();
-        let others = self.all.values().flatten().filter_map(|figures| figures.get("others_percent"));
+        let others = self
+            .all
+            .values()
+            .flatten()
+            .filter_map(|figures| figures.get("others_percent"));
         let most = others.copied().fold(0.0, f64::max);
         let _ = write!(
             text,
@@ -145,8 +187,16 @@ impl Report {
             self.seconds,
         );
         for (name, kind, verify, connections) in REQUESTS {
-            let figures = ["rps", "p50_ms", "p99_ms", "service_ms", "postgres_ms", "provider_ms"];
-            let cells = figures.map(|figure| number(self.median(&key(kind, verify, connections), figure)));
+            let figures = [
+                "rps",
+                "p50_ms",
+                "p99_ms",
+                "service_ms",
+                "postgres_ms",
+                "provider_ms",
+            ];
+            let cells =
+                figures.map(|figure| number(self.median(&key(kind, verify, connections), figure)));
             let _ = writeln!(text, "| {name} | {connections} | {} |", cells.join(" | "));
         }
         text.push_str(
@@ -156,15 +206,25 @@ impl Report {
         );
         for (part, name) in PARTS {
             let part = format!("part {part}");
-            let rps =
-                if part == "part signature" { String::new() } else { number(self.median(&part, "rps")) };
-            let _ = writeln!(text, "| {name} | {rps} | {} |", number(self.median(&part, "cpu_ms")));
+            let rps = if part == "part signature" {
+                String::new()
+            } else {
+                number(self.median(&part, "rps"))
+            };
+            let _ = writeln!(
+                text,
+                "| {name} | {rps} | {} |",
+                number(self.median(&part, "cpu_ms"))
+            );
         }
         text.push_str("\n| PostgreSQL's CPU, of pgbench's statement | |\n|---|--:|\n");
         for (kind, verify, connections, part) in RATIOS {
             let ratio = self.median(&key(kind, verify, connections), "postgres_ms")
                 / self.median(&format!("part {part}"), "cpu_ms");
-            let _ = writeln!(text, "| {kind}, {connections} connections, of `{part}` | {ratio:.2} × |");
+            let _ = writeln!(
+                text,
+                "| {kind}, {connections} connections, of `{part}` | {ratio:.2} × |"
+            );
         }
         let _ = write!(
             text,
@@ -186,10 +246,11 @@ impl Report {
                 "\n| users | returning sign-ins a second | CPU ms: service | PostgreSQL | of that at the fewest |\n\
                  |--:|--:|--:|--:|--:|\n",
             );
-            let both = |name: &str| self.median(name, "service_ms") + self.median(name, "postgres_ms");
+            let both =
+                |name: &str| self.median(name, "service_ms") + self.median(name, "postgres_ms");
             for (users, name) in growth {
-                let cells =
-                    ["rps", "service_ms", "postgres_ms"].map(|figure| number(self.median(name, figure)));
+                let cells = ["rps", "service_ms", "postgres_ms"]
+                    .map(|figure| number(self.median(name, figure)));
                 let ratio = both(name) / both(&growth[0].1);
                 let _ = writeln!(
                     text,
@@ -198,7 +259,9 @@ impl Report {
                     cells.join(" | ")
                 );
             }
-            text.push_str("\n![CPU time of a returning sign-in by users](performance/growth.svg)\n");
+            text.push_str(
+                "\n![CPU time of a returning sign-in by users](performance/growth.svg)\n",
+            );
         }
         text
     }
@@ -207,7 +270,12 @@ impl Report {
         let connections = [1, 32, 128];
         let panel = |title, figure| {
             let series = |name, kind, verify| {
-                (name, connections.map(|number| self.median(&key(kind, verify, number), figure)).to_vec())
+                (
+                    name,
+                    connections
+                        .map(|number| self.median(&key(kind, verify, number), figure))
+                        .to_vec(),
+                )
             };
             Lines {
                 title,
@@ -225,32 +293,64 @@ impl Report {
     }
 
     fn plot_growth(&self, growth: &[(u32, String)]) -> String {
-        let series = |name, figure| (name, growth.iter().map(|(_, of)| self.median(of, figure)).collect());
+        let series = |name, figure| {
+            (
+                name,
+                growth
+                    .iter()
+                    .map(|(_, of)| self.median(of, figure))
+                    .collect(),
+            )
+        };
         lines(&[Lines {
             title: "CPU ms of a returning sign-in, by users",
-            categories: growth.iter().map(|(users, _)| number(f64::from(*users))).collect(),
-            series: vec![series("service", "service_ms"), series("PostgreSQL", "postgres_ms")],
+            categories: growth
+                .iter()
+                .map(|(users, _)| number(f64::from(*users)))
+                .collect(),
+            series: vec![
+                series("service", "service_ms"),
+                series("PostgreSQL", "postgres_ms"),
+            ],
         }])
     }
 
     fn plot_budget(&self) -> String {
         // Staff's list is another order of magnitude.
-        let requests =
-            REQUESTS.iter().filter(|(_, kind, _, connections)| *connections == 32 && *kind != "staff");
+        let requests = REQUESTS
+            .iter()
+            .filter(|(_, kind, _, connections)| *connections == 32 && *kind != "staff");
         let mut rows: Vec<_> = requests
             .map(|(name, kind, verify, connections)| {
                 let of = |figure| self.median(&key(kind, verify, *connections), figure);
-                (name.replace('`', ""), ["service_ms", "postgres_ms", "provider_ms"].map(of).to_vec())
+                (
+                    name.replace('`', ""),
+                    ["service_ms", "postgres_ms", "provider_ms"]
+                        .map(of)
+                        .to_vec(),
+                )
             })
             .collect();
         let part = |name: &str| self.median(&format!("part {name}"), "cpu_ms");
         rows.extend([
             ("alone: a trivial POST".into(), vec![part("rocket")]),
-            ("alone: a call to the provider".into(), vec![part("provider")]),
+            (
+                "alone: a call to the provider".into(),
+                vec![part("provider")],
+            ),
             ("alone: an ES256 signature".into(), vec![part("signature")]),
-            ("alone: pgbench, a session".into(), vec![0.0, part("insert")]),
-            ("alone: pgbench, a user".into(), vec![0.0, part("insert new")]),
-            ("alone: pgbench, an update".into(), vec![0.0, part("update")]),
+            (
+                "alone: pgbench, a session".into(),
+                vec![0.0, part("insert")],
+            ),
+            (
+                "alone: pgbench, a user".into(),
+                vec![0.0, part("insert new")],
+            ),
+            (
+                "alone: pgbench, an update".into(),
+                vec![0.0, part("update")],
+            ),
         ]);
         bars(
             "CPU ms of a request at 32 connections, and of its parts alone",
@@ -263,15 +363,27 @@ impl Report {
 /// What was measured, and on what.
 async fn about(setting: &Setting) -> Vec<String> {
     let said = |program: &Path| {
-        let output = Command::new(program).arg("--version").output().expect("it runs");
+        let output = Command::new(program)
+            .arg("--version")
+            .output()
+            .expect("it runs");
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
-    let day =
-        time::OffsetDateTime::from_unix_timestamp(vestibule::clock::now()).expect("the clock is sane").date();
+    let day = time::OffsetDateTime::from_unix_timestamp(vestibule::clock::now())
+        .expect("the clock is sane")
+        .date();
     let postgres: String = {
         let mut connection = setting.connect("postgres").await;
-        sqlx::query_scalar("SHOW server_version").fetch_one(&mut connection).await.expect("it answers")
+        sqlx::query_scalar("SHOW server_version")
+            .fetch_one(&mut connection)
+            .await
+            .expect("it answers")
     };
     let version = postgres.split(' ').next().unwrap_or_default();
-    vec![day.to_string(), said(&setting.binary), format!("PostgreSQL {version}"), processors()]
+    vec![
+        day.to_string(),
+        said(&setting.binary),
+        format!("PostgreSQL {version}"),
+        processors(),
+    ]
 }

@@ -73,18 +73,32 @@ impl Setting {
             ("jit", "on"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let options = Options { settings: settings.into(), ..Options::new(&folder) };
+        let options = Options {
+            settings: settings.into(),
+            ..Options::new(&folder)
+        };
         let postgres = Postgres::start(&options).expect("PostgreSQL starts");
         let key = Key::generate();
         let provider_port = free_port();
         let provider = stand_in::start("provider", provider_port, &key.jwks());
         let provider_url = format!("http://127.0.0.1:{provider_port}");
-        Self { folder, binary, key, provider, provider_url, postgres, port }
+        Self {
+            folder,
+            binary,
+            key,
+            provider,
+            provider_url,
+            postgres,
+            port,
+        }
     }
 
     /// Where a database is.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://{ROLE}@127.0.0.1:{}/{database}?sslmode=disable", self.port)
+        format!(
+            "postgres://{ROLE}@127.0.0.1:{}/{database}?sslmode=disable",
+            self.port
+        )
     }
 
     /// The first process of PostgreSQL.
@@ -96,21 +110,33 @@ impl Setting {
     pub fn pgbench(&self, database: &str) -> Command {
         let psql = self.postgres.psql(database);
         let beside = Path::new(psql.get_program()).with_file_name("pgbench");
-        let mut command = Command::new(if beside.is_file() { beside } else { "pgbench".into() });
-        command.args(["-h", "127.0.0.1", "-U", ROLE, "-p"]).arg(self.port.to_string()).arg(database);
+        let mut command = Command::new(if beside.is_file() {
+            beside
+        } else {
+            "pgbench".into()
+        });
+        command
+            .args(["-h", "127.0.0.1", "-U", ROLE, "-p"])
+            .arg(self.port.to_string())
+            .arg(database);
         command
     }
 
     pub async fn connect(&self, database: &str) -> PgConnection {
         let options: PgConnectOptions = self.url(database).parse().expect("it is a URL");
-        options.connect().await.expect("PostgreSQL takes connections")
+        options
+            .connect()
+            .await
+            .expect("PostgreSQL takes connections")
     }
 
     /// Runs statements, each by itself.
     pub async fn execute(&self, database: &str, statements: &[&str]) {
         let mut connection = self.connect(database).await;
         for statement in statements {
-            let done = connection.execute(AssertSqlSafe((*statement).to_owned())).await;
+            let done = connection
+                .execute(AssertSqlSafe((*statement).to_owned()))
+                .await;
             done.unwrap_or_else(|error| panic!("{statement}: {error}"));
         }
     }
@@ -119,7 +145,10 @@ impl Setting {
     pub async fn number(&self, database: &str, sql: &'static str) -> f64 {
         let mut connection = self.connect(database).await;
         let sql = AssertSqlSafe(format!("SELECT ({sql})::float8"));
-        sqlx::query_scalar(sql).fetch_one(&mut connection).await.expect("it answers")
+        sqlx::query_scalar(sql)
+            .fetch_one(&mut connection)
+            .await
+            .expect("it answers")
     }
 
     /// Bytes on disk of all tables and indexes.
@@ -146,14 +175,19 @@ impl Setting {
         let migrated = self.command(database, "tokeninfo").arg("migrate").status();
         assert!(migrated.expect("the binary runs").success(), "it migrates");
         let seed = include_str!("seed.sql").replace("$users", &users.to_string());
-        self.execute(database, &[&seed, "VACUUM (ANALYZE)", "CHECKPOINT"]).await;
+        self.execute(database, &[&seed, "VACUUM (ANALYZE)", "CHECKPOINT"])
+            .await;
     }
 
     fn command(&self, database: &str, verify: &str) -> Command {
         let mut command = Command::new(&self.binary);
-        let [information, keys] = ["tokeninfo", "jwks"].map(|path| format!("{}/{path}", self.provider_url));
-        let (endpoint, address) =
-            if verify == "jwks" { ("IDP_JWKS_URL", keys) } else { ("IDP_TOKENINFO_URL", information) };
+        let [information, keys] =
+            ["tokeninfo", "jwks"].map(|path| format!("{}/{path}", self.provider_url));
+        let (endpoint, address) = if verify == "jwks" {
+            ("IDP_JWKS_URL", keys)
+        } else {
+            ("IDP_TOKENINFO_URL", information)
+        };
         let log = File::create(self.folder.join("service.log")).expect("the folder can be written");
         command.env_clear().current_dir(&self.folder).stdout(Stdio::null()).stderr(log).envs([
             ("ROCKET_PROFILE", "release"),
@@ -183,16 +217,27 @@ impl Setting {
         let url = format!("http://127.0.0.1:{port}");
         let client = reqwest::Client::new();
         let began = Instant::now();
-        let process = Running::start(self.command(database, verify).env("ROCKET_PORT", port.to_string()));
+        let process = Running::start(
+            self.command(database, verify)
+                .env("ROCKET_PORT", port.to_string()),
+        );
         let ready = async || {
             let answer = client.get(format!("{url}/readyz")).send().await;
             answer.is_ok_and(|answer| answer.status().is_success())
         };
         while !ready().await {
-            assert!(began.elapsed() < Duration::from_secs(30), "not ready: {}", self.log());
+            assert!(
+                began.elapsed() < Duration::from_secs(30),
+                "not ready: {}",
+                self.log()
+            );
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        Service { process, url, cold_start: began.elapsed() }
+        Service {
+            process,
+            url,
+            cold_start: began.elapsed(),
+        }
     }
 
     /// What the service has said.
@@ -203,7 +248,10 @@ impl Setting {
     /// Writes lines for a load to a file.
     pub fn lines(&self, name: &str, lines: impl IntoIterator<Item = String>) -> PathBuf {
         let path = self.folder.join(name);
-        let text: String = lines.into_iter().flat_map(|line| [line, "\n".to_owned()]).collect();
+        let text: String = lines
+            .into_iter()
+            .flat_map(|line| [line, "\n".to_owned()])
+            .collect();
         fs::write(&path, text).expect("the folder can be written");
         path
     }
@@ -223,10 +271,18 @@ impl Setting {
                     INSERT INTO staff (id, email, role) VALUES (gen_random_uuid(), $1, 'admin') RETURNING id
                 )
                 INSERT INTO staff_sessions (hash, staff_id) SELECT $2, id FROM member";
-            let session =
-                sqlx::query(session).bind(format!("staff{member}@example.test")).bind(&token.hash[..]);
-            session.execute(&mut connection).await.expect("they are new");
-            cookies.push(format!("{}={}", vestibule::admin::pages::guard::COOKIE, token.text.expose()));
+            let session = sqlx::query(session)
+                .bind(format!("staff{member}@example.test"))
+                .bind(&token.hash[..]);
+            session
+                .execute(&mut connection)
+                .await
+                .expect("they are new");
+            cookies.push(format!(
+                "{}={}",
+                vestibule::admin::pages::guard::COOKIE,
+                token.text.expose()
+            ));
         }
         cookies
     }
@@ -249,20 +305,33 @@ impl Service {
             if under_way.len() == AT_ONCE {
                 answers.extend(under_way.join_next().await);
             }
-            let request = client.post(&url).header("Content-Type", "application/json").body(body);
+            let request = client
+                .post(&url)
+                .header("Content-Type", "application/json")
+                .body(body);
             under_way.spawn(async move {
-                let text =
-                    request.send().await.expect("it answers").text().await.expect("it answers in whole");
+                let text = request
+                    .send()
+                    .await
+                    .expect("it answers")
+                    .text()
+                    .await
+                    .expect("it answers in whole");
                 serde_json::from_str::<Value>(&text).unwrap_or_else(|_| panic!("{text}"))
             });
         }
         answers.extend(under_way.join_all().await.into_iter().map(Ok));
-        answers.into_iter().map(|answer| answer.expect("no panic")).collect()
+        answers
+            .into_iter()
+            .map(|answer| answer.expect("no panic"))
+            .collect()
     }
 }
 
 /// The body of the next refresh after an answer.
 pub fn refresh(answer: &Value) -> String {
-    let token = answer["refresh_token"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    let token = answer["refresh_token"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{answer}"));
     format!(r#"{{"refresh_token":"{token}"}}"#)
 }

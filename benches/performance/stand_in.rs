@@ -22,7 +22,9 @@ const TTL: i64 = 20 * 3600;
 /// Starts a process of this program.
 pub fn start(name: &str, port: u16, jwks: &str) -> Running {
     let mut command = Command::new(std::env::current_exe().expect("this program is a file"));
-    command.args(["--bench", "--stand-in", name, "--jwks", jwks, "--port"]).arg(port.to_string());
+    command
+        .args(["--bench", "--stand-in", name, "--jwks", jwks, "--port"])
+        .arg(port.to_string());
     Running::start(&mut command)
 }
 
@@ -30,11 +32,21 @@ pub fn start(name: &str, port: u16, jwks: &str) -> Running {
 pub async fn run(name: &str, port: u16, jwks: &str) {
     if name == "rocket" {
         let level = rocket::config::LogLevel::Off;
-        let config = rocket::Config { port, log_level: level, ..rocket::Config::release_default() };
-        rocket::custom(config).mount("/", rocket::routes![trivial]).launch().await.expect("it listens");
+        let config = rocket::Config {
+            port,
+            log_level: level,
+            ..rocket::Config::release_default()
+        };
+        rocket::custom(config)
+            .mount("/", rocket::routes![trivial])
+            .launch()
+            .await
+            .expect("it listens");
         return;
     }
-    let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("the port is free");
+    let listener = TcpListener::bind(("127.0.0.1", port))
+        .await
+        .expect("the port is free");
     loop {
         let (stream, _) = listener.accept().await.expect("there are files left");
         tokio::spawn(answer(stream, jwks.to_owned()));
@@ -54,7 +66,11 @@ async fn answer(mut stream: TcpStream, jwks: String) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let (mut read, mut buffer) = (Vec::new(), [0; 8192]);
     loop {
-        let size = stream.read(&mut buffer).await.ok().filter(|size| *size > 0)?;
+        let size = stream
+            .read(&mut buffer)
+            .await
+            .ok()
+            .filter(|size| *size > 0)?;
         read.extend_from_slice(&buffer[..size]);
         if !read.ends_with(b"\r\n\r\n") {
             continue;
@@ -65,7 +81,10 @@ async fn answer(mut stream: TcpStream, jwks: String) -> Option<()> {
             .and_then(information)
             .unwrap_or_else(|| jwks.clone());
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCache-Control: max-age=3600\r\nContent-Length: ";
-        stream.write_all(format!("{head}{}\r\n\r\n{body}", body.len()).as_bytes()).await.ok()?;
+        stream
+            .write_all(format!("{head}{}\r\n\r\n{body}", body.len()).as_bytes())
+            .await
+            .ok()?;
         read.clear();
     }
 }
@@ -74,9 +93,20 @@ async fn answer(mut stream: TcpStream, jwks: String) -> Option<()> {
 fn information(token: &str) -> Option<String> {
     let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     let claims: Map<String, Value> = serde_json::from_slice(&payload).ok()?;
-    let text = |value: Value| if value.is_string() { value } else { value.to_string().into() };
-    serde_json::to_string(&claims.into_iter().map(|(name, value)| (name, text(value))).collect::<Map<_, _>>())
-        .ok()
+    let text = |value: Value| {
+        if value.is_string() {
+            value
+        } else {
+            value.to_string().into()
+        }
+    };
+    serde_json::to_string(
+        &claims
+            .into_iter()
+            .map(|(name, value)| (name, text(value)))
+            .collect::<Map<_, _>>(),
+    )
+    .ok()
 }
 
 /// The provider's key, which signs with ES256.
@@ -91,8 +121,8 @@ impl Key {
     /// The key set that the provider publishes.
     pub fn jwks(&self) -> String {
         // An uncompressed point (SEC 1 §2.3.3).
-        let [x, y] =
-            [1..33, 33..65].map(|range| URL_SAFE_NO_PAD.encode(&self.0.public_key().as_ref()[range]));
+        let [x, y] = [1..33, 33..65]
+            .map(|range| URL_SAFE_NO_PAD.encode(&self.0.public_key().as_ref()[range]));
         let key = json!({ "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": KEY_ID, "x": x, "y": y });
         json!({ "keys": [key] }).to_string()
     }
@@ -110,7 +140,8 @@ impl Key {
             "picture": format!("https://example.test/photo/{user}"),
         });
         let header = json!({ "alg": "ES256", "kid": KEY_ID, "typ": "JWT" });
-        let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+        let [header, claims] =
+            [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
         let message = format!("{header}.{claims}");
         format!("{message}.{}", self.sign(&message))
     }

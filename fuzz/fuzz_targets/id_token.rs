@@ -22,7 +22,9 @@ static SET: LazyLock<KeySet> =
     LazyLock::new(|| KeySet::read(&Object::parse(KEYS.as_bytes()).expect("JSON")).expect("keys"));
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     let issuers = Issuers::Listed(vec!["https://accounts.google.com".to_owned()]);
     let audiences = ["1234567890".to_owned()];
     let expected = expected(&issuers, &audiences, Dialect::default());
@@ -32,7 +34,10 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(token.expose(), text);
         let _ = token.refuse_early(Format::Jwt, &expected);
         if let Ok(jws) = Jws::read(&token) {
-            assert!(jws.verify(&SET, &issuers).is_err(), "nobody can have signed this");
+            assert!(
+                jws.verify(&SET, &issuers).is_err(),
+                "nobody can have signed this"
+            );
         }
     }
 });

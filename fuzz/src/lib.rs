@@ -8,7 +8,9 @@ pub mod secret;
 
 use std::sync::LazyLock;
 
-use domain::claims::{Dialect, EmailProof, Expected, NoncePolicy, NonceRule, Nonces, VerifiedClaims};
+use domain::claims::{
+    Dialect, EmailProof, Expected, NoncePolicy, NonceRule, Nonces, VerifiedClaims,
+};
 use domain::issuer::{Issuers, Tenants};
 use domain::json::{MAX_VALUES, Object};
 
@@ -18,10 +20,14 @@ pub const NOW: i64 = 2_000_000_000;
 const CLIENT_ID: &str = "1234567890";
 
 /// An audience that a provider adds beside ours.
-static COMPANIONS: LazyLock<[String; 1]> = LazyLock::new(|| ["https://accounts.google.com".to_owned()]);
+static COMPANIONS: LazyLock<[String; 1]> =
+    LazyLock::new(|| ["https://accounts.google.com".to_owned()]);
 
 static NONCES: LazyLock<Nonces> = LazyLock::new(|| Nonces {
-    usual: NoncePolicy { rule: NonceRule::IfSent, ..NoncePolicy::default() },
+    usual: NoncePolicy {
+        rule: NonceRule::IfSent,
+        ..NoncePolicy::default()
+    },
     ..Nonces::default()
 });
 
@@ -31,31 +37,68 @@ pub fn judge(claims: &Object) {
     let listed = |issuer: &str| Issuers::Listed(vec![issuer.to_owned()]);
     let kinds = [
         (listed("https://accounts.google.com"), Dialect::default()),
-        (listed("https://access.line.me"), Dialect { numeric_audience: true, ..Dialect::default() }),
-        (listed("https://server.example.com/"), Dialect { client_id: true, ..Dialect::default() }),
+        (
+            listed("https://access.line.me"),
+            Dialect {
+                numeric_audience: true,
+                ..Dialect::default()
+            },
+        ),
+        (
+            listed("https://server.example.com/"),
+            Dialect {
+                client_id: true,
+                ..Dialect::default()
+            },
+        ),
         (
             Issuers::Tenants(Tenants::Any),
-            Dialect { email_proof: EmailProof::DomainOwnerVerified, ..Dialect::default() },
+            Dialect {
+                email_proof: EmailProof::DomainOwnerVerified,
+                ..Dialect::default()
+            },
         ),
     ];
     let audiences = [CLIENT_ID.to_owned()];
     for (issuers, dialect) in &kinds {
-        if let Ok(verified) = VerifiedClaims::validate(claims, &expected(issuers, &audiences, *dialect)) {
+        if let Ok(verified) =
+            VerifiedClaims::validate(claims, &expected(issuers, &audiences, *dialect))
+        {
             assert!((1..=255).contains(&verified.subject.len()));
-            assert!(verified.subject.bytes().all(|b| b == b' ' || b.is_ascii_graphic()));
+            assert!(
+                verified
+                    .subject
+                    .bytes()
+                    .all(|b| b == b' ' || b.is_ascii_graphic())
+            );
             assert!(verified.subject.bytes().any(|b| b != b' '));
             assert_eq!(verified.client_id, CLIENT_ID);
             assert!(verified.email.is_some() || !verified.email_verified);
-            assert!(verified.name.is_none_or(|name| !name.is_empty() && !name.contains(char::is_control)));
-            assert!(verified.picture.is_none_or(|picture| picture.starts_with("https://")));
+            assert!(
+                verified
+                    .name
+                    .is_none_or(|name| !name.is_empty() && !name.contains(char::is_control))
+            );
+            assert!(
+                verified
+                    .picture
+                    .is_none_or(|picture| picture.starts_with("https://"))
+            );
             assert!(claims.str("iss").is_some_and(|iss| issuers.include(iss)));
-            assert!(claims.get("scope").is_none() && claims.get("scp").is_none(), "an access token");
+            assert!(
+                claims.get("scope").is_none() && claims.get("scp").is_none(),
+                "an access token"
+            );
         }
     }
 }
 
 /// What claims of that provider are held against.
-pub fn expected<'a>(issuers: &'a Issuers, audiences: &'a [String], dialect: Dialect) -> Expected<'a> {
+pub fn expected<'a>(
+    issuers: &'a Issuers,
+    audiences: &'a [String],
+    dialect: Dialect,
+) -> Expected<'a> {
     Expected {
         issuers,
         audiences,
@@ -73,7 +116,9 @@ pub fn expected<'a>(issuers: &'a Issuers, audiences: &'a [String], dialect: Dial
 /// Reads an answer. Whatever is accepted is JSON to others as well, but for halves of characters.
 pub fn object(data: &[u8]) -> Option<Object> {
     let told = Object::told(data, MAX_VALUES).ok();
-    let Ok(object) = Object::parse(data) else { return told };
+    let Ok(object) = Object::parse(data) else {
+        return told;
+    };
     assert!(told.is_some(), "what is whole needs no mending");
     assert!(serde_json::from_slice::<serde_json::Value>(data).is_ok_and(|value| value.is_object()));
     Some(object)

@@ -13,7 +13,9 @@ use crate::config;
 use crate::database::error::retried;
 use crate::database::row_queue::in_turn;
 use crate::database::{Error, retrying};
-use crate::domain::{CustomClaims, LinkedIdentity, Origin, User, UserState, VerifiedClaims, merged};
+use crate::domain::{
+    CustomClaims, LinkedIdentity, Origin, User, UserState, VerifiedClaims, merged,
+};
 use crate::events::{Asking, erasure};
 
 /// Sets the user's own name; `None` restores the provider's. Returns `None` if the session has ended.
@@ -24,7 +26,11 @@ pub async fn set_name(
     name: Option<&str>,
     origin: &Origin,
 ) -> Result<Option<User>, Error> {
-    retrying!(in_turn(pool, user, users::set_name(pool, user, session, name, origin)))
+    retrying!(in_turn(
+        pool,
+        user,
+        users::set_name(pool, user, session, name, origin)
+    ))
 }
 
 pub async fn link(
@@ -86,9 +92,16 @@ impl Merging {
 }
 
 /// Merges the user who has an identity into the user of a session, or shows what that would change.
-pub async fn merge(pool: &PgPool, request: MergeRequest<'_>) -> Result<Result<Merging, NotMerged>, Error> {
+pub async fn merge(
+    pool: &PgPool,
+    request: MergeRequest<'_>,
+) -> Result<Result<Merging, NotMerged>, Error> {
     let mut perhaps_done = None;
-    retrying!(in_turn(pool, request.user, merge_once(pool, request, &mut perhaps_done)))
+    retrying!(in_turn(
+        pool,
+        request.user,
+        merge_once(pool, request, &mut perhaps_done)
+    ))
 }
 
 /// Merges the users as they are. If one of them changes meanwhile, nothing is done, and the caller tries again. A merge
@@ -98,21 +111,41 @@ async fn merge_once(
     request: MergeRequest<'_>,
     perhaps_done: &mut Option<Merging>,
 ) -> Result<Result<Merging, NotMerged>, Error> {
-    let MergeRequest { user, session, provider, subject, issued_at, dry_run, origin } = request;
+    let MergeRequest {
+        user,
+        session,
+        provider,
+        subject,
+        issued_at,
+        dry_run,
+        origin,
+    } = request;
     let owner = identities::owner(pool, provider, subject).await?;
     if owner == Some(user) {
         return Ok(perhaps_done.take().ok_or(NotMerged::Own));
     }
     let ids: Vec<_> = owner.into_iter().chain([user]).collect();
     let mut users = merging::users(pool, &ids).await?;
-    let mut take = |id| users.iter().position(|user| user.id == id).map(|at| users.swap_remove(at));
+    let mut take = |id| {
+        users
+            .iter()
+            .position(|user| user.id == id)
+            .map(|at| users.swap_remove(at))
+    };
     let Some(into) = take(user).filter(|into| into.disabled_at.is_none()) else {
         return Ok(Err(NotMerged::NoUser));
     };
-    let Some(owner) = owner else { return Ok(Err(NotMerged::Unknown)) };
-    let proven = |identity: &&LinkedIdentity| identity.provider == provider && identity.subject == subject;
+    let Some(owner) = owner else {
+        return Ok(Err(NotMerged::Unknown));
+    };
+    let proven =
+        |identity: &&LinkedIdentity| identity.provider == provider && identity.subject == subject;
     let from = take(owner).ok_or(Error::Raced(None))?;
-    let identity = from.identities.iter().find(proven).ok_or(Error::Raced(None))?;
+    let identity = from
+        .identities
+        .iter()
+        .find(proven)
+        .ok_or(Error::Raced(None))?;
     let (suspended, tokens_from) = (identity.suspended_at.is_some(), identity.tokens_from);
     if from.disabled_at.is_some() {
         return Ok(Err(NotMerged::Disabled));
@@ -163,8 +196,18 @@ pub async fn unlink(
 /// Deletes the user of a session with all of their data. Their traces in events are erased here, or
 /// by the pruner if there are many. It is not found or not permitted if the session has ended, or the user was disabled, deleted
 /// or merged, since the request was authenticated.
-pub async fn delete(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<Deletion, Error> {
-    let deletion = match retried!(users::delete(pool, user, None, Asking::User(session, origin))) {
+pub async fn delete(
+    pool: &PgPool,
+    user: Uuid,
+    session: Uuid,
+    origin: &Origin,
+) -> Result<Deletion, Error> {
+    let deletion = match retried!(users::delete(
+        pool,
+        user,
+        None,
+        Asking::User(session, origin)
+    )) {
         (Deletion::NotFound, true) => Deletion::Done(Vec::new()),
         (deletion, _) => deletion,
     };

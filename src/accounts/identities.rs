@@ -98,7 +98,9 @@ pub async fn link(
     )
     .fetch_optional(pool)
     .await?;
-    let Some(row) = row else { return Ok(Linked::NoUser) };
+    let Some(row) = row else {
+        return Ok(Linked::NoUser);
+    };
     let identity = IdentityRow {
         id: row.id,
         provider: provider.to_owned(),

@@ -10,7 +10,9 @@ use crate::events::{Asking, Author};
 
 /// Returns those of the users that exist, as of one moment, in the order of the ids; see `user_states.sql`.
 pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error> {
-    let rows = sqlx::query_file!("src/accounts/user_states.sql", ids).fetch_all(pool).await?;
+    let rows = sqlx::query_file!("src/accounts/user_states.sql", ids)
+        .fetch_all(pool)
+        .await?;
     let mut users: Vec<UserState> = Vec::new();
     for row in rows {
         if users.last().is_none_or(|last| last.id != row.user_id) {
@@ -26,8 +28,14 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
                 identities: Vec::new(),
             });
         }
-        let identity = row.identity_id.zip(row.provider).zip(row.subject).zip(row.linked_at);
-        if let (Some((((id, provider), subject), created_at)), Some(user)) = (identity, users.last_mut()) {
+        let identity = row
+            .identity_id
+            .zip(row.provider)
+            .zip(row.subject)
+            .zip(row.linked_at);
+        if let (Some((((id, provider), subject), created_at)), Some(user)) =
+            (identity, users.last_mut())
+        {
             user.identities.push(LinkedIdentity {
                 id,
                 provider,

@@ -7,7 +7,11 @@ use crate::database::Error;
 use crate::domain::VerifiedClaims;
 
 /// Returns `true` if a session was opened within that many seconds, or `None` if it has ended or its identity is suspended.
-pub async fn opened_within(pool: &PgPool, session: Uuid, seconds: u32) -> Result<Option<bool>, Error> {
+pub async fn opened_within(
+    pool: &PgPool,
+    session: Uuid,
+    seconds: u32,
+) -> Result<Option<bool>, Error> {
     let fresh = sqlx::query_scalar!(
         r#"SELECT s.created_at > now() - $2::integer * interval '1 second' AS "fresh!"
            FROM live_sessions s WHERE s.id = $1"#,

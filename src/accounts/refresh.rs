@@ -54,7 +54,11 @@ pub async fn refresh(
     let presented = RefreshToken::parse(presented).ok_or(Error::Refused(NotRefreshed::Unknown))?;
     let period = now.div_euclid(REPEAT.into());
     let successors_by = |by: &Successors| {
-        [by.of(&presented), by.reissue(&presented, period), by.reissue(&presented, period - 1)]
+        [
+            by.of(&presented),
+            by.reissue(&presented, period),
+            by.reissue(&presented, period - 1),
+        ]
     };
     let successors = successors_by(&shared.successors);
     let previous = shared.successors.previous().map(successors_by);
@@ -63,7 +67,9 @@ pub async fn refresh(
         family_hash: presented.family_hash(),
         presented_hash: presented.token_hash(),
         successor_hashes: successors.each_ref().map(RefreshToken::token_hash),
-        previous_hashes: previous.as_ref().map(|previous| previous.each_ref().map(RefreshToken::token_hash)),
+        previous_hashes: previous
+            .as_ref()
+            .map(|previous| previous.each_ref().map(RefreshToken::token_hash)),
         key,
         origin: origin.clone(),
     });
@@ -73,7 +79,10 @@ pub async fn refresh(
     } else {
         // If a broken connection has exchanged the token after all, the next attempt is a repeat.
         let mut verdicts = retrying!(in_turn(pool, item.session_id, alone()))?;
-        verdicts.pop().flatten().ok_or_else(|| database::Error::unexpected("none"))?
+        verdicts
+            .pop()
+            .flatten()
+            .ok_or_else(|| database::Error::unexpected("none"))?
     };
     let session = verdict.map_err(|why| match why {
         NotRefreshed::Unproven => Error::Unproven(item.session_id),
@@ -83,9 +92,26 @@ pub async fn refresh(
     let key = key.as_ref().filter(|_| session.bound);
     let refresh_expires_in = session.refresh_expires_in;
     let expires_in = issuer.ttl.min(refresh_expires_in);
-    let access_token =
-        issuer.issue(user, id, client_id, key, &session.claims, now..now + i64::from(expires_in))?;
-    let refresh_token = successors.iter().chain(previous.iter().flatten()).nth(session.successor);
-    let refresh_token = refresh_token.ok_or_else(|| database::Error::unexpected("no successor"))?.text();
-    Ok(Tokens { access_token, expires_in, refresh_token, refresh_expires_in, bound: session.bound })
+    let access_token = issuer.issue(
+        user,
+        id,
+        client_id,
+        key,
+        &session.claims,
+        now..now + i64::from(expires_in),
+    )?;
+    let refresh_token = successors
+        .iter()
+        .chain(previous.iter().flatten())
+        .nth(session.successor);
+    let refresh_token = refresh_token
+        .ok_or_else(|| database::Error::unexpected("no successor"))?
+        .text();
+    Ok(Tokens {
+        access_token,
+        expires_in,
+        refresh_token,
+        refresh_expires_in,
+        bound: session.bound,
+    })
 }

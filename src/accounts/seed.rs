@@ -41,10 +41,19 @@ pub async fn add_users(
     connection.execute(SETTINGS).await?;
     connection.execute(include_str!("seed.sql")).await?;
     if let Some(seed) = seed {
-        sqlx::query("SELECT setseed($1)").bind(seed).execute(&mut connection).await?;
+        sqlx::query("SELECT setseed($1)")
+            .bind(seed)
+            .execute(&mut connection)
+            .await?;
     }
-    let run: String = sqlx::query_scalar("SELECT pg_temp.hex(8)").fetch_one(&mut connection).await?;
-    let reasons = Reason::VARIANTS.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let run: String = sqlx::query_scalar("SELECT pg_temp.hex(8)")
+        .fetch_one(&mut connection)
+        .await?;
+    let reasons = Reason::VARIANTS
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",");
     let mut all = Added::default();
     for first in (0..=(users - 1) / BATCH).map(|batch| batch * BATCH) {
         let (users, identities, sessions, events): (i64, i64, i64, i64) =
@@ -64,7 +73,9 @@ pub async fn add_users(
     }
     connection.execute(WALK_AGAIN).await?;
     // For the planner's statistics and the visibility maps.
-    connection.execute("VACUUM (ANALYZE) users, identities, sessions, events").await?;
+    connection
+        .execute("VACUUM (ANALYZE) users, identities, sessions, events")
+        .await?;
     connection.close().await?;
     Ok(all)
 }

@@ -103,22 +103,37 @@ pub async fn refresh(
         first.entry(item.session_id).or_insert(item);
     }
     let exchanged: Vec<_> = first.values().copied().collect();
-    let hashes = |read: fn(&Exchange) -> &[u8]| exchanged.iter().map(|item| read(item)).collect::<Vec<_>>();
+    let hashes =
+        |read: fn(&Exchange) -> &[u8]| exchanged.iter().map(|item| read(item)).collect::<Vec<_>>();
     let previous = |number: usize| -> Vec<_> {
-        exchanged.iter().map(|item| Some(item.previous_hashes.as_ref()?[number].as_slice())).collect()
+        exchanged
+            .iter()
+            .map(|item| Some(item.previous_hashes.as_ref()?[number].as_slice()))
+            .collect()
     };
     let rows = sqlx::query_file!(
         "src/accounts/refresh.sql",
-        &exchanged.iter().map(|item| item.session_id).collect::<Vec<_>>(),
+        &exchanged
+            .iter()
+            .map(|item| item.session_id)
+            .collect::<Vec<_>>(),
         &hashes(|item| &item.family_hash) as &[&[u8]],
         &hashes(|item| &item.presented_hash) as &[&[u8]],
         &hashes(|item| &item.successor_hashes[0]) as &[&[u8]],
         &hashes(|item| &item.successor_hashes[1]) as &[&[u8]],
         &hashes(|item| &item.successor_hashes[2]) as &[&[u8]],
-        &exchanged.iter().map(|item| item.origin.ip).collect::<Vec<_>>() as &[Option<IpAddr>],
-        &exchanged.iter().map(|item| item.origin.user_agent.as_deref()).collect::<Vec<_>>()
-            as &[Option<&str>],
-        &exchanged.iter().map(|item| item.origin.request_id.as_str()).collect::<Vec<_>>() as &[&str],
+        &exchanged
+            .iter()
+            .map(|item| item.origin.ip)
+            .collect::<Vec<_>>() as &[Option<IpAddr>],
+        &exchanged
+            .iter()
+            .map(|item| item.origin.user_agent.as_deref())
+            .collect::<Vec<_>>() as &[Option<&str>],
+        &exchanged
+            .iter()
+            .map(|item| item.origin.request_id.as_str())
+            .collect::<Vec<_>>() as &[&str],
         seconds(lifetimes.refresh_token),
         seconds(lifetimes.session),
         seconds(lifetimes.repeat),
@@ -126,8 +141,10 @@ pub async fn refresh(
         &previous(0) as &[Option<&[u8]>],
         &previous(1) as &[Option<&[u8]>],
         &previous(2) as &[Option<&[u8]>],
-        &exchanged.iter().map(|item| item.key.as_ref().map(Thumbprint::as_slice)).collect::<Vec<_>>()
-            as &[Option<&[u8]>],
+        &exchanged
+            .iter()
+            .map(|item| item.key.as_ref().map(Thumbprint::as_slice))
+            .collect::<Vec<_>>() as &[Option<&[u8]>],
     )
     .fetch_all(executor)
     .await?;
@@ -143,13 +160,20 @@ pub async fn refresh(
         if !Arc::ptr_eq(item, first) && (!repeats || elsewhere) {
             return Ok(None);
         }
-        let Some(row) = rows.get(&item.session_id) else { return Ok(Some(Err(NotRefreshed::Unknown))) };
+        let Some(row) = rows.get(&item.session_id) else {
+            return Ok(Some(Err(NotRefreshed::Unknown)));
+        };
         let refused = match row.outcome.as_str() {
             "rotated" | "repeated" | "reissued" => {
                 // A repeat from another period may not know the new token. Then it must run after the first.
-                let mut known = item.successor_hashes.iter().chain(item.previous_hashes.iter().flatten());
+                let mut known = item
+                    .successor_hashes
+                    .iter()
+                    .chain(item.previous_hashes.iter().flatten());
                 let successor = known.position(|hash| *hash == row.live_hash[..]);
-                let Some(successor) = successor else { return Ok(None) };
+                let Some(successor) = successor else {
+                    return Ok(None);
+                };
                 return Ok(Some(Ok(Refreshed {
                     session_id: row.session_id,
                     user_id: row.user_id,
@@ -246,7 +270,9 @@ pub async fn why_over(pool: &PgPool, user: Uuid) -> Result<Option<EndReason>, Er
         user,
     );
     let reason = reason.fetch_one(pool).await?;
-    reason.map(|reason| reason.parse().map_err(|_| Error::unexpected(&reason))).transpose()
+    reason
+        .map(|reason| reason.parse().map_err(|_| Error::unexpected(&reason)))
+        .transpose()
 }
 
 /// Returns `None` if a refresh token does not belong to the session, by its family secret, or else whether the session is bound
@@ -272,7 +298,10 @@ pub async fn by_refresh_token(
         family_hash.as_slice(),
         token_hash.as_slice(),
         exchangeable.map(seconds),
-        &successor_hashes.iter().map(Hash::as_slice).collect::<Vec<_>>() as &[&[u8]],
+        &successor_hashes
+            .iter()
+            .map(Hash::as_slice)
+            .collect::<Vec<_>>() as &[&[u8]],
         key.as_ref().map(Thumbprint::as_slice),
     );
     Ok(proven.fetch_optional(pool).await?)
@@ -289,7 +318,12 @@ pub enum Scope {
 }
 
 /// Ends sessions of the user of `session`, and returns their number.
-pub async fn end(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) -> Result<i64, Error> {
+pub async fn end(
+    pool: &PgPool,
+    session: Uuid,
+    scope: Scope,
+    origin: &Origin,
+) -> Result<i64, Error> {
     let row = sqlx::query_file!(
         "src/accounts/end_sessions.sql",
         session,

@@ -51,7 +51,10 @@ pub async fn sign_in(
     issuer: &Issuer,
     attempt: &Attempt<'_>,
 ) -> Result<(SignedIn, Tokens), Error> {
-    let decision = attempt.provider.policy.decide(attempt.claims, attempt.create);
+    let decision = attempt
+        .provider
+        .policy
+        .decide(attempt.claims, attempt.create);
     // An attempt whose connection broke may have taken effect, so each has a session of its own.
     let new_session = || {
         let token = RefreshToken::first(Uuid::now_v7());
@@ -81,7 +84,11 @@ pub async fn sign_in(
         None => retrying!({
             (token, item) = new_session();
             let identity = (&item.provider, &item.claims.subject);
-            in_turn(pool, identity, users::sign_in(pool, &item, shared.lifetimes.refresh_token))
+            in_turn(
+                pool,
+                identity,
+                users::sign_in(pool, &item, shared.lifetimes.refresh_token),
+            )
         })?
         .map_err(Error::Refused)?,
     };
@@ -92,5 +99,14 @@ pub async fn sign_in(
     let valid = attempt.now..attempt.now + i64::from(expires_in);
     let access_token = issuer.issue(user, session, client_id, key, claims, valid)?;
     let (refresh_token, bound) = (token.text(), key.is_some());
-    Ok((signed_in, Tokens { access_token, expires_in, refresh_token, refresh_expires_in, bound }))
+    Ok((
+        signed_in,
+        Tokens {
+            access_token,
+            expires_in,
+            refresh_token,
+            refresh_expires_in,
+            bound,
+        },
+    ))
 }

@@ -12,7 +12,12 @@ use crate::database::{Error, retrying};
 use crate::domain::{Origin, Thumbprint};
 
 /// Ends sessions of the user of `session`. Those that have already ended stay as they are.
-pub async fn sign_out(pool: &PgPool, session: Uuid, scope: Scope, origin: &Origin) -> Result<(), Error> {
+pub async fn sign_out(
+    pool: &PgPool,
+    session: Uuid,
+    scope: Scope,
+    origin: &Origin,
+) -> Result<(), Error> {
     retrying!(end(pool, session, scope, origin)).map(drop)
 }
 
@@ -27,13 +32,23 @@ pub async fn sign_out_by_token(
     scope: Scope,
     origin: &Origin,
 ) -> Result<Option<Uuid>, Error> {
-    let Some(token) = RefreshToken::parse(token) else { return Ok(None) };
+    let Some(token) = RefreshToken::parse(token) else {
+        return Ok(None);
+    };
     let exchangeable = (scope != Scope::Local).then_some(REPEAT);
     let (family, secret) = (token.family_hash(), token.token_hash());
     let derivations = iter::once(successors).chain(successors.previous());
     let successors: Vec<_> = derivations.map(|by| by.of(&token).token_hash()).collect();
     let id = token.session();
-    match retrying!(by_refresh_token(pool, id, &family, &secret, &successors, exchangeable, key))? {
+    match retrying!(by_refresh_token(
+        pool,
+        id,
+        &family,
+        &secret,
+        &successors,
+        exchangeable,
+        key
+    ))? {
         Some(true) => sign_out(pool, id, scope, origin).await.map(|()| None),
         Some(false) => Ok(Some(id)),
         None => Ok(None),
@@ -41,7 +56,12 @@ pub async fn sign_out_by_token(
 }
 
 /// Ends one of the user's sessions. Returns `false` if it is not theirs or has already ended.
-pub async fn end_session(pool: &PgPool, user: Uuid, session: Uuid, origin: &Origin) -> Result<bool, Error> {
+pub async fn end_session(
+    pool: &PgPool,
+    user: Uuid,
+    session: Uuid,
+    origin: &Origin,
+) -> Result<bool, Error> {
     let found = retrying!(is_of(pool, session, user))?;
     if found {
         sign_out(pool, session, Scope::Local, origin).await?;

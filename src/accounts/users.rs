@@ -48,14 +48,27 @@ impl SignIn {
     }
 
     fn identity(&self, id: Uuid, email: Option<String>) -> Identity {
-        Identity { id, provider: self.provider.clone(), subject: self.claims.subject.clone(), email }
+        Identity {
+            id,
+            provider: self.provider.clone(),
+            subject: self.claims.subject.clone(),
+            email,
+        }
     }
 }
 
 /// The outcome of the sign-in: `created` made a new user, `linked` added the identity to the user with its verified
 /// e-mail address, `signed_in` found a known identity.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, strum::IntoStaticStr, strum::VariantArray,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    ToSchema,
+    strum::IntoStaticStr,
+    strum::VariantArray,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -121,9 +134,19 @@ macro_rules! in_order {
     ($items:expr, $rows:expr, $outcome:expr) => {{
         let mut rows: HashMap<_, _> = $rows.into_iter().map(|row| (row.session_id, row)).collect();
         let result = |item: &Arc<SignIn>| {
-            let Some(row) = rows.remove(&item.session_id) else { return Ok(None) };
-            let (user, identity) = (user!(row), item.identity(row.identity_id, row.identity_email));
-            Ok(Some(SignedIn { outcome: $outcome, user, identity, claims: custom(row.claims.as_deref())? }))
+            let Some(row) = rows.remove(&item.session_id) else {
+                return Ok(None);
+            };
+            let (user, identity) = (
+                user!(row),
+                item.identity(row.identity_id, row.identity_email),
+            );
+            Ok(Some(SignedIn {
+                outcome: $outcome,
+                user,
+                identity,
+                claims: custom(row.claims.as_deref())?,
+            }))
         };
         $items.iter().map(result).collect()
     }};
@@ -140,7 +163,10 @@ pub async fn sign_in_known(
         "src/accounts/sign_in_known.sql",
         items,
         ttl,
-        &items.iter().map(|item| item.claims.issued_at).collect::<Vec<_>>(),
+        &items
+            .iter()
+            .map(|item| item.claims.issued_at)
+            .collect::<Vec<_>>(),
         &items.iter().map(|item| item.key()).collect::<Vec<_>>() as &[Option<&[u8]>]
     );
     let rows = rows.fetch_all(connection).await?;
@@ -169,8 +195,12 @@ pub async fn sign_in_new(
         ttl,
         &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
         &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
-        &new.iter().map(|item| item.told_name.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
-        &new.iter().map(|item| item.claims.issued_at).collect::<Vec<_>>(),
+        &new.iter()
+            .map(|item| item.told_name.as_deref())
+            .collect::<Vec<_>>() as &[Option<&str>],
+        &new.iter()
+            .map(|item| item.claims.issued_at)
+            .collect::<Vec<_>>(),
         &new.iter().map(|item| item.key()).collect::<Vec<_>>() as &[Option<&[u8]>]
     );
     let rows = rows.fetch_all(connection).await?;
@@ -178,9 +208,14 @@ pub async fn sign_in_new(
 }
 
 /// Signs in one identity of any kind, or records the refusal; see `sign_in.sql`.
-pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<SignedIn, Reason>, Error> {
-    let name =
-        |verdict: Result<(), Reason>, allowed: &'static str| verdict.map_or_else(Into::into, |()| allowed);
+pub async fn sign_in(
+    pool: &PgPool,
+    item: &SignIn,
+    ttl: u32,
+) -> Result<Result<SignedIn, Reason>, Error> {
+    let name = |verdict: Result<(), Reason>, allowed: &'static str| {
+        verdict.map_or_else(Into::into, |()| allowed)
+    };
     let row = sqlx::query_file!(
         "src/accounts/sign_in.sql",
         item.provider,
@@ -217,15 +252,29 @@ pub async fn sign_in(pool: &PgPool, item: &SignIn, ttl: u32) -> Result<Result<Si
         "signed_in" => Outcome::SignedIn,
         "raced" => return Err(Error::Raced(None)),
         refused => {
-            return Ok(Err(refused.parse().map_err(|_| Error::unexpected(refused))?));
+            return Ok(Err(refused
+                .parse()
+                .map_err(|_| Error::unexpected(refused))?));
         }
     };
     let user = row.user_id.zip(row.email_verified).zip(row.created_at);
-    let ((id, email_verified), created_at) = user.ok_or_else(|| Error::unexpected("without a user"))?;
-    let user =
-        User { id, email: row.email, email_verified, name: row.name, picture: row.picture, created_at };
+    let ((id, email_verified), created_at) =
+        user.ok_or_else(|| Error::unexpected("without a user"))?;
+    let user = User {
+        id,
+        email: row.email,
+        email_verified,
+        name: row.name,
+        picture: row.picture,
+        created_at,
+    };
     let identity = item.identity(row.identity_id, row.identity_email);
-    Ok(Ok(SignedIn { outcome, user, identity, claims: custom(row.claims.as_deref())? }))
+    Ok(Ok(SignedIn {
+        outcome,
+        user,
+        identity,
+        claims: custom(row.claims.as_deref())?,
+    }))
 }
 
 /// Sets the user's own name; `None` restores the provider's. See `set_name.sql`. Returns `None` if the session has ended, or
@@ -275,7 +324,11 @@ pub async fn delete(
     let row = sqlx::query_file!(
         "src/accounts/delete_user.sql",
         user,
-        if session.is_some() { author.unlocated() } else { author } as Author<'_>,
+        if session.is_some() {
+            author.unlocated()
+        } else {
+            author
+        } as Author<'_>,
         seen,
         session,
     );

@@ -101,10 +101,18 @@ impl Command {
         match self {
             Self::Find { text, limit } => find(pool, &text, limit).await,
             Self::Show { user } => show(pool, user).await,
-            Self::SignOut(On { user, reason }) => change(pool, Change::EndSessions { user }, &reason).await,
-            Self::Disable(On { user, reason }) => change(pool, Change::Disable { user }, &reason).await,
-            Self::Enable(On { user, reason }) => change(pool, Change::Enable { user }, &reason).await,
-            Self::Delete(On { user, reason }) => change(pool, Change::Delete { user }, &reason).await,
+            Self::SignOut(On { user, reason }) => {
+                change(pool, Change::EndSessions { user }, &reason).await
+            }
+            Self::Disable(On { user, reason }) => {
+                change(pool, Change::Disable { user }, &reason).await
+            }
+            Self::Enable(On { user, reason }) => {
+                change(pool, Change::Enable { user }, &reason).await
+            }
+            Self::Delete(On { user, reason }) => {
+                change(pool, Change::Delete { user }, &reason).await
+            }
         }
     }
 }
@@ -112,16 +120,38 @@ impl Command {
 impl Audit {
     /// Prints the events.
     pub async fn run(self, pool: &PgPool) -> Result {
-        let Self { user, email, actor, reason, request, limit } = self;
-        let email = email.map(|text| Email::parse(&text).ok_or(format!("{text} is not an e-mail address")));
+        let Self {
+            user,
+            email,
+            actor,
+            reason,
+            request,
+            limit,
+        } = self;
+        let email =
+            email.map(|text| Email::parse(&text).ok_or(format!("{text} is not an e-mail address")));
         let email = email.transpose()?.map(|email| email.folded().to_owned());
         let id = user.map(|id| id.to_string());
-        let fields =
-            [("user", &id), ("email", &email), ("actor", &actor), ("reason", &reason), ("request", &request)];
-        let search: Vec<_> =
-            fields.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect();
+        let fields = [
+            ("user", &id),
+            ("email", &email),
+            ("actor", &actor),
+            ("reason", &reason),
+            ("request", &request),
+        ];
+        let search: Vec<_> = fields
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_deref()?)))
+            .collect();
         record(pool, Look::list("audit_viewed", &search)).await?;
-        let filter = Filter { email, user, actor, reason, request, ..Filter::default() };
+        let filter = Filter {
+            email,
+            user,
+            actor,
+            reason,
+            request,
+            ..Filter::default()
+        };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         print(page(pool, &filter, None, limit).await?.0);
         Ok(())
@@ -142,21 +172,51 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
     }
     record(pool, Look::list("users_viewed", &[("q", &text)])).await?;
     let providers = providers(pool).await?;
-    let found = search(pool, &text, &providers, &Filters::default(), None, limit.max(1)).await?;
+    let found = search(
+        pool,
+        &text,
+        &providers,
+        &Filters::default(),
+        None,
+        limit.max(1),
+    )
+    .await?;
     if let Some(into) = found.remains {
         say!("merged into {into}");
     }
     if found.remains.is_none() && found.users.is_empty() {
         return Err("there is no such user".into());
     }
-    for ListedUser { id, email, email_verified, name, disabled_at, last_seen_on, providers, .. } in
-        found.users
+    for ListedUser {
+        id,
+        email,
+        email_verified,
+        name,
+        disabled_at,
+        last_seen_on,
+        providers,
+        ..
+    } in found.users
     {
-        let status = if disabled_at.is_some() { "disabled" } else { "active" };
-        let proof = if email.is_some() && !email_verified { "not verified" } else { "" };
+        let status = if disabled_at.is_some() {
+            "disabled"
+        } else {
+            "active"
+        };
+        let proof = if email.is_some() && !email_verified {
+            "not verified"
+        } else {
+            ""
+        };
         let seen = last_seen_on.map(|day| day.to_string()).unwrap_or_default();
-        let (email, name) = (email.unwrap_or_default(), one_line(&name.unwrap_or_default()));
-        say!("{id}\t{email}\t{proof}\t{name}\t{status}\t{seen}\t{}", providers.join(","));
+        let (email, name) = (
+            email.unwrap_or_default(),
+            one_line(&name.unwrap_or_default()),
+        );
+        say!(
+            "{id}\t{email}\t{proof}\t{name}\t{status}\t{seen}\t{}",
+            providers.join(",")
+        );
     }
     Ok(())
 }
@@ -164,23 +224,52 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
 async fn show(pool: &PgPool, id: Uuid) -> Result {
     record(pool, Look::person(id)).await?;
     let found = person(pool, id).await?;
-    let found = found.ok_or("there is no user with this id; `vestibule audit --user` shows what is left")?;
+    let found = found
+        .ok_or("there is no user with this id; `vestibule audit --user` shows what is left")?;
     let (user, claims) = (found.user, found.claims);
-    let proof = if user.email_verified { " (verified)" } else { " (not verified)" };
+    let proof = if user.email_verified {
+        " (verified)"
+    } else {
+        " (not verified)"
+    };
     say!("id\t{id}");
-    say!("email\t{}", user.email.map(|email| format!("{email}{proof}")).unwrap_or_default());
+    say!(
+        "email\t{}",
+        user.email
+            .map(|email| format!("{email}{proof}"))
+            .unwrap_or_default()
+    );
     say!("name\t{}", one_line(&user.name.unwrap_or_default()));
     say!("created\t{}", rfc3339(user.created_at));
-    say!("disabled\t{}", user.disabled_at.map(rfc3339).unwrap_or_default());
-    say!("last seen\t{}", user.last_seen_on.map(|day| day.to_string()).unwrap_or_default());
-    say!("claims\t{}", one_line(&claims.map(|claims| claims.to_string()).unwrap_or_default()));
+    say!(
+        "disabled\t{}",
+        user.disabled_at.map(rfc3339).unwrap_or_default()
+    );
+    say!(
+        "last seen\t{}",
+        user.last_seen_on
+            .map(|day| day.to_string())
+            .unwrap_or_default()
+    );
+    say!(
+        "claims\t{}",
+        one_line(&claims.map(|claims| claims.to_string()).unwrap_or_default())
+    );
     for identity in identities::of_user(pool, id).await? {
         let email = identity.email.unwrap_or_default();
-        say!("identity\t{}\t{}\t{}\t{email}", identity.id, identity.provider, one_line(&identity.subject));
+        say!(
+            "identity\t{}\t{}\t{}\t{email}",
+            identity.id,
+            identity.provider,
+            one_line(&identity.subject)
+        );
     }
     for session in sessions::of_user(pool, id).await? {
         let ip = session.ip.map(|ip| ip.to_string()).unwrap_or_default();
-        let device = [session.device_name, session.device_platform].into_iter().flatten().collect::<Vec<_>>();
+        let device = [session.device_name, session.device_platform]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>();
         let (began, last) = (rfc3339(session.created_at), rfc3339(session.last_used_at));
         say!(
             "session\t{}\t{}\t{began}\t{last}\t{ip}\t{}",
@@ -194,11 +283,23 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
 }
 
 async fn change(pool: &PgPool, change: Change, reason: &str) -> Result {
-    let by = By { reason: Some(reason), ..By::COMMAND_LINE };
+    let by = By {
+        reason: Some(reason),
+        ..By::COMMAND_LINE
+    };
     let preview = changes::preview(pool, change, by.actor.name()).await?;
-    match changes::make(pool, &preview.ok_or("there is no user with this id")?, None, by).await? {
+    match changes::make(
+        pool,
+        &preview.ok_or("there is no user with this id")?,
+        None,
+        by,
+    )
+    .await?
+    {
         Outcome::Done => Ok(()),
-        Outcome::Changed => Err("the user has changed meanwhile, and nothing was done; try again".into()),
+        Outcome::Changed => {
+            Err("the user has changed meanwhile, and nothing was done; try again".into())
+        }
         // Rules about one's own account and the last identity are for members of staff and for other changes.
         Outcome::Refused(_) | Outcome::NotPermitted => Err("a rule forbids the change".into()),
     }

@@ -18,7 +18,10 @@ pub(super) fn end_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
 }
 
 fn instant(text: &str) -> Option<OffsetDateTime> {
-    let at = text.parse::<Timestamp>().ok().filter(|at| at.as_second() >= 0)?;
+    let at = text
+        .parse::<Timestamp>()
+        .ok()
+        .filter(|at| at.as_second() >= 0)?;
     OffsetDateTime::from_unix_timestamp(at.as_second()).ok()
 }
 
@@ -30,7 +33,12 @@ pub(super) fn last_day(period: &str, zone: Option<&str>) -> Option<String> {
         "month" => 1.month(),
         _ => return None,
     };
-    Timestamp::now().to_zoned(zone_of(zone)).date().checked_add(span).ok().map(|day| day.to_string())
+    Timestamp::now()
+        .to_zoned(zone_of(zone))
+        .date()
+        .checked_add(span)
+        .ok()
+        .map(|day| day.to_string())
 }
 
 /// Returns the day that ends at this time in the reader's zone or else in UTC, where staff may have typed it; `None` if no
@@ -42,13 +50,22 @@ pub(super) fn day_before(end: OffsetDateTime, zone: Option<&str>) -> Option<Stri
         let begins = end.start_of_day().is_ok_and(|start| start == end);
         begins.then(|| end.date().yesterday().ok()).flatten()
     };
-    let here = zone.and_then(|name| TimeZone::get(name).ok()).and_then(last);
-    here.map(|day| day.to_string()).or_else(|| last(TimeZone::UTC).map(|day| format!("{day} (UTC)")))
+    let here = zone
+        .and_then(|name| TimeZone::get(name).ok())
+        .and_then(last);
+    here.map(|day| day.to_string())
+        .or_else(|| last(TimeZone::UTC).map(|day| format!("{day} (UTC)")))
 }
 
 pub(super) fn day_of(time: OffsetDateTime, zone: Option<&str>) -> String {
-    let (zone, time) = (zone_of(zone), Timestamp::from_second(time.unix_timestamp()).unwrap_or_default());
-    let (day, today) = (time.to_zoned(zone.clone()).date(), Timestamp::now().to_zoned(zone).date());
+    let (zone, time) = (
+        zone_of(zone),
+        Timestamp::from_second(time.unix_timestamp()).unwrap_or_default(),
+    );
+    let (day, today) = (
+        time.to_zoned(zone.clone()).date(),
+        Timestamp::now().to_zoned(zone).date(),
+    );
     match today.since(day).map_or(-1, |days| days.get_days()) {
         0 => "Today".into(),
         1 => "Yesterday".into(),
@@ -62,11 +79,15 @@ pub(super) fn text<S: Serializer>(
     day: &(impl Copy + Into<Option<time::Date>>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    (*day).into().map(|day| day.to_string()).serialize(serializer)
+    (*day)
+        .into()
+        .map(|day| day.to_string())
+        .serialize(serializer)
 }
 
 fn zone_of(name: Option<&str>) -> TimeZone {
-    name.and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC)
+    name.and_then(|name| TimeZone::get(name).ok())
+        .unwrap_or(TimeZone::UTC)
 }
 
 fn read(day: &str) -> Option<Date> {
@@ -87,8 +108,14 @@ mod tests {
         let shown = |day, typed_in, read_in| day_before(end_of(day, typed_in).unwrap(), read_in);
         let (berlin, new_york) = (Some("Europe/Berlin"), Some("America/New_York"));
         assert_eq!(shown("2026-11-29", berlin, berlin).unwrap(), "2026-11-29");
-        assert_eq!(shown("2026-11-29", Some("UTC"), Some("UTC")).unwrap(), "2026-11-29");
-        assert_eq!(shown("2026-11-29", None, berlin).unwrap(), "2026-11-29 (UTC)");
+        assert_eq!(
+            shown("2026-11-29", Some("UTC"), Some("UTC")).unwrap(),
+            "2026-11-29"
+        );
+        assert_eq!(
+            shown("2026-11-29", None, berlin).unwrap(),
+            "2026-11-29 (UTC)"
+        );
         assert_eq!(shown("2026-11-29", None, None).unwrap(), "2026-11-29 (UTC)");
         assert_eq!(shown("2026-11-29", berlin, new_york), None);
     }
@@ -98,8 +125,14 @@ mod tests {
         let seconds = |time: Option<OffsetDateTime>| time.map(OffsetDateTime::unix_timestamp);
         let utc = seconds(begin_of("2026-10-25", None)).unwrap();
         // Clocks go back on that day, so it has 25 hours.
-        assert_eq!(seconds(begin_of("2026-10-25", Some("Europe/Berlin"))), Some(utc - 2 * 3600));
-        assert_eq!(seconds(end_of("2026-10-25", Some("Europe/Berlin"))), Some(utc + 23 * 3600));
+        assert_eq!(
+            seconds(begin_of("2026-10-25", Some("Europe/Berlin"))),
+            Some(utc - 2 * 3600)
+        );
+        assert_eq!(
+            seconds(end_of("2026-10-25", Some("Europe/Berlin"))),
+            Some(utc + 23 * 3600)
+        );
         let hour = "2026-10-25T01:00:00Z";
         assert_eq!(
             [begin_of(hour, Some("Europe/Berlin")), end_of(hour, None)].map(seconds),

@@ -47,13 +47,20 @@ pub async fn check(config: &Config, mut say: impl FnMut(&str, Finding)) -> Resul
             } else {
                 say(
                     "pooler",
-                    Finding::fail("mixes up the prepared statements of its clients", POOLER_REMEDY),
+                    Finding::fail(
+                        "mixes up the prepared statements of its clients",
+                        POOLER_REMEDY,
+                    ),
                 );
             }
             // The connection is no longer needed, so an error on closing it does not matter.
             let _ = connection.close().await;
             for server in servers.but(&options) {
-                let subject = format!("database server {}:{}", server.get_host(), server.get_port());
+                let subject = format!(
+                    "database server {}:{}",
+                    server.get_host(),
+                    server.get_port()
+                );
                 say(&subject, standby(server).await);
             }
         }
@@ -72,11 +79,15 @@ pub async fn check(config: &Config, mut say: impl FnMut(&str, Finding)) -> Resul
             continue;
         }
         if settings.kind() == Preset::Apple && settings.client_key.is_none() {
-            let problem = "tokens cannot be revoked when an account is deleted, which Apple demands";
+            let problem =
+                "tokens cannot be revoked when an account is deleted, which Apple demands";
             let [team, key, file] =
                 ["team_id", "key_id", "private_key_file"].map(|field| settings.setting(field));
             let remedy = format!("set {team}, {key} and {file}");
-            say(&format!("provider {}, revocation", settings.name), Finding::warn(problem, remedy));
+            say(
+                &format!("provider {}, revocation", settings.name),
+                Finding::warn(problem, remedy),
+            );
         }
         if let Some(finding) = events(settings, &config.public_url) {
             say(&format!("provider {}, events", settings.name), finding);
@@ -95,15 +106,18 @@ fn events(provider: &Provider, public_url: &str) -> Option<Finding> {
         )),
         Preset::Facebook if provider.client_secret.is_none() => Finding::warn(
             "cannot be verified, nor can requests to delete data, which Facebook demands to be answered",
-            format!("set {} to the app secret", provider.setting("client_secret")),
+            format!(
+                "set {} to the app secret",
+                provider.setting("client_secret")
+            ),
         ),
         Preset::Facebook => Finding::Ok(format!(
             "are received at {url}/events; register it as the deauthorize callback of the app, and {url}/data-deletion as its \
              data deletion request URL"
         )),
-        _ if provider.ssf_url.is_some() => {
-            Finding::Ok(format!("are received at {url}/events; register it at the provider"))
-        }
+        _ if provider.ssf_url.is_some() => Finding::Ok(format!(
+            "are received at {url}/events; register it at the provider"
+        )),
         _ => return None,
     })
 }
@@ -124,7 +138,8 @@ fn proxies(config: &Config) -> Option<Finding> {
 /// Names the proxy through which providers are called.
 fn outbound_proxy() -> Result<Option<Finding>, Error> {
     if let Some(variable) = proxy::only_plain() {
-        let problem = format!("{variable} alone is not used, because providers are called by https");
+        let problem =
+            format!("{variable} alone is not used, because providers are called by https");
         return Ok(Some(Finding::warn(
             problem,
             "set HTTPS_PROXY if this machine reaches them by a proxy only",
@@ -136,13 +151,18 @@ fn outbound_proxy() -> Result<Option<Finding>, Error> {
             listed => format!(", but not the hosts of NO_PROXY ({listed})"),
         };
         let variable = proxy.variable;
-        Finding::Ok(format!("{proxy} ({variable}) is used{exceptions}; webhooks are sent directly"))
+        Finding::Ok(format!(
+            "{proxy} ({variable}) is used{exceptions}; webhooks are sent directly"
+        ))
     }))
 }
 
 async fn standby(server: &PgConnectOptions) -> Finding {
     let writes = async { health::is_sound(&mut server.connect().await?).await };
-    match timeout(TIMEOUT, writes).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+    match timeout(TIMEOUT, writes)
+        .await
+        .unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    {
         Ok(false) => Finding::Ok("reached; it is not the primary".into()),
         Ok(true) => Finding::fail(
             "accepts writes as well, so there are two primaries",
@@ -169,10 +189,12 @@ fn no_connection(error: &sqlx::Error) -> String {
 
 fn connected(what: &str, here: bool, encrypted: Option<Certificate>) -> Finding {
     match (here, encrypted) {
-        (_, Some(Certificate::Verified)) => Finding::Ok(format!("{what}, encrypted, certificate verified")),
-        (true, Some(_)) => {
-            Finding::Ok(format!("{what}, on this machine, encrypted, certificate not verified"))
+        (_, Some(Certificate::Verified)) => {
+            Finding::Ok(format!("{what}, encrypted, certificate verified"))
         }
+        (true, Some(_)) => Finding::Ok(format!(
+            "{what}, on this machine, encrypted, certificate not verified"
+        )),
         (true, None) => Finding::Ok(format!("{what}, on this machine")),
         (false, Some(Certificate::OfAnyHost)) => Finding::warn(
             format!("{what}, encrypted, certificate verified, but not that it is this host's"),
@@ -197,15 +219,28 @@ async fn stored(
     say: &mut impl FnMut(&str, Finding),
 ) -> Result<(), Error> {
     let server = describe(connection).await?;
-    let what = format!("PostgreSQL {}, {} ms to connect", server.version, took.as_millis());
+    let what = format!(
+        "PostgreSQL {}, {} ms to connect",
+        server.version,
+        took.as_millis()
+    );
     let certificate = server.encrypted.then(|| settings.certificate());
-    say("database", connected(&what, settings.is_here(), certificate));
+    say(
+        "database",
+        connected(&what, settings.is_here(), certificate),
+    );
     if !pooler::keeps_time_limits(connection).await? {
-        say("pooler", Finding::warn("drops the service's timeouts", LIMITS_REMEDY));
+        say(
+            "pooler",
+            Finding::warn("drops the service's timeouts", LIMITS_REMEDY),
+        );
     }
     say(
         "its clock",
-        Finding::of_clock(server.now.unix_timestamp().saturating_sub(clock::now()), "the database's"),
+        Finding::of_clock(
+            server.now.unix_timestamp().saturating_sub(clock::now()),
+            "the database's",
+        ),
     );
     let closed = migrations::closed_tables(connection).await?;
     if let Some(first) = closed.first() {
@@ -221,7 +256,10 @@ async fn stored(
     }
     let difference = migrations::difference(connection).await?;
     let whole = difference.missing.is_empty();
-    say("schema", schema(&difference, migrations::may_create(connection).await?));
+    say(
+        "schema",
+        schema(&difference, migrations::may_create(connection).await?),
+    );
     if whole {
         let pool = database(&config.figment).await?;
         say("its disk", space(&pool).await);
@@ -236,13 +274,23 @@ async fn stored(
 }
 
 fn schema(difference: &Difference, may_create: bool) -> Finding {
-    let Difference { known, missing, altered, .. } = difference;
+    let Difference {
+        known,
+        missing,
+        altered,
+        ..
+    } = difference;
     match (missing.first(), difference.outgrown(), altered.first()) {
         (Some(first), ..) => {
-            let problem =
-                format!("{} of {known} migrations are not applied, starting with {first}", missing.len());
+            let problem = format!(
+                "{} of {known} migrations are not applied, starting with {first}",
+                missing.len()
+            );
             if may_create {
-                Finding::warn(problem, "the service applies them when it starts, or `vestibule migrate` now")
+                Finding::warn(
+                    problem,
+                    "the service applies them when it starts, or `vestibule migrate` now",
+                )
             } else {
                 Finding::fail(
                     problem,
@@ -274,7 +322,9 @@ async fn space(pool: &PgPool) -> Finding {
     match disk::try_to_grow(pool).await {
         Ok(()) => Finding::Ok("has space for a test write, which was rolled back".into()),
         Err(error) => {
-            let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            let cause = error
+                .source()
+                .map_or_else(|| error.to_string(), ToString::to_string);
             Finding::fail(
                 format!("a test write failed: {cause}"),
                 "no user can sign in: free space on the database's disk if it is full, or point DATABASE_URL at the primary",
@@ -298,7 +348,10 @@ async fn staff(config: &Config, pool: &PgPool) -> Finding {
         (Ok(members), false) => {
             let [secret, page, token] = &admin.settings;
             Finding::warn(
-                format!("{} on the list, but nobody can sign in to the admin pages", members.len()),
+                format!(
+                    "{} on the list, but nobody can sign in to the admin pages",
+                    members.len()
+                ),
                 format!("set {secret}, and for a provider without discovery {page} and {token}"),
             )
         }
@@ -307,7 +360,9 @@ async fn staff(config: &Config, pool: &PgPool) -> Finding {
 }
 
 async fn signing_keys(config: &Config, pool: &PgPool) -> Result<Finding, Error> {
-    let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys)?.readable().await;
+    let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys)?
+        .readable()
+        .await;
     Ok(match readable {
         Ok((0, _)) => Finding::Ok("none yet; the first start creates one".into()),
         Ok((number, 0)) => Finding::Ok(format!("{number} can be decrypted with `secret_key`")),
@@ -325,8 +380,13 @@ async fn signing_keys(config: &Config, pool: &PgPool) -> Result<Finding, Error> 
 /// Checks that stored tokens of providers can be decrypted, and that none waits too long to be revoked.
 async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<Finding>, Error> {
     let providers = Providers::new(config.providers.clone())?;
-    let tokens = ProviderTokens::new(&providers, &config.secret_key).map_err(signing_key::Error::from)?;
-    let Readable { current, previous, another } = tokens.readable(pool).await?;
+    let tokens =
+        ProviderTokens::new(&providers, &config.secret_key).map_err(signing_key::Error::from)?;
+    let Readable {
+        current,
+        previous,
+        another,
+    } = tokens.readable(pool).await?;
     if another > 0 {
         let problem = format!("{another} are encrypted with another `secret_key`");
         let remedy = "set that one as well, because they cannot be revoked without it";
@@ -335,7 +395,9 @@ async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<Findin
     let summaries = store::summaries(pool, &[]).await?;
     let late = |summary: &&store::Summary| {
         summary.parked > 0
-            || summary.oldest_at.is_some_and(|at| clock::now() - at.unix_timestamp() > 24 * 60 * 60)
+            || summary
+                .oldest_at
+                .is_some_and(|at| clock::now() - at.unix_timestamp() > 24 * 60 * 60)
     };
     if let Some(summary) = summaries.iter().find(late) {
         let failure = summary.failure.as_deref().unwrap_or("no attempt was made");
@@ -349,7 +411,9 @@ async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<Findin
     }
     Ok(match (current, previous) {
         (0, 0) => None,
-        (_, 0) => Some(Finding::Ok(format!("{current} can be decrypted with `secret_key`"))),
+        (_, 0) => Some(Finding::Ok(format!(
+            "{current} can be decrypted with `secret_key`"
+        ))),
         _ => Some(Finding::Ok(format!(
             "{} can be decrypted with `secret_key`, {previous} of them only with the previous one until an instance has \
              encrypted them again",
@@ -372,13 +436,21 @@ mod tests {
             (true, not, false, "encrypted, certificate not verified"),
             (true, None, false, "on this machine"),
             (false, not, true, "encrypted, certificate not verified"),
-            (false, Some(Certificate::OfAnyHost), true, "not that it is this host's"),
+            (
+                false,
+                Some(Certificate::OfAnyHost),
+                true,
+                "not that it is this host's",
+            ),
             (false, None, true, "not encrypted"),
         ] {
             match (warns, connected("it", here, encrypted)) {
                 (false, Finding::Ok(said)) => assert!(said.contains(words), "{said}"),
                 (true, Finding::Warn(Fault { problem, remedy })) => {
-                    assert!(problem.contains(words) && remedy.contains("sslmode=verify-full"), "{problem}");
+                    assert!(
+                        problem.contains(words) && remedy.contains("sslmode=verify-full"),
+                        "{problem}"
+                    );
                 }
                 (_, state) => panic!("{here}, {encrypted:?}: {state:?}"),
             }

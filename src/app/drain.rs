@@ -28,7 +28,10 @@ pub struct Stop {
 
 impl Stop {
     pub fn listen() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     /// Waits for a shutdown request. Before the service serves, it can stop at once.
@@ -50,7 +53,9 @@ pub(super) fn take_over(figment: Figment) -> Figment {
 
 /// Waits for SIGTERM, serves for the time that [`Stage`] has for the drain, and stops. A second signal skips the drain.
 pub(super) fn fairing(stop: Stop) -> impl Fairing {
-    AdHoc::on_liftoff("drain", move |rocket| Box::pin(async move { wait(rocket, stop) }))
+    AdHoc::on_liftoff("drain", move |rocket| {
+        Box::pin(async move { wait(rocket, stop) })
+    })
 }
 
 fn wait(rocket: &Rocket<Orbit>, stop: Stop) {

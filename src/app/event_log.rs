@@ -35,9 +35,13 @@ async fn step(pool: &PgPool) -> Result<bool, Error> {
     log::begin(pool).await?;
     let mut connection = pool.acquire().await?;
     let mut turn = connection.begin().await?;
-    let Some(place) = log::take_turn(&mut turn).await? else { return Ok(false) };
+    let Some(place) = log::take_turn(&mut turn).await? else {
+        return Ok(false);
+    };
     let events = events_after(pool, place, STEP).await?;
-    let Some(last) = events.last().map(|event| event.id) else { return Ok(false) };
+    let Some(last) = events.last().map(|event| event.id) else {
+        return Ok(false);
+    };
     let dropped = lines::dropped().get();
     events.into_iter().for_each(log);
     if lines::dropped().get() > dropped {

@@ -17,12 +17,23 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Sets the limit to what is enough, or as near to it as the system allows, and logs it.
 pub fn limit() {
     let mut limit = getrlimit(Resource::Nofile);
-    let (before, allowed) = (limit.current, limit.maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH)));
+    let (before, allowed) = (
+        limit.current,
+        limit.maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH)),
+    );
     limit.current = Some(allowed);
     // The system may refuse to set a limit, even to its current value (`deploy/vestibule.service`).
-    let set = if before == limit.current { Ok(()) } else { setrlimit(Resource::Nofile, limit) };
+    let set = if before == limit.current {
+        Ok(())
+    } else {
+        setrlimit(Resource::Nofile, limit)
+    };
     match set {
-        Ok(()) => tracing::info!(limit = allowed, before, "limit of open files, and so of connections"),
+        Ok(()) => tracing::info!(
+            limit = allowed,
+            before,
+            "limit of open files, and so of connections"
+        ),
         Err(error) => tracing::warn!(
             limit = before, cause = %error,
             "the limit of open files, and so of connections, cannot be raised; set it before the start (LimitNOFILE, ulimit -n)"
@@ -36,7 +47,9 @@ pub async fn watch() {
     let mut scarce = false;
     loop {
         sleep(PAUSE).await;
-        let Some(limit) = getrlimit(Resource::Nofile).current else { return };
+        let Some(limit) = getrlimit(Resource::Nofile).current else {
+            return;
+        };
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let open = match open_files() {
             Ok(open) => open,
@@ -48,7 +61,11 @@ pub async fn watch() {
         scarce = open >= limit / 10 * 9;
         match (before, scarce) {
             (false, true) => {
-                tracing::warn!(open, limit, "open files, and so connections, are about to reach their limit");
+                tracing::warn!(
+                    open,
+                    limit,
+                    "open files, and so connections, are about to reach their limit"
+                );
             }
             (true, false) => tracing::info!(open, limit, "open files are below their limit again"),
             _ => {}

@@ -37,7 +37,9 @@ impl Hangup {
     /// Registers the signal's handler. A signal before the service serves is kept.
     pub fn listen() -> io::Result<Self> {
         let listens = !io::stdin().is_terminal();
-        Ok(Self(listens.then(|| signal(SignalKind::hangup())).transpose()?))
+        Ok(Self(
+            listens.then(|| signal(SignalKind::hangup())).transpose()?,
+        ))
     }
 }
 
@@ -60,7 +62,8 @@ pub fn fairing(
     let values = values(figment)?;
     Ok(AdHoc::on_liftoff("reload", move |rocket| {
         Box::pin(async move {
-            let (Some(reload), Some(hangup)) = (Reload::of(rocket, values, read), hangup.0.take()) else {
+            let (Some(reload), Some(hangup)) = (Reload::of(rocket, values, read), hangup.0.take())
+            else {
                 return;
             };
             let kept = Arc::new(Mutex::new((reload, hangup)));
@@ -79,7 +82,11 @@ pub fn fairing(
 
 fn values(figment: &Figment) -> std::result::Result<Values, Box<figment::Error>> {
     let mut values = Values::new();
-    flatten("", figment.extract::<Dict>().map_err(Box::new)?, &mut values);
+    flatten(
+        "",
+        figment.extract::<Dict>().map_err(Box::new)?,
+        &mut values,
+    );
     Ok(values)
 }
 
@@ -116,9 +123,13 @@ impl Reload {
         let config = Config::read(figment)?;
         let keys = self.values.keys().chain(values.keys());
         let differs = |key: &&String| self.values.get(*key) != values.get(*key);
-        let mut changed: BTreeSet<String> = keys.filter(differs).map(|key| shortened(key)).collect();
-        let fixed: Vec<_> =
-            changed.iter().filter(|key| !self.can_change(key, &config)).map(String::as_str).collect();
+        let mut changed: BTreeSet<String> =
+            keys.filter(differs).map(|key| shortened(key)).collect();
+        let fixed: Vec<_> = changed
+            .iter()
+            .filter(|key| !self.can_change(key, &config))
+            .map(String::as_str)
+            .collect();
         if !fixed.is_empty() {
             tracing::warn!(
                 needs_restart = fixed.join(", "),
@@ -132,7 +143,9 @@ impl Reload {
             let differs = |new: &&Webhook| self.webhooks.of_name(&new.name).as_ref() != Some(*new);
             let differing = config.webhooks.iter().filter(differs);
             changed.extend(differing.map(|webhook| format!("webhooks.{}", webhook.name)));
-            self.webhooks.change(&Webhooks::new(config.webhooks)?, &self.pool).await?;
+            self.webhooks
+                .change(&Webhooks::new(config.webhooks)?, &self.pool)
+                .await?;
         }
         changed.extend(self.providers.replace_secrets(&config.providers));
         if limited {
@@ -144,7 +157,10 @@ impl Reload {
             tracing::info!("the settings were read again, and none has changed");
         } else {
             let changed = Vec::from_iter(changed).join(", ");
-            tracing::info!(changed, "the settings were read again, and the changes applied");
+            tracing::info!(
+                changed,
+                "the settings were read again, and the changes applied"
+            );
         }
         Ok(())
     }
@@ -164,6 +180,10 @@ impl Reload {
 
 /// Returns the key of a webhook's section for one within it.
 fn shortened(key: &str) -> String {
-    let depth = if key.starts_with("webhooks.") { 2 } else { usize::MAX };
+    let depth = if key.starts_with("webhooks.") {
+        2
+    } else {
+        usize::MAX
+    };
     key.split('.').take(depth).collect::<Vec<_>>().join(".")
 }

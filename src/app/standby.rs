@@ -28,7 +28,10 @@ pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
         Ok(()) => Ok(true),
         Err(error) if !may_pass(&error) => Err(failed(&start.servers)(error)),
         Err(error) => {
-            tracing::warn!(cause = reason(&error), "the database is unreachable; waiting for it");
+            tracing::warn!(
+                cause = reason(&error),
+                "the database is unreachable; waiting for it"
+            );
             Ok(false)
         }
     }
@@ -48,7 +51,9 @@ pub async fn launch(
         lifted_off(rocket);
     }));
     let finished = async {
-        let (Ok(shutdown), Some(start)) = (running.await, start) else { return pending().await };
+        let (Ok(shutdown), Some(start)) = (running.await, start) else {
+            return pending().await;
+        };
         let finished = Box::pin(finish(start)).await;
         match &finished {
             Ok(()) => tracing::info!("the database is reachable; the start is complete"),
@@ -97,9 +102,11 @@ fn may_pass(error: &sqlx::Error) -> bool {
         sqlx::Error::Io(error) => error.kind() != ErrorKind::InvalidData,
         sqlx::Error::PoolTimedOut => true,
         // PostgreSQL, appendix A: it starts or stops, has too many connections, or lost this one.
-        sqlx::Error::Database(error) => {
-            error.code().is_some_and(|code| ["57P", "53", "08"].iter().any(|class| code.starts_with(class)))
-        }
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
+            ["57P", "53", "08"]
+                .iter()
+                .any(|class| code.starts_with(class))
+        }),
         _ => false,
     }
 }

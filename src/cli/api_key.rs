@@ -44,7 +44,11 @@ pub(super) fn run(command: Command) -> Result {
     super::on_database(async move |pool, _| {
         let by = By::COMMAND_LINE;
         match command {
-            Command::Add { name, role, expires } => {
+            Command::Add {
+                name,
+                role,
+                expires,
+            } => {
                 let expires_at = expires.as_deref().map(super::day).transpose()?;
                 let Ok(key) = add(&pool, &name, role, expires_at, by).await? else {
                     return Err(
@@ -65,7 +69,12 @@ pub(super) fn run(command: Command) -> Result {
                     let created = time(Some(key.created_at)).unwrap_or_default();
                     let (end, used) = (time(key.expires_at), time(key.last_used_at));
                     let (end, used) = (end.unwrap_or_default(), used.unwrap_or_default());
-                    say!("{}\t{}\t{created}\t{}\t{end}\t{used}", key.name, key.role, key.created_by);
+                    say!(
+                        "{}\t{}\t{created}\t{}\t{end}\t{used}",
+                        key.name,
+                        key.role,
+                        key.created_by
+                    );
                 }
             }
         }

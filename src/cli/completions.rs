@@ -21,6 +21,11 @@ pub(super) struct Completions {
 
 pub(super) fn run(completions: &Completions) {
     let mut script = Vec::new();
-    clap_complete::generate(completions.shell, &mut Arguments::command(), "vestibule", &mut script);
+    clap_complete::generate(
+        completions.shell,
+        &mut Arguments::command(),
+        "vestibule",
+        &mut script,
+    );
     out::all(&script);
 }

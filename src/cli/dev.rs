@@ -71,7 +71,11 @@ pub(super) fn run(command: Command) -> Result {
 }
 
 fn print(token: Token) -> Result {
-    let Token { mut request, unverified, expired } = token;
+    let Token {
+        mut request,
+        unverified,
+        expired,
+    } = token;
     request.verified = unverified.then(|| "false".into());
     request.expired = expired.then(|| "true".into());
     say!("{}", dev::provider(&config::figment())?.mint(&request)?);
@@ -107,19 +111,29 @@ async fn seed(figment: Figment, users: i32) -> Result {
 fn send(event: Event) -> Result {
     let figment = config::figment();
     let server = dev::base(&figment);
-    let provider = event.provider.unwrap_or_else(|| dev::provider_name(&figment));
+    let provider = event
+        .provider
+        .unwrap_or_else(|| dev::provider_name(&figment));
     let token = dev::provider(&figment)?.report(&event.report)?;
     super::block_on(1, async {
         // A proxy would look for the server on its own machine.
         let client = Client::builder().no_proxy().timeout(TIMEOUT).build()?;
         let request = client.post(format!("{server}/api/v1/providers/{provider}/events"));
-        let request = request.header(CONTENT_TYPE, "application/secevent+jwt").body(token);
+        let request = request
+            .header(CONTENT_TYPE, "application/secevent+jwt")
+            .body(token);
         let answer = request.send().await;
-        let answer =
-            answer.map_err(|_| format!("no server answers at {server}; start it with `cargo run` first"))?;
+        let answer = answer.map_err(|_| {
+            format!("no server answers at {server}; start it with `cargo run` first")
+        })?;
         let status = answer.status();
         if status != StatusCode::ACCEPTED {
-            return Err(format!("the service answers {}: {}", status.as_u16(), answer.text().await?).into());
+            return Err(format!(
+                "the service answers {}: {}",
+                status.as_u16(),
+                answer.text().await?
+            )
+            .into());
         }
         let Report { kind, email, .. } = &event.report;
         say!("202: the event {kind} of {provider} is stored and applied");

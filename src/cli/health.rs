@@ -18,11 +18,12 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn run() -> Result {
     let figment = config::figment();
-    let unreadable =
-        |_| "configuration: `address` or `port` cannot be read; run `vestibule check` for the reason";
+    let unreadable = |_| "configuration: `address` or `port` cannot be read; run `vestibule check` for the reason";
     let address = figment.extract_inner("address").map_err(unreadable)?;
     let port = figment.extract_inner("port").map_err(unreadable)?;
-    let tls = figment.find_value("tls").is_ok_and(|tls| tls.as_dict().is_some());
+    let tls = figment
+        .find_value("tls")
+        .is_ok_and(|tls| tls.as_dict().is_some());
     let scheme = if tls { "https" } else { "http" };
     let url = format!("{scheme}://{}/readyz", SocketAddr::new(near(address), port));
     super::block_on(1, async move {
@@ -31,7 +32,11 @@ pub(super) fn run() -> Result {
             format!("no response on port {port}: {cause}; check that the service is running on this machine")
         })?;
         say!("{said}");
-        if status == StatusCode::OK { Ok(()) } else { Err("the service is not ready".into()) }
+        if status == StatusCode::OK {
+            Ok(())
+        } else {
+            Err("the service is not ready".into())
+        }
     })
 }
 

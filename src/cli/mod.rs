@@ -176,12 +176,24 @@ fn prune() -> Result {
             pruned.staff_sessions,
             pruned.events
         );
-        say!("{} sessions above session.max_per_identity deleted", pruned.surplus_sessions);
+        say!(
+            "{} sessions above session.max_per_identity deleted",
+            pruned.surplus_sessions
+        );
         say!("{} webhook messages deleted", pruned.webhook_messages);
-        say!("{} ids of providers' messages deleted", pruned.provider_events);
-        say!("{} hashes of deleted identities deleted", pruned.deleted_identities);
+        say!(
+            "{} ids of providers' messages deleted",
+            pruned.provider_events
+        );
+        say!(
+            "{} hashes of deleted identities deleted",
+            pruned.deleted_identities
+        );
         say!("{} provider tokens deleted", pruned.provider_tokens);
-        say!("{} events cleared of the data of deleted users", pruned.forgotten);
+        say!(
+            "{} events cleared of the data of deleted users",
+            pruned.forgotten
+        );
         incomplete.map_or(Ok(()), |incomplete| Err(incomplete.into()))
     })
 }
@@ -207,13 +219,20 @@ fn keys(command: keys::command::Command) -> Result {
 fn webhooks(command: webhooks::command::Command) -> Result {
     with_settings(|settings| {
         let configured = settings.webhooks()?;
-        block_on(1, command.run(configured, async || Ok(app::database(&settings.figment).await?)))
+        block_on(
+            1,
+            command.run(configured, async || {
+                Ok(app::database(&settings.figment).await?)
+            }),
+        )
     })
 }
 
 fn on_database(command: impl AsyncFnOnce(PgPool, Maintenance) -> Result) -> Result {
     with_settings(|settings| {
-        block_on(1, async move { command(app::database(&settings.figment).await?, settings).await })
+        block_on(1, async move {
+            command(app::database(&settings.figment).await?, settings).await
+        })
     })
 }
 
@@ -247,9 +266,15 @@ mod tests {
     fn every_command_says_how_it_is_used_and_how_it_ends() {
         fn check(command: &clap::Command, path: &str) {
             let path = format!("{path}{}", command.get_name());
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             assert!(help.contains("Example"), "{path} has no example");
-            assert!(help.contains("\nExit codes: 0 "), "{path} has no exit codes");
+            assert!(
+                help.contains("\nExit codes: 0 "),
+                "{path} has no exit codes"
+            );
             for below in command.get_subcommands() {
                 check(below, &format!("{path} "));
             }

@@ -43,7 +43,12 @@ fn serve(figment: Figment) -> Result {
         #[cfg(debug_assertions)]
         let settings = config.figment.clone();
         let place = app::place(&config.figment)?;
-        let providers = config.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let providers = config
+            .providers
+            .keys()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
         let mut stop = Stop::listen()?;
         let hangup = Hangup::listen()?;
         let (rocket, start) = app::build(config).await?;

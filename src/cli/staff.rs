@@ -50,9 +50,18 @@ pub(super) fn run(command: Command) -> Result {
     super::on_database(async move |pool, _| {
         let by = By::COMMAND_LINE;
         match command {
-            Command::Add { email, role, export, until } => {
+            Command::Add {
+                email,
+                role,
+                export,
+                until,
+            } => {
                 let ends_at = until.as_deref().map(super::day).transpose()?;
-                let access = Access { role, may_export: export, ends_at };
+                let access = Access {
+                    role,
+                    may_export: export,
+                    ends_at,
+                };
                 if add(&pool, address(&email)?.folded(), access, by).await? == Changed::LastAdmin {
                     return Err(LAST_ADMIN.into());
                 }
@@ -74,11 +83,19 @@ pub(super) fn run(command: Command) -> Result {
                 for member in all(&pool).await? {
                     let access = member.access();
                     let identity = member.provider.zip(member.subject);
-                    let identity = identity.map(|(provider, subject)| format!("{provider} {subject}"));
+                    let identity =
+                        identity.map(|(provider, subject)| format!("{provider} {subject}"));
                     let identity = identity.unwrap_or_default();
                     let export = if access.exports() { "export" } else { "" };
-                    let end = access.ends_at.and_then(|end| end.format(&Rfc3339).ok()).unwrap_or_default();
-                    say!("{}\t{}\t{identity}\t{export}\t{end}", member.email, access.role);
+                    let end = access
+                        .ends_at
+                        .and_then(|end| end.format(&Rfc3339).ok())
+                        .unwrap_or_default();
+                    say!(
+                        "{}\t{}\t{identity}\t{export}\t{end}",
+                        member.email,
+                        access.role
+                    );
                 }
             }
         }

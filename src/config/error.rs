@@ -19,7 +19,11 @@ impl Error {
         remedy: impl Into<String>,
     ) -> Self {
         let subject = subject(key, figment.find_metadata(key));
-        Self { subject, problem: problem.into(), remedy: remedy.into() }
+        Self {
+            subject,
+            problem: problem.into(),
+            remedy: remedy.into(),
+        }
     }
 
     /// Reports a table of the file that belongs to no profile.
@@ -36,13 +40,22 @@ impl Error {
     /// Converts a deserialization error, without the value that caused it.
     pub(super) fn from_figment(error: &figment::Error) -> Self {
         let path = error.path.join(".");
-        let below = |field: &str| if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") };
+        let below = |field: &str| {
+            if path.is_empty() {
+                field.to_owned()
+            } else {
+                format!("{path}.{field}")
+            }
+        };
         let (key, problem) = match &error.kind {
             // The path already ends with the field's name.
             Kind::UnknownField(name, known) => {
                 let section = path.strip_suffix(name.as_str()).unwrap_or_default();
                 let remedy = match nearest(name, known) {
-                    Some(meant) => format!("; write {}, or remove it", names(&format!("{section}{meant}"))),
+                    Some(meant) => format!(
+                        "; write {}, or remove it",
+                        names(&format!("{section}{meant}"))
+                    ),
                     // The top level has too many to list them.
                     None if section.is_empty() => "; correct its spelling or remove it".into(),
                     None => format!(" (known: {})", known.join(", ")),
@@ -50,25 +63,44 @@ impl Error {
                 (path, format!("is not a known key{remedy}"))
             }
             Kind::MissingField(field) => (below(field), "is missing".into()),
-            Kind::InvalidType(_, expected) => (path, format!("has the wrong type, expected {expected}")),
-            Kind::InvalidValue(_, expected) => (path, format!("has an invalid value, expected {expected}")),
-            Kind::UnknownVariant(_, known) => (path, format!("must be one of: {}", known.join(", "))),
+            Kind::InvalidType(_, expected) => {
+                (path, format!("has the wrong type, expected {expected}"))
+            }
+            Kind::InvalidValue(_, expected) => {
+                (path, format!("has an invalid value, expected {expected}"))
+            }
+            Kind::UnknownVariant(_, known) => {
+                (path, format!("must be one of: {}", known.join(", ")))
+            }
             // Our own deserializers never repeat the value. The first line of a parser's message names the
             // place; the lines after it quote the text.
-            Kind::Message(message) => (path, message.lines().next().unwrap_or("cannot be read").into()),
+            Kind::Message(message) => (
+                path,
+                message.lines().next().unwrap_or("cannot be read").into(),
+            ),
             _ => (path, "cannot be read".into()),
         };
         // A message that knows the remedy has it after a semicolon.
-        let (problem, remedy) = problem.split_once("; ").unwrap_or((&problem, "fix or remove it"));
+        let (problem, remedy) = problem
+            .split_once("; ")
+            .unwrap_or((&problem, "fix or remove it"));
         let (problem, remedy) = (problem.to_owned(), remedy.to_owned());
-        Self { subject: subject(&key, error.metadata.as_ref()), problem, remedy }
+        Self {
+            subject: subject(&key, error.metadata.as_ref()),
+            problem,
+            remedy,
+        }
     }
 }
 
 /// Returns the known name that a misspelt one probably means.
 pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |known: &&&str| strsim::damerau_levenshtein(known, name);
-    known.iter().min_by_key(distance).filter(|known| distance(known) <= 2).copied()
+    known
+        .iter()
+        .min_by_key(distance)
+        .filter(|known| distance(known) <= 2)
+        .copied()
 }
 
 /// Describes a key by the names that an operator uses, and the place where it was set.
@@ -86,7 +118,9 @@ fn place(key: &str, metadata: &Metadata) -> String {
         (Some(Source::File(path)), _) => path.display().to_string(),
         (Some(source), _) => source.to_string(),
         // All `IDP_*` variables are one source in figment.
-        (None, Some(field)) => metadata.name.replace("IDP_*", &format!("IDP_{}", field.to_ascii_uppercase())),
+        (None, Some(field)) => metadata
+            .name
+            .replace("IDP_*", &format!("IDP_{}", field.to_ascii_uppercase())),
         (None, None) => metadata.name.to_string(),
     }
 }

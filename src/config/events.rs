@@ -16,7 +16,10 @@ pub struct Events {
 
 impl Default for Events {
     fn default() -> Self {
-        Self { retention_days: 400, log: false }
+        Self {
+            retention_days: 400,
+            log: false,
+        }
     }
 }
 

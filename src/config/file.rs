@@ -9,7 +9,9 @@ pub(super) type Mistake = (String, &'static str);
 /// Reads a secret from a file and removes the trailing line break that editors add.
 pub(super) fn secret(path: &Path) -> Result<String, Mistake> {
     match fs::read_to_string(path).map(|text| text.trim().to_owned()) {
-        Ok(text) if text.is_empty() => Err(("names an empty file".into(), "write the secret to it")),
+        Ok(text) if text.is_empty() => {
+            Err(("names an empty file".into(), "write the secret to it"))
+        }
         Ok(text) => Ok(text),
         Err(error) => Err(unreadable(&error)),
     }

@@ -29,7 +29,10 @@ impl Keys {
 
 impl Default for Keys {
     fn default() -> Self {
-        Self { announce: 600, rotate_every: 30 * DAY }
+        Self {
+            announce: 600,
+            rotate_every: 30 * DAY,
+        }
     }
 }
 

@@ -38,7 +38,11 @@ impl LogFormat {
     /// is needed before the settings are read as a whole; an invalid value falls back to the default here and
     /// is reported then.
     pub fn of(figment: &Figment) -> Self {
-        let usual = if figment.profile() == "release" { Self::Json } else { Self::Text };
+        let usual = if figment.profile() == "release" {
+            Self::Json
+        } else {
+            Self::Text
+        };
         figment.extract_inner("log_format").unwrap_or(usual)
     }
 }

@@ -39,7 +39,9 @@ impl Maintenance {
             session: session::check(&figment, root.session)?,
             events: root.events,
             keys: root.keys,
-            providers: std::iter::once(main).chain(root.providers.into_keys()).collect(),
+            providers: std::iter::once(main)
+                .chain(root.providers.into_keys())
+                .collect(),
             secret_key: root.secret_key,
             webhooks: root.webhooks,
             figment,
@@ -47,7 +49,10 @@ impl Maintenance {
     }
 
     pub fn secret_key(&self) -> Result<SecretKeys, Error> {
-        let top = Section { figment: &self.figment, key: "" };
+        let top = Section {
+            figment: &self.figment,
+            key: "",
+        };
         top.require("secret_key", self.secret_key.clone(), secret_key::REMEDY)
     }
 

@@ -98,10 +98,18 @@ impl Config {
         let admin_provider = providers.get(&admin_provider).cloned().ok_or_else(|| {
             let names: Vec<_> = providers.keys().map(String::as_str).collect();
             let remedy = format!("set it to one of: {}", names.join(", "));
-            Error::at(&figment, "admin.provider", "is not a configured provider", remedy)
+            Error::at(
+                &figment,
+                "admin.provider",
+                "is not a configured provider",
+                remedy,
+            )
         })?;
         root.databases.check(&figment)?;
-        let top = Section { figment: &figment, key: "" };
+        let top = Section {
+            figment: &figment,
+            key: "",
+        };
         let public_url = top.require("public_url", root.public_url, root::PUBLIC_URL)?;
         Ok(Self {
             workers: rocket.workers,

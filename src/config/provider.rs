@@ -158,17 +158,27 @@ impl Provider {
     /// Returns the link rule for staff, which does not depend on the rule for the API. A Google account keeps
     /// an address of another mail service that it verified once, even if the mailbox has a new owner today.
     pub fn staff_link(&self) -> Link {
-        if self.issuers.include(GOOGLE) { Link::Authoritative } else { Link::Verified }
+        if self.issuers.include(GOOGLE) {
+            Link::Authoritative
+        } else {
+            Link::Verified
+        }
     }
 
     /// Returns the field of an endpoint for the sign-in of staff that was left at Google, although the tokens, or the
     /// other endpoint, are another provider's.
     pub fn strayed_endpoint(&self) -> Option<&'static str> {
-        let is_google = |url: &Url| url.host_str().is_some_and(|host| GOOGLE_HOSTS.contains(&host));
-        let [page, token] = [&self.authorization_url, &self.token_url].map(|url| url.as_ref().map(is_google));
+        let is_google = |url: &Url| {
+            url.host_str()
+                .is_some_and(|host| GOOGLE_HOSTS.contains(&host))
+        };
+        let [page, token] =
+            [&self.authorization_url, &self.token_url].map(|url| url.as_ref().map(is_google));
         let issued_by_google = self.issuers.include(GOOGLE);
         match (page, token) {
-            (Some(true), token) if token == Some(false) || !issued_by_google => Some("authorization_url"),
+            (Some(true), token) if token == Some(false) || !issued_by_google => {
+                Some("authorization_url")
+            }
             (page, Some(true)) if page == Some(false) || !issued_by_google => Some("token_url"),
             _ => None,
         }
@@ -177,8 +187,8 @@ impl Provider {
     /// Returns true if an authorization code of this client can be exchanged, and its token be revoked.
     pub fn revokes(&self, client_id: &str) -> bool {
         let known = |url: &Option<Url>| url.is_some() || self.discovery.is_some();
-        let authenticates =
-            self.client_key.is_some() || self.client_secret.is_some() && self.client_ids[0] == client_id;
+        let authenticates = self.client_key.is_some()
+            || self.client_secret.is_some() && self.client_ids[0] == client_id;
         authenticates && known(&self.token_url) && known(&self.revocation_url)
     }
 

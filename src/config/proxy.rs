@@ -40,7 +40,9 @@ impl Proxies {
 
     /// Returns true if this canonical IP address belongs to a trusted proxy.
     pub fn trust(&self, address: IpAddr) -> bool {
-        self.trusted.iter().any(|network| network.contains(&address))
+        self.trusted
+            .iter()
+            .any(|network| network.contains(&address))
     }
 }
 
@@ -49,10 +51,17 @@ pub(super) fn read(
     trusted: Vec<IpNet>,
     header: ForwardedHeader,
 ) -> Result<Proxies, Error> {
-    let rocket = figment.find_value("ip_header").unwrap_or_else(|_| Value::from(false));
+    let rocket = figment
+        .find_value("ip_header")
+        .unwrap_or_else(|_| Value::from(false));
     if rocket.to_bool() != Some(false) {
         let remedy = "remove it; `trusted_proxies` lists the proxies whose headers are trusted";
-        return Err(Error::at(figment, "ip_header", "would trust a header from any client", remedy));
+        return Err(Error::at(
+            figment,
+            "ip_header",
+            "would trust a header from any client",
+            remedy,
+        ));
     }
     Ok(Proxies { trusted, header })
 }

@@ -115,7 +115,11 @@ struct Tls {
 
 fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     let number = u32::deserialize(deserializer)?;
-    if number == 0 { Err(D::Error::custom("is out of range; set it to 1 or more")) } else { Ok(Some(number)) }
+    if number == 0 {
+        Err(D::Error::custom("is out of range; set it to 1 or more"))
+    } else {
+        Ok(Some(number))
+    }
 }
 
 impl Root {
@@ -146,14 +150,18 @@ fn tables(figment: &Figment) -> Result<(), Error> {
         if standard.contains(&name) || profile == *figment.profile() {
             continue;
         }
-        let place = table.values().next().and_then(|value| figment.get_metadata(value.tag()));
+        let place = table
+            .values()
+            .next()
+            .and_then(|value| figment.get_metadata(value.tag()));
         let misspelt = nearest(name, &standard);
         let (name, remedy) = match (misspelt, table.keys().find(|key| !is_key(key))) {
             _ if is_key(name) => (name.to_owned(), format!("write `[default.{name}]`")),
             (Some(known), _) => (name.to_owned(), format!("correct it to `[{known}]`")),
-            (None, Some(key)) => {
-                (format!("{name}.{key}"), format!("write `[default.{name}.{key}]`, correct it, or remove it"))
-            }
+            (None, Some(key)) => (
+                format!("{name}.{key}"),
+                format!("write `[default.{name}.{key}]`, correct it, or remove it"),
+            ),
             (None, None) => continue,
         };
         return Err(Error::of_table(place, &name, remedy));
@@ -161,7 +169,8 @@ fn tables(figment: &Figment) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) const PUBLIC_URL: &str = "set it to the URL that clients use, such as https://id.example.com";
+pub(super) const PUBLIC_URL: &str =
+    "set it to the URL that clients use, such as https://id.example.com";
 
 fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     text::origin(&String::deserialize(deserializer)?, PUBLIC_URL).map(Some)
@@ -174,7 +183,10 @@ fn drain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::E
 impl Databases {
     /// Checks the URL without connecting to the database.
     pub fn check(&self, figment: &Figment) -> Result<(), Error> {
-        let settings = Section { figment, key: "databases.vestibule" };
+        let settings = Section {
+            figment,
+            key: "databases.vestibule",
+        };
         let url = settings.require("url", self.vestibule.url.as_ref(), database_url::EXAMPLE)?;
         database_url::check(url.expose())
             .map_err(|(problem, remedy)| settings.error("url", &problem, &remedy))?;
@@ -194,7 +206,9 @@ impl Databases {
 pub(super) fn tls(figment: &Figment) -> Result<(), Error> {
     for key in ["tls.certs", "tls.key"] {
         // Otherwise the value is the certificate itself.
-        let Ok(path) = figment.extract_inner::<RelativePathBuf>(key) else { continue };
+        let Ok(path) = figment.extract_inner::<RelativePathBuf>(key) else {
+            continue;
+        };
         File::open(path.relative()).map_err(|error| {
             let (problem, remedy) = unreadable(&error);
             Error::at(figment, key, problem, remedy)

@@ -17,7 +17,11 @@ pub(super) struct Section<'a> {
 
 impl Section<'_> {
     fn path(&self, field: &str) -> String {
-        [self.key, field].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")
+        [self.key, field]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(".")
     }
 
     /// Returns true if the operator has set this field.
@@ -43,8 +47,18 @@ impl Section<'_> {
         Error::at(self.figment, &self.path(field), problem, remedy)
     }
 
-    pub fn refuse(&self, wrong: bool, field: &str, problem: &str, remedy: &str) -> Result<(), Error> {
-        if wrong { Err(self.error(field, problem, remedy)) } else { Ok(()) }
+    pub fn refuse(
+        &self,
+        wrong: bool,
+        field: &str,
+        problem: &str,
+        remedy: &str,
+    ) -> Result<(), Error> {
+        if wrong {
+            Err(self.error(field, problem, remedy))
+        } else {
+            Ok(())
+        }
     }
 
     pub fn require<T>(&self, field: &str, set: Option<T>, remedy: &str) -> Result<T, Error> {
@@ -62,8 +76,15 @@ impl Section<'_> {
         let Some(path) = file else { return Ok(set) };
         let field_of_file = format!("{field}_file");
         let problem = format!("is set in addition to `{field}`");
-        self.refuse(set.is_some(), &field_of_file, &problem, "remove one of them")?;
+        self.refuse(
+            set.is_some(),
+            &field_of_file,
+            &problem,
+            "remove one of them",
+        )?;
         let secret = file::secret(path).and_then(parse);
-        secret.map(Some).map_err(|(problem, remedy)| self.error(&field_of_file, &problem, remedy))
+        secret
+            .map(Some)
+            .map_err(|(problem, remedy)| self.error(&field_of_file, &problem, remedy))
     }
 }

@@ -57,19 +57,30 @@ impl Default for Session {
 }
 
 fn grace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    text::time(deserializer, 0..=30 * DAY, "set it to 0s to 2592000s (30 days)")
+    text::time(
+        deserializer,
+        0..=30 * DAY,
+        "set it to 0s to 2592000s (30 days)",
+    )
 }
 
 /// Checks the lifetimes against each other.
 pub(super) fn check(figment: &Figment, session: Session) -> Result<Session, Error> {
-    let Session { access_token_ttl, refresh_token_ttl, absolute_ttl, .. } = session;
+    let Session {
+        access_token_ttl,
+        refresh_token_ttl,
+        absolute_ttl,
+        ..
+    } = session;
     let error = |key, remedy| Err(Error::at(figment, key, "is out of range", remedy));
     if !(access_token_ttl..=400 * DAY).contains(&refresh_token_ttl) {
-        let remedy = "set it to no less than access_token_ttl and no more than 400 days, in seconds";
+        let remedy =
+            "set it to no less than access_token_ttl and no more than 400 days, in seconds";
         return error("session.refresh_token_ttl", remedy);
     }
     if !(refresh_token_ttl..=4000 * DAY).contains(&absolute_ttl) {
-        let remedy = "set it to no less than refresh_token_ttl and no more than 4000 days, in seconds";
+        let remedy =
+            "set it to no less than refresh_token_ttl and no more than 4000 days, in seconds";
         return error("session.absolute_ttl", remedy);
     }
     Ok(session)

@@ -36,10 +36,16 @@ pub fn figment_of(environment: &Environment) -> Figment {
     let mut rocket = rocket(environment);
     let profile = rocket.remove("profile").map(|name| Profile::new(&name));
     let config = rocket.remove("config");
-    let url = environment.get(OsStr::new("DATABASE_URL")).and_then(|url| url.to_str()).map(str::to_owned);
+    let url = environment
+        .get(OsStr::new("DATABASE_URL"))
+        .and_then(|url| url.to_str())
+        .map(str::to_owned);
     let figment = defaults()
         .merge(Serialized::default("log_level", "info"))
-        .merge(variable("ROCKET_CONFIG", config.as_deref().map_or(Ok(Dict::new()), config_file)))
+        .merge(variable(
+            "ROCKET_CONFIG",
+            config.as_deref().map_or(Ok(Dict::new()), config_file),
+        ))
         .merge(Toml::file(config.as_deref().unwrap_or("Rocket.toml")).nested());
     let figment = rocket.into_iter().fold(figment, |figment, (key, value)| {
         let Ok(value) = value.parse::<Value>();
@@ -50,8 +56,14 @@ pub fn figment_of(environment: &Environment) -> Figment {
     });
     figment
         .merge(variable("DATABASE_URL", Ok(database_url(url))))
-        .merge(variable("DATABASE_URL_FILE", in_file(environment, "DATABASE_URL").map(database_url)))
-        .merge(variable("ROCKET_SECRET_KEY_FILE", in_file(environment, "ROCKET_SECRET_KEY").map(secret_key)))
+        .merge(variable(
+            "DATABASE_URL_FILE",
+            in_file(environment, "DATABASE_URL").map(database_url),
+        ))
+        .merge(variable(
+            "ROCKET_SECRET_KEY_FILE",
+            in_file(environment, "ROCKET_SECRET_KEY").map(secret_key),
+        ))
         .merge(variable("IDP_*", Ok(idp(environment))))
         .select(profile.unwrap_or(rocket::Config::DEFAULT_PROFILE))
 }
@@ -63,7 +75,10 @@ struct Variables {
 }
 
 fn variable(name: &str, read: Result<Dict, String>) -> Variables {
-    Variables { place: format!("environment variable {name}"), read }
+    Variables {
+        place: format!("environment variable {name}"),
+        read,
+    }
 }
 
 impl Provider for Variables {
@@ -81,7 +96,10 @@ impl Provider for Variables {
 fn rocket(environment: &Environment) -> BTreeMap<String, String> {
     let variables = environment.iter().filter_map(|(name, value)| {
         let name = name.to_string_lossy().trim().to_ascii_lowercase();
-        Some((name.strip_prefix("rocket_")?.to_owned(), value.to_string_lossy().into_owned()))
+        Some((
+            name.strip_prefix("rocket_")?.to_owned(),
+            value.to_string_lossy().into_owned(),
+        ))
     });
     variables
         .filter(|(key, _)| key != "secret_key_file" && key.split('.').all(|part| !part.is_empty()))
@@ -90,9 +108,13 @@ fn rocket(environment: &Environment) -> BTreeMap<String, String> {
 
 /// Reads the file that `<variable>_FILE` names.
 fn in_file(environment: &Environment, variable: &str) -> Result<Option<String>, String> {
-    let Some(path) = environment.get(OsStr::new(&format!("{variable}_FILE"))) else { return Ok(None) };
+    let Some(path) = environment.get(OsStr::new(&format!("{variable}_FILE"))) else {
+        return Ok(None);
+    };
     if environment.contains_key(OsStr::new(variable)) {
-        return Err(format!("is set in addition to {variable}; remove one of them"));
+        return Err(format!(
+            "is set in addition to {variable}; remove one of them"
+        ));
     }
     file::secret(Path::new(path)).map(Some).map_err(told)
 }
@@ -116,13 +138,26 @@ fn config_file(path: &str) -> Result<Dict, String> {
 }
 
 fn database_url(url: Option<String>) -> Dict {
-    url.map(|url| nest("databases.vestibule.url", url)).unwrap_or_default()
+    url.map(|url| nest("databases.vestibule.url", url))
+        .unwrap_or_default()
 }
 
 fn secret_key(key: Option<String>) -> Dict {
     let Some(key) = key else { return Dict::new() };
-    let keys: Vec<_> = key.lines().map(str::trim).filter(|key| !key.is_empty()).map(Value::from).collect();
-    nest("secret_key", if keys.len() > 1 { Value::from(keys) } else { key.into() })
+    let keys: Vec<_> = key
+        .lines()
+        .map(str::trim)
+        .filter(|key| !key.is_empty())
+        .map(Value::from)
+        .collect();
+    nest(
+        "secret_key",
+        if keys.len() > 1 {
+            Value::from(keys)
+        } else {
+            key.into()
+        },
+    )
 }
 
 /// Returns `IDP_*`. The values stay text, so that a client id of digits does not become a number.
@@ -135,9 +170,15 @@ fn idp(environment: &Environment) -> Dict {
             Some((name, Value::from(value.to_string_lossy().into_owned())))
         })
         .collect();
-    if keys.is_empty() { keys } else { nest("idp", keys) }
+    if keys.is_empty() {
+        keys
+    } else {
+        nest("idp", keys)
+    }
 }
 
 fn nest(path: &str, value: impl Into<Value>) -> Dict {
-    util::nest(path, value.into()).into_dict().unwrap_or_default()
+    util::nest(path, value.into())
+        .into_dict()
+        .unwrap_or_default()
 }

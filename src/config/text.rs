@@ -48,7 +48,11 @@ pub(super) fn number<'de, D: Deserializer<'de>>(
     remedy: impl Display,
 ) -> Result<u32, D::Error> {
     let parse = |text: &str| text.parse().ok();
-    within(deserializer.deserialize_any(Scalar("a non-negative integer", parse))?, range, remedy)
+    within(
+        deserializer.deserialize_any(Scalar("a non-negative integer", parse))?,
+        range,
+        remedy,
+    )
 }
 
 /// Deserializes seconds, with or without the unit: `60` or `60s`.
@@ -58,18 +62,34 @@ pub(super) fn time<'de, D: Deserializer<'de>>(
     remedy: impl Display,
 ) -> Result<u32, D::Error> {
     let parse = |text: &str| text.trim_end_matches('s').trim_end().parse().ok();
-    within(deserializer.deserialize_any(Scalar("seconds, such as 60 or \"60s\"", parse))?, range, remedy)
+    within(
+        deserializer.deserialize_any(Scalar("seconds, such as 60 or \"60s\"", parse))?,
+        range,
+        remedy,
+    )
 }
 
-fn within<E: Error>(value: u32, range: RangeInclusive<u32>, remedy: impl Display) -> Result<u32, E> {
-    if range.contains(&value) { Ok(value) } else { Err(E::custom(format_args!("is out of range; {remedy}"))) }
+fn within<E: Error>(
+    value: u32,
+    range: RangeInclusive<u32>,
+    remedy: impl Display,
+) -> Result<u32, E> {
+    if range.contains(&value) {
+        Ok(value)
+    } else {
+        Err(E::custom(format_args!("is out of range; {remedy}")))
+    }
 }
 
 /// Deserializes a number of seconds without the unit.
 pub(super) fn seconds<'de, const MIN: u32, const MAX: u32, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<u32, D::Error> {
-    number(deserializer, MIN..=MAX, format_args!("set it to {MIN} to {MAX} seconds"))
+    number(
+        deserializer,
+        MIN..=MAX,
+        format_args!("set it to {MIN} to {MAX} seconds"),
+    )
 }
 
 /// Deserializes a number that is checked against others later.
@@ -105,18 +125,28 @@ impl<'de> Visitor<'de> for Texts {
 
 /// Deserializes a list, or one text with commas. No item may be blank.
 pub(super) fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let texts = Texts("a list of strings, or one comma-separated string", |text| text.split(',').collect());
-    deserializer.deserialize_any(texts)?.iter().map(|text| item(text)).collect()
+    let texts = Texts("a list of strings, or one comma-separated string", |text| {
+        text.split(',').collect()
+    });
+    deserializer
+        .deserialize_any(texts)?
+        .iter()
+        .map(|text| item(text))
+        .collect()
 }
 
 fn item<E: Error>(text: &str) -> Result<String, E> {
     let text = text.trim();
     // A list in the syntax of another file would be one item.
     if text.starts_with(['[', '"']) {
-        return Err(E::custom("contains an item that begins with a bracket or a quotation mark"));
+        return Err(E::custom(
+            "contains an item that begins with a bracket or a quotation mark",
+        ));
     }
     if text.is_empty() || text.contains(|c: char| c == ',' || c.is_whitespace() || c.is_control()) {
-        return Err(E::custom("contains an item that is empty or contains whitespace"));
+        return Err(E::custom(
+            "contains an item that is empty or contains whitespace",
+        ));
     }
     Ok(text.to_owned())
 }
@@ -128,19 +158,29 @@ pub(super) fn list_of<'de, D: Deserializer<'de>, T>(
     remedy: impl Display,
 ) -> Result<Vec<T>, D::Error> {
     let mistake = |problem| D::Error::custom(format_args!("{problem}; {remedy}"));
-    list(deserializer)?.iter().map(|item| parse(item).map_err(mistake)).collect()
+    list(deserializer)?
+        .iter()
+        .map(|item| parse(item).map_err(mistake))
+        .collect()
 }
 
 /// Reads a URL to which a secret may be sent.
 pub(super) fn secure_url<E: Error>(text: &str, remedy: &str) -> Result<Url, E> {
-    let url = Url::parse(text).map_err(|e| E::custom(format_args!("is not a URL ({e}); {remedy}")))?;
+    let url =
+        Url::parse(text).map_err(|e| E::custom(format_args!("is not a URL ({e}); {remedy}")))?;
     let insecure = "must be https (http only on this machine), without a password or a fragment";
-    if secure(&url) { Ok(url) } else { Err(E::custom(format_args!("{insecure}; {remedy}"))) }
+    if secure(&url) {
+        Ok(url)
+    } else {
+        Err(E::custom(format_args!("{insecure}; {remedy}")))
+    }
 }
 
 /// Reads an origin: `https`, or `http` on this machine, with nothing after the host and port.
 pub(super) fn origin<E: Error>(text: &str, remedy: &str) -> Result<String, E> {
-    let origin = secure_url::<E>(text, remedy)?.origin().ascii_serialization();
+    let origin = secure_url::<E>(text, remedy)?
+        .origin()
+        .ascii_serialization();
     if text.trim_end_matches('/') != origin || origin.contains('*') {
         let problem = "must be one origin, without `*`, a path, a query or a fragment";
         return Err(E::custom(format_args!("{problem}; {remedy}")));

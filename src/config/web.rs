@@ -23,7 +23,10 @@ pub struct Web {
 impl Web {
     /// Returns the same for the service at this origin.
     pub(super) fn at(self, public_url: &str) -> Self {
-        Self { own: public_url.to_owned(), ..self }
+        Self {
+            own: public_url.to_owned(),
+            ..self
+        }
     }
 
     pub const fn is_off(&self) -> bool {
@@ -52,11 +55,17 @@ impl Web {
 }
 
 fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    text::list(deserializer)?.iter().map(|item| origin(item)).collect()
+    text::list(deserializer)?
+        .iter()
+        .map(|item| origin(item))
+        .collect()
 }
 
 fn origin<E: Error>(text: &str) -> Result<String, E> {
-    let Some(host) = WEB_VIEWS.iter().find_map(|scheme| text.strip_prefix(scheme)) else {
+    let Some(host) = WEB_VIEWS
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme))
+    else {
         return text::origin(text, REMEDY);
     };
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b);

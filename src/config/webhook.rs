@@ -46,7 +46,8 @@ impl Webhook {
     pub fn host(&self) -> String {
         let url = self.url.expose();
         let host = url.host_str().unwrap_or_default();
-        url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+        url.port()
+            .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 }
 
@@ -80,7 +81,10 @@ fn every_type() -> Vec<MessageType> {
 }
 
 fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<MessageType>, D::Error> {
-    let remedy = format!("use one or more of: {}", <MessageType as VariantNames>::VARIANTS.join(", "));
+    let remedy = format!(
+        "use one or more of: {}",
+        <MessageType as VariantNames>::VARIANTS.join(", ")
+    );
     let parse = |text: &str| text.parse().map_err(|_| "has an unknown type of message");
     let mut types: Vec<MessageType> = text::list_of(deserializer, parse, &remedy)?;
     if types.is_empty() {
@@ -96,10 +100,16 @@ fn decode<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Secrets, Mistake> 
     let secrets: Vec<_> = texts.map(secret).collect();
     if !(1..=SECRETS).contains(&secrets.len()) {
         let problem = "must have one secret, or two while one is replaced";
-        return Err((problem.into(), "remove those that the receiver no longer accepts"));
+        return Err((
+            problem.into(),
+            "remove those that the receiver no longer accepts",
+        ));
     }
     let problem = "has a secret that is not `whsec_` and the base64 of 24 to 64 bytes";
-    secrets.into_iter().collect::<Option<_>>().ok_or_else(|| (problem.into(), SECRET))
+    secrets
+        .into_iter()
+        .collect::<Option<_>>()
+        .ok_or_else(|| (problem.into(), SECRET))
 }
 
 fn secret(text: &str) -> Option<Secret<Vec<u8>>> {
@@ -108,15 +118,27 @@ fn secret(text: &str) -> Option<Secret<Vec<u8>>> {
 }
 
 pub(super) fn read(figment: &Figment, raw: &BTreeMap<String, Raw>) -> Result<Vec<Webhook>, Error> {
-    let read =
-        |(name, raw): (&String, &Raw)| raw.read(name, Section { figment, key: &format!("webhooks.{name}") });
+    let read = |(name, raw): (&String, &Raw)| {
+        raw.read(
+            name,
+            Section {
+                figment,
+                key: &format!("webhooks.{name}"),
+            },
+        )
+    };
     raw.iter().map(read).collect()
 }
 
 impl Raw {
     fn read(&self, name: &str, settings: Section<'_>) -> Result<Webhook, Error> {
         let remedy = "use 1 to 32 of a-z, 0-9, - and _";
-        settings.refuse(!text::is_name(name), "", "is not a valid name of a webhook", remedy)?;
+        settings.refuse(
+            !text::is_name(name),
+            "",
+            "is not a valid name of a webhook",
+            remedy,
+        )?;
         let url = settings.require("url", self.url.clone(), URL)?;
         let reach = match (url.expose().scheme(), self.private_network) {
             ("http", _) => Reach::ThisMachine,
@@ -133,10 +155,27 @@ impl Raw {
             "correct it, or set `webhooks.{name}.private_network = true` for a receiver in your own network"
         );
         let beyond = ip.is_some_and(|ip| !reach.permits(ip));
-        settings.refuse(beyond, "url", "has an IP address that is not one of the internet", &remedy)?;
-        let parse = |text: String| decode(text.lines().map(str::trim).filter(|line| !line.is_empty()));
-        let secrets = settings.secret("secret", self.secret.clone(), self.secret_file.as_deref(), parse)?;
+        settings.refuse(
+            beyond,
+            "url",
+            "has an IP address that is not one of the internet",
+            &remedy,
+        )?;
+        let parse =
+            |text: String| decode(text.lines().map(str::trim).filter(|line| !line.is_empty()));
+        let secrets = settings.secret(
+            "secret",
+            self.secret.clone(),
+            self.secret_file.as_deref(),
+            parse,
+        )?;
         let secrets = settings.require("secret", secrets, SECRET)?;
-        Ok(Webhook { name: name.to_owned(), url, secrets, types: self.events.clone(), reach })
+        Ok(Webhook {
+            name: name.to_owned(),
+            url,
+            secrets,
+            types: self.events.clone(),
+            reach,
+        })
     }
 }

@@ -94,8 +94,15 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
     /// Returns [`Error::Unavailable`] if too many items are waiting, or no connection was free or could be made in time.
     pub async fn submit(&self, item: I) -> Result<Option<O>, Error> {
         let (answer, answered) = oneshot::channel();
-        let call = Call { name: self.name, since: Instant::now() };
-        let waiting = Waiting { item, since: call.since, answer };
+        let call = Call {
+            name: self.name,
+            since: Instant::now(),
+        };
+        let waiting = Waiting {
+            item,
+            since: call.since,
+            answer,
+        };
         self.sender.try_send(waiting).map_err(|_| Error::late())?;
         // A lane that panics sends no result.
         answered.await.unwrap_or(Ok(None))
@@ -125,8 +132,10 @@ where
         let Some(first) = batch.first() else { continue };
         let waited = first.since.elapsed().as_secs_f64();
         tracing::trace!(target: BATCHES, batch_size = batch.len(), waited_secs = waited);
-        let (items, answers): (Vec<_>, Vec<_>) =
-            batch.drain(..).map(|waiting| (waiting.item, waiting.answer)).unzip();
+        let (items, answers): (Vec<_>, Vec<_>) = batch
+            .drain(..)
+            .map(|waiting| (waiting.item, waiting.answer))
+            .unzip();
         let done = within(LIMIT, statement(mem::take(&mut kept), items)).await;
         match done.unwrap_or_else(|| Err(Error::late())) {
             Ok((keep, results)) => {
@@ -140,11 +149,16 @@ where
                 // Those that came meanwhile have waited, too. If another lane holds the lock, no caller waits.
                 let mut queue = queue.try_lock();
                 let waiting = std::iter::from_fn(|| queue.as_mut().ok()?.try_recv().ok());
-                for answer in answers.into_iter().chain(waiting.map(|waiting| waiting.answer)) {
+                for answer in answers
+                    .into_iter()
+                    .chain(waiting.map(|waiting| waiting.answer))
+                {
                     let _ = answer.send(Err(Error::late()));
                 }
             }
-            Err(error) => tracing::debug!(%error, "a batch failed; its items are retried one by one"),
+            Err(error) => {
+                tracing::debug!(%error, "a batch failed; its items are retried one by one")
+            }
         }
     }
 }
@@ -175,12 +189,17 @@ impl Held {
     /// # Errors
     /// The pool has none in time.
     pub async fn again(mut kept: Kept, pool: &PgPool) -> Result<Self, Error> {
-        if kept.as_ref().is_some_and(|held| held.since.elapsed() >= TERM) {
+        if kept
+            .as_ref()
+            .is_some_and(|held| held.since.elapsed() >= TERM)
+        {
             give_back(&mut kept);
         }
         if let Some(mut held) = kept {
             if !health::is_due(held.rests.elapsed())
-                || health::is_sound(&mut held.connection).await.unwrap_or(false)
+                || health::is_sound(&mut held.connection)
+                    .await
+                    .unwrap_or(false)
             {
                 return Ok(held);
             }
@@ -188,12 +207,19 @@ impl Held {
         }
         let connection = pool.acquire().await?;
         let now = Instant::now();
-        Ok(Self { connection, since: now, rests: now })
+        Ok(Self {
+            connection,
+            since: now,
+            rests: now,
+        })
     }
 
     /// Keeps the connection for the next statement.
     pub fn keep(self) -> Kept {
-        Some(Self { rests: Instant::now(), ..self })
+        Some(Self {
+            rests: Instant::now(),
+            ..self
+        })
     }
 }
 
@@ -207,7 +233,10 @@ mod tests {
     use super::*;
 
     /// Opens one lane that records each batch's size, and waits for a permit before it doubles the numbers.
-    fn doubling(gate: Arc<Semaphore>, batches: Arc<std::sync::Mutex<Vec<usize>>>) -> Lanes<usize, usize> {
+    fn doubling(
+        gate: Arc<Semaphore>,
+        batches: Arc<std::sync::Mutex<Vec<usize>>>,
+    ) -> Lanes<usize, usize> {
         Lanes::open("doubling", 1, move |(), items: Vec<usize>| {
             batches.lock().unwrap().push(items.len());
             let gate = gate.clone();
@@ -220,7 +249,13 @@ mod tests {
                 if items.contains(&9) {
                     return Err(Error::late());
                 }
-                Ok(((), items.into_iter().map(|item| (item != 3).then_some(2 * item)).collect()))
+                Ok((
+                    (),
+                    items
+                        .into_iter()
+                        .map(|item| (item != 3).then_some(2 * item))
+                        .collect(),
+                ))
             }
         })
     }
@@ -239,7 +274,11 @@ mod tests {
             tokio::task::yield_now().await;
         }
         for item in 0..10 {
-            callers.spawn(submit(if [3, 7, 9].contains(&item) { 50 + item } else { item }));
+            callers.spawn(submit(if [3, 7, 9].contains(&item) {
+                50 + item
+            } else {
+                item
+            }));
         }
         tokio::task::yield_now().await;
         gate.add_permits(2);
@@ -261,7 +300,11 @@ mod tests {
             assert_eq!(callers.join_all().await, [None; 3], "{bad}");
             assert_eq!(lanes.submit(4).await.unwrap(), Some(8), "after {bad}");
         }
-        assert_eq!(lanes.submit(3).await.unwrap(), None, "a result of none is the caller's own way, too");
+        assert_eq!(
+            lanes.submit(3).await.unwrap(),
+            None,
+            "a result of none is the caller's own way, too"
+        );
     }
 
     #[tokio::test]
@@ -303,7 +346,11 @@ mod tests {
         while lanes.submit(5).await.is_err() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(batches.lock().unwrap().iter().sum::<usize>(), 2, "the first, and the last");
+        assert_eq!(
+            batches.lock().unwrap().iter().sum::<usize>(),
+            2,
+            "the first, and the last"
+        );
     }
 
     #[tokio::test]
@@ -317,7 +364,11 @@ mod tests {
         let answers: Vec<_> = (0..1000)
             .map(|_| {
                 let (answer, answered) = oneshot::channel();
-                let waiting = Waiting { item: (), since: Instant::now(), answer };
+                let waiting = Waiting {
+                    item: (),
+                    since: Instant::now(),
+                    answer,
+                };
                 assert!(lanes.sender.try_send(waiting).is_ok());
                 answered
             })

@@ -22,5 +22,7 @@ pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option
 
 /// Runs work that no request waits for. The error is [`Error::Unavailable`] if it takes longer than [`LIMIT`].
 pub async fn in_time<T, E: From<Error>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-    within(LIMIT, work).await.unwrap_or_else(|| Err(Error::late().into()))
+    within(LIMIT, work)
+        .await
+        .unwrap_or_else(|| Err(Error::late().into()))
 }

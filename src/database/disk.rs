@@ -31,6 +31,8 @@ pub async fn try_to_grow(pool: &PgPool) -> Result<(), Error> {
         "INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next)
          SELECT uuid_send(gen_random_uuid()), '', '', '', string_agg(md5(line::text), '') FROM generate_series(1, 1000) line"
     );
-    long.persistent(false).execute(&mut *unprepared(pool).await?).await?;
+    long.persistent(false)
+        .execute(&mut *unprepared(pool).await?)
+        .await?;
     Ok(())
 }

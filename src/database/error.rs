@@ -54,8 +54,12 @@ impl Error {
     /// Returns `true` if PostgreSQL aborted the transaction because of another one. This is a sign of load, and many
     /// retries would only add to it.
     fn is_conflict(&self) -> bool {
-        let Self::Raced(Some(error)) = self else { return false };
-        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+        let Self::Raced(Some(error)) = self else {
+            return false;
+        };
+        let code = error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::code);
         matches!(code.as_deref(), Some("40001" | "40P01"))
     }
 
@@ -68,8 +72,12 @@ impl Error {
 
     /// Returns `true` if PostgreSQL gave the statement up because it took too long (`query_canceled`).
     pub fn is_timeout(&self) -> bool {
-        let Self::Unavailable(error) = self else { return false };
-        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+        let Self::Unavailable(error) = self else {
+            return false;
+        };
+        let code = error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::code);
         code.as_deref() == Some("57014")
     }
 
@@ -79,7 +87,9 @@ impl Error {
 
     /// Returns the error for a change that an earlier attempt may have made, whose connection broke.
     pub(crate) fn perhaps_done() -> Self {
-        Self::Disconnected(sqlx::Error::Protocol("the change may have been made before".into()))
+        Self::Disconnected(sqlx::Error::Protocol(
+            "the change may have been made before".into(),
+        ))
     }
 
     pub(crate) fn unexpected(outcome: &str) -> Self {
@@ -89,20 +99,32 @@ impl Error {
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
-        let constraint = error.as_database_error().and_then(sqlx::error::DatabaseError::constraint);
+        let code = error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::code);
+        let constraint = error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::constraint);
         match (&error, code.as_deref()) {
-            (sqlx::Error::Database(_), _) if constraint.is_some_and(|name| RACES.contains(&name)) => {
+            (sqlx::Error::Database(_), _)
+                if constraint.is_some_and(|name| RACES.contains(&name)) =>
+            {
                 Self::Raced(Some(error))
             }
             // PostgreSQL, appendix A: serialization_failure, deadlock_detected.
             (sqlx::Error::Database(_), Some("40001" | "40P01")) => Self::Raced(Some(error)),
-            (sqlx::Error::Database(_), Some("0A000")) if is_stale_plan(&error) => Self::Raced(Some(error)),
+            (sqlx::Error::Database(_), Some("0A000")) if is_stale_plan(&error) => {
+                Self::Raced(Some(error))
+            }
             // A row for `events_default` while its range became another partition's. Unlike those of tables, the
             // constraint of a partition has no name.
-            (sqlx::Error::Database(_), Some("23514")) if constraint.is_none() => Self::Raced(Some(error)),
+            (sqlx::Error::Database(_), Some("23514")) if constraint.is_none() => {
+                Self::Raced(Some(error))
+            }
             // admin_shutdown, crash_shutdown, cannot_connect_now and the class of lost connections.
-            (sqlx::Error::Database(_), Some(code)) if code.starts_with("57P") || code.starts_with("08") => {
+            (sqlx::Error::Database(_), Some(code))
+                if code.starts_with("57P") || code.starts_with("08") =>
+            {
                 Self::disconnected(error)
             }
             (sqlx::Error::Io(_) | sqlx::Error::Protocol(_), _) => Self::disconnected(error),
@@ -138,7 +160,9 @@ impl From<sqlx::Error> for Error {
 /// Returns `true` for "cached plan must not change result type", which does not recur on a retry. It has the code of all that
 /// PostgreSQL does not support, and its text is in the server's language, so that only the function in PostgreSQL identifies it.
 fn is_stale_plan(error: &sqlx::Error) -> bool {
-    let error = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    let error = error
+        .as_database_error()
+        .and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
     error.and_then(PgDatabaseError::routine) == Some("RevalidateCachedQuery")
 }
 
@@ -152,7 +176,11 @@ pub struct Retries {
 
 impl Default for Retries {
     fn default() -> Self {
-        Self { failures: 0, since: Instant::now(), perhaps_done: false }
+        Self {
+            failures: 0,
+            since: Instant::now(),
+            perhaps_done: false,
+        }
     }
 }
 
@@ -173,13 +201,20 @@ impl Retries {
             Error::Disconnected(_) => self.since.elapsed() < Self::TIMEOUT,
             Error::Unavailable(_) | Error::Broken(_) => false,
         };
-        let attempts = if error.is_conflict() { Self::ATTEMPTS_IN_CONFLICT } else { Self::ATTEMPTS };
+        let attempts = if error.is_conflict() {
+            Self::ATTEMPTS_IN_CONFLICT
+        } else {
+            Self::ATTEMPTS
+        };
         if !transient || self.failures >= attempts {
             return Err(error);
         }
         // The clock's last digits serve as jitter that keeps the losers of a race apart.
         let jitter = u64::from(crate::clock::subsecond_nanos() % 1_000);
-        tokio::time::sleep(Duration::from_micros(jitter * u64::from(self.failures.pow(2)))).await;
+        tokio::time::sleep(Duration::from_micros(
+            jitter * u64::from(self.failures.pow(2)),
+        ))
+        .await;
         Ok(())
     }
 
@@ -235,8 +270,14 @@ mod tests {
         let mut quick = Retries::default();
         assert!(quick.after(broke()).await.is_ok());
         let long_ago = Instant::now().checked_sub(Retries::TIMEOUT).unwrap();
-        let mut slow = Retries { since: long_ago, ..Retries::default() };
-        assert!(slow.after(Error::Raced(None)).await.is_ok(), "a race is retried");
+        let mut slow = Retries {
+            since: long_ago,
+            ..Retries::default()
+        };
+        assert!(
+            slow.after(Error::Raced(None)).await.is_ok(),
+            "a race is retried"
+        );
         assert!(slow.after(broke()).await.is_err());
     }
 }

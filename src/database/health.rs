@@ -24,8 +24,7 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 const REST: Duration = Duration::from_secs(1);
 /// PostgreSQL, "Date/Time Functions": the two times are equal in the first command of a transaction, so they differ if
 /// a transaction was already open. A standby and a demoted primary are read-only.
-const SOUND: &str =
-    "SELECT current_setting('transaction_read_only') = 'off' AND now() = statement_timestamp() AS sound";
+const SOUND: &str = "SELECT current_setting('transaction_read_only') = 'off' AND now() = statement_timestamp() AS sound";
 
 /// The beginning of this module's time.
 static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -39,8 +38,15 @@ static CHECKS: AtomicU64 = AtomicU64::new(0);
 /// dropped in the context of this one, so that what comes back here is what was abandoned.
 static ABANDONED: LazyLock<Option<Runtime>> = LazyLock::new(|| {
     let mut runtime = Builder::new_multi_thread();
-    runtime.worker_threads(1).thread_name("abandoned").on_thread_start(|| HERE.set(true)).enable_all();
-    runtime.build().inspect_err(|error| tracing::error!(%error, "no thread for abandoned connections")).ok()
+    runtime
+        .worker_threads(1)
+        .thread_name("abandoned")
+        .on_thread_start(|| HERE.set(true))
+        .enable_all();
+    runtime
+        .build()
+        .inspect_err(|error| tracing::error!(%error, "no thread for abandoned connections"))
+        .ok()
 });
 
 thread_local! {
@@ -99,7 +105,10 @@ pub fn checks() -> u64 {
 pub async fn is_sound(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     CHECKS.fetch_add(1, Ordering::Relaxed);
     let asked = sqlx::raw_sql(SOUND).fetch_one(connection);
-    timeout(TIMEOUT, asked).await.map_err(|_| sqlx::Error::PoolTimedOut)??.try_get(0)
+    timeout(TIMEOUT, asked)
+        .await
+        .map_err(|_| sqlx::Error::PoolTimedOut)??
+        .try_get(0)
 }
 
 #[cfg(test)]

@@ -22,7 +22,10 @@ pub(super) fn is_refused(code: &str) -> bool {
 pub(super) fn tell(cause: &str) {
     let now = clock::now();
     let due = |said: i64| (now.saturating_sub(said) >= EVERY).then_some(now);
-    if SAID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due).is_ok() {
+    if SAID
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, due)
+        .is_ok()
+    {
         tracing::error!(
             cause,
             "the database refuses the service's login; requests get 503 until it accepts one. Correct the role or its \

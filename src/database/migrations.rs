@@ -39,9 +39,10 @@ pub async fn take_turn(connection: &mut PgConnection) -> Result<PgTransaction<'_
         .await?;
     let mut waits = false;
     loop {
-        let taken = sqlx::query_scalar!(r#"SELECT pg_try_advisory_xact_lock($1) AS "taken!""#, TURN)
-            .fetch_one(&mut *turn)
-            .await?;
+        let taken =
+            sqlx::query_scalar!(r#"SELECT pg_try_advisory_xact_lock($1) AS "taken!""#, TURN)
+                .fetch_one(&mut *turn)
+                .await?;
         if taken {
             return Ok(turn);
         }
@@ -71,8 +72,15 @@ pub enum Failure {
         "{missing} of {known} migrations are not applied, starting with {first}, and this role may not apply them \
          ({cause}); run `vestibule migrate` of this release as the role that owns the schema"
     )]
-    NotPermitted { missing: usize, known: usize, first: i64, cause: MigrateError },
-    #[error("{0}; check that this release is not older than the schema, and that the role may change it")]
+    NotPermitted {
+        missing: usize,
+        known: usize,
+        first: i64,
+        cause: MigrateError,
+    },
+    #[error(
+        "{0}; check that this release is not older than the schema, and that the role may change it"
+    )]
     Failed(#[from] MigrateError),
     #[error(
         "the applied migrations cannot be read: {0}; check that the role may read the tables `_sqlx_migrations` and `oldest_version`"
@@ -90,25 +98,41 @@ pub async fn apply(connection: &mut PgConnection) -> Result<Vec<i64>, Failure> {
         return Err(Failure::Outgrown { migration, oldest });
     }
     if let Some(newer) = difference.unknown.last() {
-        tracing::warn!(newer, "a newer release has migrated the schema, which still serves this version");
+        tracing::warn!(
+            newer,
+            "a newer release has migrated the schema, which still serves this version"
+        );
     }
-    let Difference { known, missing, altered, .. } = difference;
+    let Difference {
+        known,
+        missing,
+        altered,
+        ..
+    } = difference;
     if missing.is_empty() && altered.is_empty() {
         return Ok(missing);
     }
     let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
-    run(connection, &mut migrator).await.map_err(|cause| match missing.first() {
-        Some(&first) if is_not_permitted(&cause) => {
-            Failure::NotPermitted { missing: missing.len(), known, first, cause }
-        }
-        _ => Failure::Failed(cause),
-    })?;
+    run(connection, &mut migrator)
+        .await
+        .map_err(|cause| match missing.first() {
+            Some(&first) if is_not_permitted(&cause) => Failure::NotPermitted {
+                missing: missing.len(),
+                known,
+                first,
+                cause,
+            },
+            _ => Failure::Failed(cause),
+        })?;
     Ok(missing)
 }
 
 /// Applies the migrations that the database lacks. One that does not get its locks in time gives way to the requests that
 /// hold them, and is tried again for as long as it takes.
-pub async fn run(connection: &mut PgConnection, migrator: &mut Migrator) -> Result<(), MigrateError> {
+pub async fn run(
+    connection: &mut PgConnection,
+    migrator: &mut Migrator,
+) -> Result<(), MigrateError> {
     migrator.set_locking(false).set_ignore_missing(true);
     for migration in migrator.iter() {
         let mut failures = 0;
@@ -159,7 +183,11 @@ pub struct Standing {
 
 /// Returns the state of the database.
 pub async fn standing(pool: &PgPool) -> Result<Standing, Error> {
-    let latest = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+    let latest = MIGRATIONS
+        .iter()
+        .map(|migration| migration.version)
+        .max()
+        .unwrap_or_default();
     // No macro: the migrator's table is not in the schema that queries are checked against.
     let (writable, migrated): (bool, bool) = sqlx::query_as(
         "SELECT current_setting('transaction_read_only') = 'off',
@@ -192,15 +220,21 @@ impl Difference {
     pub fn outgrown(&self) -> Option<(i64, String)> {
         let migration = *self.unknown.first()?;
         let oldest = self.oldest.clone().unwrap_or_else(|| "unknown".into());
-        let serves = release(&oldest).zip(release(OURS)).is_some_and(|(oldest, ours)| oldest <= ours);
+        let serves = release(&oldest)
+            .zip(release(OURS))
+            .is_some_and(|(oldest, ours)| oldest <= ours);
         (!serves).then_some((migration, oldest))
     }
 }
 
 /// Parses the three numbers of a version. A pre-release counts as the release.
 fn release(version: &str) -> Option<[u64; 3]> {
-    let numbers: Option<Vec<u64>> =
-        version.split(['-', '+']).next()?.split('.').map(|number| number.parse().ok()).collect();
+    let numbers: Option<Vec<u64>> = version
+        .split(['-', '+'])
+        .next()?
+        .split('.')
+        .map(|number| number.parse().ok())
+        .collect();
     numbers?.try_into().ok()
 }
 
@@ -223,19 +257,28 @@ pub async fn closed_tables(connection: &mut PgConnection) -> Result<Vec<String>,
 /// Compares the applied migrations with the known ones. Changes nothing.
 pub async fn difference(connection: &mut PgConnection) -> Result<Difference, Error> {
     // No macro, for the reason above.
-    let applied: Vec<(i64, Vec<u8>, bool)> =
-        match sqlx::query_as("SELECT version, checksum, success FROM _sqlx_migrations ORDER BY version")
-            .fetch_all(&mut *connection)
-            .await
-        {
-            Err(error) if is_undefined_table(&error) => Vec::new(),
-            rows => rows?,
-        };
-    let known: BTreeMap<_, _> =
-        MIGRATIONS.iter().map(|migration| (migration.version, &migration.checksum)).collect();
-    let missing = known.keys().copied().filter(|known| !applied.iter().any(|(version, ..)| version == known));
-    let mut difference =
-        Difference { known: known.len(), missing: missing.collect(), ..Difference::default() };
+    let applied: Vec<(i64, Vec<u8>, bool)> = match sqlx::query_as(
+        "SELECT version, checksum, success FROM _sqlx_migrations ORDER BY version",
+    )
+    .fetch_all(&mut *connection)
+    .await
+    {
+        Err(error) if is_undefined_table(&error) => Vec::new(),
+        rows => rows?,
+    };
+    let known: BTreeMap<_, _> = MIGRATIONS
+        .iter()
+        .map(|migration| (migration.version, &migration.checksum))
+        .collect();
+    let missing = known
+        .keys()
+        .copied()
+        .filter(|known| !applied.iter().any(|(version, ..)| version == known));
+    let mut difference = Difference {
+        known: known.len(),
+        missing: missing.collect(),
+        ..Difference::default()
+    };
     for (version, checksum, success) in applied {
         match known.get(&version) {
             None => difference.unknown.push(version),
@@ -251,7 +294,10 @@ pub async fn difference(connection: &mut PgConnection) -> Result<Difference, Err
 
 /// Returns the oldest version that the schema serves, or `None` if it is not recorded.
 async fn oldest(connection: &mut PgConnection) -> Result<Option<String>, Error> {
-    match sqlx::query_scalar!("SELECT version FROM oldest_version").fetch_optional(connection).await {
+    match sqlx::query_scalar!("SELECT version FROM oldest_version")
+        .fetch_optional(connection)
+        .await
+    {
         Err(error) if is_undefined_table(&error) => Ok(None),
         version => Ok(version?),
     }
@@ -277,7 +323,9 @@ fn code(error: &MigrateError) -> Option<Cow<'_, str>> {
 
 /// Returns `true` for `undefined_table` (PostgreSQL, appendix A).
 fn is_undefined_table(error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42P01"))
+    error
+        .as_database_error()
+        .is_some_and(|error| error.code().as_deref() == Some("42P01"))
 }
 
 #[cfg(test)]
@@ -309,10 +357,17 @@ mod tests {
         for serves in ["0.0.0", "0.0.10", OURS] {
             assert_eq!(difference(serves).outgrown(), None, "{serves}");
         }
-        for (oldest, told) in
-            [("0.1.1", "0.1.1"), ("0.10.0", "0.10.0"), ("10.0.0", "10.0.0"), ("", "unknown")]
-        {
-            assert_eq!(difference(oldest).outgrown(), Some((1, told.to_owned())), "{oldest}");
+        for (oldest, told) in [
+            ("0.1.1", "0.1.1"),
+            ("0.10.0", "0.10.0"),
+            ("10.0.0", "10.0.0"),
+            ("", "unknown"),
+        ] {
+            assert_eq!(
+                difference(oldest).outgrown(),
+                Some((1, told.to_owned())),
+                "{oldest}"
+            );
         }
         assert_eq!(Difference::default().outgrown(), None, "nothing is newer");
     }

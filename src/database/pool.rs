@@ -39,11 +39,15 @@ pub struct Place {
 
 impl Place {
     pub fn of(servers: &Servers) -> Self {
-        let server = |options: &PgConnectOptions| (options.get_host().to_owned(), options.get_port());
+        let server =
+            |options: &PgConnectOptions| (options.get_host().to_owned(), options.get_port());
         let one = servers.any();
         Self {
             servers: servers.all().iter().map(server).collect(),
-            database: one.get_database().unwrap_or_else(|| one.get_username()).to_owned(),
+            database: one
+                .get_database()
+                .unwrap_or_else(|| one.get_username())
+                .to_owned(),
         }
     }
 }
@@ -55,7 +59,10 @@ const CERTIFICATES: [(&str, &str); 4] = [
         "set sslrootcert in DATABASE_URL, or PGSSLROOTCERT, to the file with the certificate authority that signed the server's \
          certificate",
     ),
-    ("certificate expired", "renew the server's certificate, or correct this machine's clock"),
+    (
+        "certificate expired",
+        "renew the server's certificate, or correct this machine's clock",
+    ),
     (
         "certificate not valid for name",
         "name the server in DATABASE_URL as its certificate does, or give it a certificate for this name",
@@ -69,7 +76,11 @@ const CERTIFICATES: [(&str, &str); 4] = [
 impl Place {
     /// Returns the servers as a URL lists them.
     pub fn hosts(&self) -> String {
-        self.servers.iter().map(|(host, port)| format!("{host}:{port}")).collect::<Vec<_>>().join(",")
+        self.servers
+            .iter()
+            .map(|(host, port)| format!("{host}:{port}"))
+            .collect::<Vec<_>>()
+            .join(",")
     }
 
     /// Returns what an operator can do about a connection that failed.
@@ -87,8 +98,16 @@ impl Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let servers = self.servers.iter().map(|(host, port)| format!("`{host}`, port {port}"));
-        write!(f, "`{}` at {}", self.database, servers.collect::<Vec<_>>().join(", or "))
+        let servers = self
+            .servers
+            .iter()
+            .map(|(host, port)| format!("`{host}`, port {port}"));
+        write!(
+            f,
+            "`{}` at {}",
+            self.database,
+            servers.collect::<Vec<_>>().join(", or ")
+        )
     }
 }
 
@@ -104,7 +123,9 @@ pub enum Certificate {
 pub enum Error {
     #[error("the database settings are invalid: {0}")]
     Settings(#[source] Box<figment::Error>),
-    #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` is invalid: {0}; correct it")]
+    #[error(
+        "configuration: `DATABASE_URL` / `databases.vestibule.url` is invalid: {0}; correct it"
+    )]
     Url(#[source] sqlx::Error),
     #[error("configuration: `DATABASE_URL` / `databases.vestibule.url` {0}; {1}")]
     Parameter(String, String),
@@ -115,16 +136,27 @@ pub enum Error {
 impl Settings {
     /// Reads a figment focused on `databases.vestibule`.
     pub fn read(figment: &Figment) -> Result<Self, Error> {
-        let settings: Self = figment.extract().map_err(|error| Error::Settings(Box::new(error)))?;
+        let settings: Self = figment
+            .extract()
+            .map_err(|error| Error::Settings(Box::new(error)))?;
         let url = database_url::read(&settings.url).map_err(|mistake| match mistake {
-            Mistake::Unknown(name) => {
-                Error::Parameter(format!("has the unknown parameter `{name}`"), "remove it".into())
-            }
+            Mistake::Unknown(name) => Error::Parameter(
+                format!("has the unknown parameter `{name}`"),
+                "remove it".into(),
+            ),
             Mistake::Other(problem, remedy) => Error::Parameter(problem, remedy),
         })?;
-        let servers = url.servers.iter().map(Self::options).collect::<Result<_, _>>()?;
+        let servers = url
+            .servers
+            .iter()
+            .map(Self::options)
+            .collect::<Result<_, _>>()?;
         let connect_timeout = settings.connect_timeout.or(url.connect_timeout);
-        Ok(Self { servers: Servers(servers), connect_timeout, ..settings })
+        Ok(Self {
+            servers: Servers(servers),
+            connect_timeout,
+            ..settings
+        })
     }
 
     /// Returns the options of any of the servers, which differ in host and port alone.
@@ -170,7 +202,9 @@ impl Settings {
             let host = server.get_host();
             host.starts_with('/')
                 || host == "localhost"
-                || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+                || host
+                    .parse::<std::net::IpAddr>()
+                    .is_ok_and(|ip| ip.is_loopback())
         })
     }
 
@@ -196,12 +230,16 @@ impl Settings {
             ("enable_hashjoin", "off"),
             ("enable_mergejoin", "off"),
         ]);
-        self.pool_options().max_connections(connections).connect_lazy_with(options)
+        self.pool_options()
+            .max_connections(connections)
+            .connect_lazy_with(options)
     }
 
     pub fn pool(&self) -> PgPool {
         // A small pool beats a large one: PostgreSQL's cores, not its connections, do the work.
-        let options = self.pool_options().max_connections(self.max_connections.unwrap_or(16));
+        let options = self
+            .pool_options()
+            .max_connections(self.max_connections.unwrap_or(16));
         options.connect_lazy_with(self.connect_options())
     }
 
@@ -223,11 +261,14 @@ impl Settings {
             .test_before_acquire(false)
             .before_acquire(|connection, meta| {
                 Box::pin(async move {
-                    Ok(!health::is_due(meta.idle_for) || health::is_sound(connection).await.unwrap_or(false))
+                    Ok(!health::is_due(meta.idle_for)
+                        || health::is_sound(connection).await.unwrap_or(false))
                 })
             })
             .after_release(|connection, _| {
-                Box::pin(async move { Ok(!health::is_abandoned() || health::is_sound(connection).await?) })
+                Box::pin(async move {
+                    Ok(!health::is_abandoned() || health::is_sound(connection).await?)
+                })
             })
     }
 }

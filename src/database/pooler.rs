@@ -16,7 +16,10 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns `true` if a statement that was prepared on the first connection still runs there while the second one is in
 /// a transaction, for which a pooler may have lent it the first one's server.
-pub async fn keeps_statements(first: &mut PgConnection, second: &mut PgConnection) -> Result<bool, Error> {
+pub async fn keeps_statements(
+    first: &mut PgConnection,
+    second: &mut PgConnection,
+) -> Result<bool, Error> {
     for _ in 0..ROUNDS {
         if is_lost(run(first).await)? {
             return Ok(false);
@@ -36,21 +39,27 @@ pub async fn keeps_statements(first: &mut PgConnection, second: &mut PgConnectio
 
 /// Returns `true` if the timeouts that the service sets on connecting are in force; poolers may drop them.
 pub async fn keeps_time_limits(connection: &mut PgConnection) -> Result<bool, Error> {
-    let limited = sqlx::query_scalar!(r#"SELECT current_setting('lock_timeout') <> '0' AS "limited!""#)
-        .fetch_one(connection)
-        .await?;
+    let limited =
+        sqlx::query_scalar!(r#"SELECT current_setting('lock_timeout') <> '0' AS "limited!""#)
+            .fetch_one(connection)
+            .await?;
     Ok(limited)
 }
 
 async fn run(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    sqlx::query_scalar!(r#"SELECT true AS "run!""#).fetch_one(connection).await.map(drop)
+    sqlx::query_scalar!(r#"SELECT true AS "run!""#)
+        .fetch_one(connection)
+        .await
+        .map(drop)
 }
 
 /// Returns `true` for `invalid_sql_statement_name` and `duplicate_prepared_statement` (PostgreSQL, appendix A).
 fn is_lost(run: Result<(), sqlx::Error>) -> Result<bool, sqlx::Error> {
     match run {
         Ok(()) => Ok(false),
-        Err(sqlx::Error::Database(error)) if matches!(error.code().as_deref(), Some("26000" | "42P05")) => {
+        Err(sqlx::Error::Database(error))
+            if matches!(error.code().as_deref(), Some("26000" | "42P05")) =>
+        {
             Ok(true)
         }
         Err(error) => Err(error),

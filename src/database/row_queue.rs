@@ -29,7 +29,10 @@ struct Row {
 
 impl Row {
     fn named(pool: &PgPool, name: impl Hash, places: usize) -> Self {
-        let key = (std::ptr::from_ref(pool.options()).addr(), HASHER.hash_one(name));
+        let key = (
+            std::ptr::from_ref(pool.options()).addr(),
+            HASHER.hash_one(name),
+        );
         let mut rows = rows();
         let places = rows.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
             let places = Arc::new(Semaphore::new(places));
@@ -63,9 +66,14 @@ pub(super) struct Place {
 /// Waits for one of the places of a name. The error is [`Error::Unavailable`] if there is none in time.
 pub(super) async fn place(pool: &PgPool, name: impl Hash, places: usize) -> Result<Place, Error> {
     let row = Row::named(pool, name, places);
-    let permit = timeout(LIMIT, row.places.clone().acquire_owned()).await.map_err(|_| Error::late())?;
+    let permit = timeout(LIMIT, row.places.clone().acquire_owned())
+        .await
+        .map_err(|_| Error::late())?;
     // The semaphore is never closed.
-    Ok(Place { _permit: permit.map_err(|_| Error::late())?, _row: row })
+    Ok(Place {
+        _permit: permit.map_err(|_| Error::late())?,
+        _row: row,
+    })
 }
 
 /// Runs a statement that locks the row called `name`, when its turn comes.

@@ -54,7 +54,11 @@ impl Servers {
             }
         }
         failures.sort();
-        Err(io::Error::other(format!("none of the servers accepts writes ({})", failures.join("; "))).into())
+        Err(io::Error::other(format!(
+            "none of the servers accepts writes ({})",
+            failures.join("; ")
+        ))
+        .into())
     }
 
     /// Connects to the primary and has the pools do so.
@@ -65,14 +69,21 @@ impl Servers {
             let options = pool.connect_options();
             if !is_same(&options, &primary) {
                 pool.set_connect_options(
-                    (*options).clone().host(primary.get_host()).port(primary.get_port()),
+                    (*options)
+                        .clone()
+                        .host(primary.get_host())
+                        .port(primary.get_port()),
                 );
                 moved = true;
             }
         }
         if moved {
             let (database_host, database_port) = (primary.get_host(), primary.get_port());
-            tracing::info!(database_host, database_port, "connections now go to this server, the primary");
+            tracing::info!(
+                database_host,
+                database_port,
+                "connections now go to this server, the primary"
+            );
         }
         Ok(connection)
     }
@@ -97,7 +108,9 @@ fn is_same(one: &PgConnectOptions, other: &PgConnectOptions) -> bool {
     (one.get_host(), one.get_port()) == (other.get_host(), other.get_port())
 }
 
-async fn writable(server: PgConnectOptions) -> (PgConnectOptions, Result<PgConnection, sqlx::Error>) {
+async fn writable(
+    server: PgConnectOptions,
+) -> (PgConnectOptions, Result<PgConnection, sqlx::Error>) {
     let attempt = async {
         let mut connection = server.connect().await?;
         if health::is_sound(&mut connection).await? {
@@ -107,7 +120,9 @@ async fn writable(server: PgConnectOptions) -> (PgConnectOptions, Result<PgConne
         let _ = connection.close().await;
         Err(io::Error::other("a standby").into())
     };
-    let attempt = timeout(TIMEOUT, attempt).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    let attempt = timeout(TIMEOUT, attempt)
+        .await
+        .unwrap_or(Err(sqlx::Error::PoolTimedOut));
     (server, attempt)
 }
 

@@ -51,6 +51,11 @@ pub(crate) async fn unprepared(pool: &PgPool) -> Result<Unprepared, Error> {
     let pool = pool.clone();
     let begun = async move { in_time(async { Ok(pool.begin_with(BEGIN).await?) }).await };
     // A transaction that the caller does not receive is rolled back. A task fails only if it panics.
-    let transaction = tokio::spawn(begun.in_current_span()).await.unwrap_or_else(|_| Err(Error::late()))?;
-    Ok(Unprepared { transaction, _place: place })
+    let transaction = tokio::spawn(begun.in_current_span())
+        .await
+        .unwrap_or_else(|_| Err(Error::late()))?;
+    Ok(Unprepared {
+        transaction,
+        _place: place,
+    })
 }

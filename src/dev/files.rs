@@ -11,9 +11,12 @@ use crate::secret::Secret;
 
 /// Reads the secret in this file. If there is none, it creates one with 256 random bits.
 pub(super) fn secret(path: &Path) -> Result<Secret<String>, Error> {
-    let bytes = read_or_create(path, || Ok(OpaqueToken::generate().text.expose().clone().into_bytes()))?;
+    let bytes = read_or_create(path, || {
+        Ok(OpaqueToken::generate().text.expose().clone().into_bytes())
+    })?;
     let text = String::from_utf8(bytes).map_err(io::Error::other);
-    text.map(Secret::new).map_err(|error| Error::File(path.to_owned(), error))
+    text.map(Secret::new)
+        .map_err(|error| Error::File(path.to_owned(), error))
 }
 
 /// Reads this file. If there is none, or it is empty, it creates one with the content that `make` returns.
@@ -33,7 +36,12 @@ fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
     // A file is written under another name first, so that a killed program leaves no half-written secret.
     let new = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)?;
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(new, path)

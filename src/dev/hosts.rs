@@ -13,9 +13,13 @@ use crate::web::Problem;
 
 /// Refuses requests to other hosts than this machine and that of `public_url`.
 pub fn fairing(public_url: &str) -> impl Fairing + use<> {
-    let public = Url::parse(public_url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let public = Url::parse(public_url)
+        .ok()
+        .and_then(|url| url.host_str().map(str::to_owned));
     AdHoc::on_request("hosts", move |request, _| {
-        let is_ours = request.host().is_some_and(|host| is_ours(host.domain().as_str(), public.as_deref()));
+        let is_ours = request
+            .host()
+            .is_some_and(|host| is_ours(host.domain().as_str(), public.as_deref()));
         Box::pin(async move {
             if !is_ours {
                 let detail = "in development, `Host` must be localhost, a loopback address or the host of `public_url`";

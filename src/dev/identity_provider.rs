@@ -51,7 +51,13 @@ impl IdentityProvider {
         client_id: String,
         client_secret: Secret<String>,
     ) -> Result<Self, Error> {
-        Ok(Self { key: Key::load(directory)?, issuer, client_id, client_secret, codes: Mutex::default() })
+        Ok(Self {
+            key: Key::load(directory)?,
+            issuer,
+            client_id,
+            client_secret,
+            codes: Mutex::default(),
+        })
     }
 
     fn codes(&self) -> MutexGuard<'_, HashMap<String, Grant>> {

@@ -59,7 +59,11 @@ pub fn prepare_if_development(figment: Figment) -> Result<(Figment, Development)
 
 /// Returns an error in the `release` profile, whose database is not for made-up users.
 pub fn refuse_release(figment: &Figment) -> Result<(), Error> {
-    if figment.profile() == rocket::Config::RELEASE_PROFILE { Err(Error::Release) } else { Ok(()) }
+    if figment.profile() == rocket::Config::RELEASE_PROFILE {
+        Err(Error::Release)
+    } else {
+        Ok(())
+    }
 }
 
 fn fill_in(mut figment: Figment, beside_a_server: bool) -> Result<(Figment, Development), Error> {
@@ -82,7 +86,10 @@ fn fill_in(mut figment: Figment, beside_a_server: bool) -> Result<(Figment, Deve
         figment = figment.join(("template_dir", templates));
     }
     if is_without_provider(&figment) {
-        if !figment.extract_inner::<IpAddr>("address").is_ok_and(|address| address.is_loopback()) {
+        if !figment
+            .extract_inner::<IpAddr>("address")
+            .is_ok_and(|address| address.is_loopback())
+        {
             return Err(Error::Exposed);
         }
         let provider = open_provider(&directory, &base)?;
@@ -101,7 +108,11 @@ fn fill_in(mut figment: Figment, beside_a_server: bool) -> Result<(Figment, Deve
     }
     if !figment.contains("databases.vestibule.url") {
         let options = Options::new(directory);
-        let beside = if beside_a_server { Postgres::beside(&options, DATABASE)? } else { None };
+        let beside = if beside_a_server {
+            Postgres::beside(&options, DATABASE)?
+        } else {
+            None
+        };
         let url = if let Some(url) = beside {
             url
         } else {
@@ -138,10 +149,16 @@ fn open_provider(directory: &Path, base: &str) -> Result<IdentityProvider, Error
 
 /// Returns the name of the development provider.
 pub fn provider_name(figment: &Figment) -> String {
-    figment.extract_inner("idp.name").unwrap_or_else(|_| "idp".into())
+    figment
+        .extract_inner("idp.name")
+        .unwrap_or_else(|_| "idp".into())
 }
 
-pub async fn seed(figment: &Figment, users: i32, progress: impl FnMut(i64)) -> Result<Added, app::Error> {
+pub async fn seed(
+    figment: &Figment,
+    users: i32,
+    progress: impl FnMut(i64),
+) -> Result<Added, app::Error> {
     app::migrate(figment).await?;
     let pool = app::database(figment).await?;
     let added = seed::add_users(&pool, users, None, progress).await?;
@@ -155,25 +172,43 @@ impl Development {
         // The provider itself may be mounted already.
         let all = !self.provider_name.is_empty() && self.postgres.is_some();
         if let Some(staff) = Email::parse(STAFF).filter(|_| all) {
-            add(&app::database(figment).await?, staff.folded(), Role::Admin, By::COMMAND_LINE).await?;
+            add(
+                &app::database(figment).await?,
+                staff.folded(),
+                Role::Admin,
+                By::COMMAND_LINE,
+            )
+            .await?;
         }
         Ok(())
     }
 
     /// Adds the provider, if it is that of development, to a server, which then answers to the names of this machine only.
     pub fn mount(&mut self, rocket: Rocket<Build>) -> Rocket<Build> {
-        let Some(provider) = self.identity_provider.take() else { return rocket };
-        let public_url: String = rocket.figment().extract_inner("public_url").unwrap_or_default();
+        let Some(provider) = self.identity_provider.take() else {
+            return rocket;
+        };
+        let public_url: String = rocket
+            .figment()
+            .extract_inner("public_url")
+            .unwrap_or_default();
         provider.mount(rocket.attach(hosts::fairing(&public_url)))
     }
 
     /// Returns the first commands to try, ready to paste; empty if a real provider is configured.
     pub fn welcome(&self) -> String {
-        let Self { base, provider_name, .. } = self;
+        let Self {
+            base,
+            provider_name,
+            ..
+        } = self;
         if provider_name.is_empty() {
             return String::new();
         }
-        let mint = format!("{base}{}/mint?email=ada@example.com", identity_provider::PATH);
+        let mint = format!(
+            "{base}{}/mint?email=ada@example.com",
+            identity_provider::PATH
+        );
         let stored = self.postgres.as_ref().map_or_else(String::new, |postgres| {
             let url = postgres.url(DATABASE);
             format!("\nShow the stored rows:\n\n  psql '{url}' -xc 'TABLE users' -c 'TABLE identities'\n")
@@ -190,16 +225,25 @@ impl Development {
 /// Returns the project's directory, or the current one if the program was moved to another machine.
 fn project() -> PathBuf {
     let project = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    if project.is_dir() { project } else { env::current_dir().unwrap_or_default() }
+    if project.is_dir() {
+        project
+    } else {
+        env::current_dir().unwrap_or_default()
+    }
 }
 
 /// Returns the directory of all development data: `dev_dir`, or `.vestibule` in the project, which git ignores.
 fn directory(figment: &Figment) -> PathBuf {
-    let set = figment.extract_inner(DIRECTORY).map(|path: RelativePathBuf| path.relative());
+    let set = figment
+        .extract_inner(DIRECTORY)
+        .map(|path: RelativePathBuf| path.relative());
     set.unwrap_or_else(|_| project().join(".vestibule"))
 }
 
 /// Returns the service's own URL. A wrong port is reported when the settings are read.
 pub fn base(figment: &Figment) -> String {
-    format!("http://127.0.0.1:{}", figment.extract_inner("port").unwrap_or(8000_u16))
+    format!(
+        "http://127.0.0.1:{}",
+        figment.extract_inner("port").unwrap_or(8000_u16)
+    )
 }

@@ -58,7 +58,16 @@ impl Options {
         let data_dir = cluster::data_dir(&root, major);
         let socket_dir = place::socket_dir(&data_dir, &account);
         let log = data_dir.with_extension("log");
-        Ok((root, Server { bin_dir, data_dir, socket_dir, account, log }))
+        Ok((
+            root,
+            Server {
+                bin_dir,
+                data_dir,
+                socket_dir,
+                account,
+                log,
+            },
+        ))
     }
 }
 
@@ -94,7 +103,12 @@ impl Postgres {
             if !matches!(error, Error::Psql(..)) || began.elapsed() > STARTING {
                 return Err(error);
             }
-            if self.process.try_wait().map_err(Error::io("wait for", &self.server.bin_dir))?.is_some() {
+            if self
+                .process
+                .try_wait()
+                .map_err(Error::io("wait for", &self.server.bin_dir))?
+                .is_some()
+            {
                 return Err(self.server.not_started());
             }
             thread::sleep(PAUSE);
@@ -105,7 +119,9 @@ impl Postgres {
     /// Returns the URL of `database` on the server that another program runs with these options, if there is one.
     pub fn beside(options: &Options, database: &str) -> Result<Option<String>, Error> {
         let (_, server) = options.server()?;
-        Ok(server.is_running()?.then(|| url(&server.socket_dir, database)))
+        Ok(server
+            .is_running()?
+            .then(|| url(&server.socket_dir, database)))
     }
 
     /// Returns the URL of `database` on this server, for `sqlx` and libpq. It contains port and `sslmode`, so that
@@ -133,7 +149,8 @@ impl Postgres {
     pub fn ensure_database(&self, database: &str) -> Result<(), Error> {
         let create = format!("CREATE DATABASE \"{}\"", database.replace('"', "\"\""));
         // The statement has no `IF NOT EXISTS`.
-        self.run(database, "SELECT 1").or_else(|_| self.run("postgres", &create))
+        self.run(database, "SELECT 1")
+            .or_else(|_| self.run("postgres", &create))
     }
 
     /// Creates the extension in `database`, unless it exists or is not installed on this machine.
@@ -141,7 +158,10 @@ impl Postgres {
         // The server's packages often leave its extensions to another package.
         let available = format!("SELECT FROM pg_available_extensions WHERE name = '{extension}'");
         let create = format!("CREATE EXTENSION IF NOT EXISTS {extension}");
-        self.run(database, &format!("DO $$ BEGIN IF EXISTS ({available}) THEN {create}; END IF; END $$"))
+        self.run(
+            database,
+            &format!("DO $$ BEGIN IF EXISTS ({available}) THEN {create}; END IF; END $$"),
+        )
     }
 
     /// Returns `psql` connected to `database`: no startup file, no password prompt, no `PG*` variable; it exits on
@@ -149,18 +169,29 @@ impl Postgres {
     pub fn psql(&self, database: &str) -> Command {
         // Some packages separate it from the server.
         let beside = self.server.bin_dir.join("psql");
-        let mut command = account::plain(if beside.is_file() { beside } else { "psql".into() });
-        command.args(["--no-psqlrc", "--no-password", "--quiet", "--tuples-only", "--no-align"]).args([
-            "--set=ON_ERROR_STOP=1",
-            "--dbname",
-            &self.url(database),
-        ]);
+        let mut command = account::plain(if beside.is_file() {
+            beside
+        } else {
+            "psql".into()
+        });
+        command
+            .args([
+                "--no-psqlrc",
+                "--no-password",
+                "--quiet",
+                "--tuples-only",
+                "--no-align",
+            ])
+            .args(["--set=ON_ERROR_STOP=1", "--dbname", &self.url(database)]);
         command
     }
 
     fn run(&self, database: &str, statement: &str) -> Result<(), Error> {
-        let output =
-            self.psql(database).args(["-c", statement]).output().map_err(Error::io("run", "psql"))?;
+        let output = self
+            .psql(database)
+            .args(["-c", statement])
+            .output()
+            .map_err(Error::io("run", "psql"))?;
         let refused = || Error::Psql(database.to_owned(), error::said(&output));
         output.status.success().then_some(()).ok_or_else(refused)
     }
@@ -187,7 +218,14 @@ impl Drop for Postgres {
 
 fn url(socket_dir: &Path, database: &str) -> String {
     // libpq takes a plus sign for itself.
-    let encoded = |bytes| byte_serialize(bytes).collect::<String>().replace('+', "%20");
-    let (database, host) = (encoded(database.as_bytes()), encoded(socket_dir.as_os_str().as_encoded_bytes()));
+    let encoded = |bytes| {
+        byte_serialize(bytes)
+            .collect::<String>()
+            .replace('+', "%20")
+    };
+    let (database, host) = (
+        encoded(database.as_bytes()),
+        encoded(socket_dir.as_os_str().as_encoded_bytes()),
+    );
     format!("postgres://{ROLE}@localhost:{PORT}/{database}?host={host}&sslmode=disable")
 }

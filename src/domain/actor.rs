@@ -26,7 +26,11 @@ impl By<'_> {
     pub const COMMAND_LINE: Self = Self {
         actor: Actor::COMMAND_LINE,
         reason: None,
-        origin: &Origin { ip: None, user_agent: None, request_id: String::new() },
+        origin: &Origin {
+            ip: None,
+            user_agent: None,
+            request_id: String::new(),
+        },
     };
 }
 
@@ -49,9 +53,10 @@ impl<'a> Actor<'a> {
     /// Returns the name in events.
     pub const fn name(self) -> &'a str {
         match self {
-            Self::Staff(name) | Self::ApiKey { name, .. } | Self::Operator(name) | Self::Provider(name) => {
-                name
-            }
+            Self::Staff(name)
+            | Self::ApiKey { name, .. }
+            | Self::Operator(name)
+            | Self::Provider(name) => name,
         }
     }
 
@@ -66,7 +71,11 @@ impl<'a> Actor<'a> {
 
     /// Returns the id of an API key.
     pub const fn key_id(self) -> Option<Uuid> {
-        if let Self::ApiKey { id, .. } = self { Some(id) } else { None }
+        if let Self::ApiKey { id, .. } = self {
+            Some(id)
+        } else {
+            None
+        }
     }
 
     /// Returns the role that the statement has to check, or `None` for an author who has no role.

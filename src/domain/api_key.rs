@@ -8,7 +8,17 @@ use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 /// The permissions of an API key. Each role may do what the ones before it may. The names are those in commands, in the
 /// database and on pages.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, VariantNames,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum KeyRole {
@@ -36,7 +46,9 @@ impl KeyName {
 
     /// Returns true if an event's actor is an API key. No e-mail address of staff is taken for one: it contains an `@`.
     pub fn is_actor(actor: &str) -> bool {
-        actor.strip_prefix(Self::ACTOR_PREFIX).is_some_and(|name| Self::from_str(name).is_ok())
+        actor
+            .strip_prefix(Self::ACTOR_PREFIX)
+            .is_some_and(|name| Self::from_str(name).is_ok())
     }
 }
 
@@ -55,7 +67,11 @@ impl FromStr for KeyName {
             && text.bytes().all(plain)
             && !text.starts_with('-')
             && !text.ends_with('-');
-        if sound { Ok(Self(text.to_owned())) } else { Err(NotAName) }
+        if sound {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotAName)
+        }
     }
 }
 
@@ -76,7 +92,9 @@ mod tests {
             assert!(KeyName::is_actor(&format!("key:{name}")), "{name}");
         }
         let long = "a".repeat(41);
-        for name in ["", "-", "-a", "a-", "Billing", "a b", "a.b", "a@b", "a:b", "é", "a\n", &long] {
+        for name in [
+            "", "-", "-a", "a-", "Billing", "a b", "a.b", "a@b", "a:b", "é", "a\n", &long,
+        ] {
             assert!(name.parse::<KeyName>().is_err(), "{name:?}");
             assert!(!KeyName::is_actor(&format!("key:{name}")), "{name:?}");
         }

@@ -31,7 +31,9 @@ pub(super) const EMAIL_VERIFIED: &str = "email_verified";
 const LAST_DATE: i64 = 253_402_300_799;
 
 /// The rule for the presence of a nonce.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::VariantNames)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum NonceRule {
@@ -46,7 +48,9 @@ pub enum NonceRule {
 
 /// The form in which the token holds the request's nonce. Only one form is accepted: a service that saw a
 /// token with the hash does not know the nonce, and must not be able to send the hash as the nonce.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::VariantNames)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum NonceForm {
@@ -177,7 +181,11 @@ impl VerifiedClaims {
         let subject = subject(claims)?.to_owned();
         let hosted_domain = check_hosted_domain(claims, expected)?;
         let email = claims.str("email").and_then(Email::parse);
-        let vouched = expected.dialect.email_proof.given(claims).unwrap_or(expected.trust_email);
+        let vouched = expected
+            .dialect
+            .email_proof
+            .given(claims)
+            .unwrap_or(expected.trust_email);
         Ok(Self {
             subject,
             email_verified: email.is_some() && vouched,
@@ -186,8 +194,12 @@ impl VerifiedClaims {
             name: claims.str("name").and_then(display_name),
             picture: claims.str("picture").and_then(picture),
             client_id,
-            issued_at: OffsetDateTime::from_unix_timestamp(issued_at).unwrap_or(OffsetDateTime::UNIX_EPOCH),
-            for_first: expected.audiences.first().is_some_and(|first| has_audience(claims, first)),
+            issued_at: OffsetDateTime::from_unix_timestamp(issued_at)
+                .unwrap_or(OffsetDateTime::UNIX_EPOCH),
+            for_first: expected
+                .audiences
+                .first()
+                .is_some_and(|first| has_audience(claims, first)),
         })
     }
 }
@@ -196,12 +208,22 @@ impl VerifiedClaims {
     /// Returns the claims with the e-mail address of another answer of the provider about the same subject. If they have
     /// an address already, the answer can only prove this one.
     pub fn completed_by(self, answer: &Object, proof: EmailProof, trust_email: bool) -> Self {
-        let Some(email) = answer.str("email").and_then(Email::parse) else { return self };
-        if self.email.as_ref().is_some_and(|own| own.folded() != email.folded()) {
+        let Some(email) = answer.str("email").and_then(Email::parse) else {
+            return self;
+        };
+        if self
+            .email
+            .as_ref()
+            .is_some_and(|own| own.folded() != email.folded())
+        {
             return self;
         }
         let email_verified = proof.given(answer).unwrap_or(trust_email);
-        Self { email: Some(email), email_verified, ..self }
+        Self {
+            email: Some(email),
+            email_verified,
+            ..self
+        }
     }
 }
 
@@ -233,19 +255,22 @@ pub(super) fn check_issuer(claims: &Object, expected: &Expected<'_>) -> Result<(
 }
 
 /// The refusal of an audience beside one of our client ids.
-pub(crate) const UNKNOWN_COMPANION: &str =
-    "`aud` must hold only client ids that are configured for this provider, and known companions of them";
+pub(crate) const UNKNOWN_COMPANION: &str = "`aud` must hold only client ids that are configured for this provider, and known companions of them";
 
 /// Checks that `aud` holds a configured client id, and beside such ids only known companions, and that `azp`, if present,
 /// is a configured client id (OpenID Connect Core §3.1.3.7, 3 to 5). With a companion, the token must name its authorized
 /// party: otherwise it may have been issued to the companion. Returns the client that the token was issued to.
-pub(super) fn check_audience<'e>(claims: &Object, expected: &Expected<'e>) -> Result<&'e str, Refusal> {
-    let mismatch = |detail| Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims, AUDIENCE));
+pub(super) fn check_audience<'e>(
+    claims: &Object,
+    expected: &Expected<'e>,
+) -> Result<&'e str, Refusal> {
+    let mismatch =
+        |detail| Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims, AUDIENCE));
     let ours = |value: &Value| match value {
         Value::String(id) => configured(id, expected),
-        Value::Number(number) if expected.dialect.numeric_audience => {
-            number.as_u64().and_then(|number| configured(&number.to_string(), expected))
-        }
+        Value::Number(number) if expected.dialect.numeric_audience => number
+            .as_u64()
+            .and_then(|number| configured(&number.to_string(), expected)),
         _ => None,
     };
     let audience = match claims.get("aud") {
@@ -254,10 +279,18 @@ pub(super) fn check_audience<'e>(claims: &Object, expected: &Expected<'e>) -> Re
         None => &[],
     };
     let foreign = "`aud` must hold only client ids that are configured for this provider";
-    let first = audience.iter().find_map(ours).ok_or_else(|| mismatch(foreign))?;
+    let first = audience
+        .iter()
+        .find_map(ours)
+        .ok_or_else(|| mismatch(foreign))?;
     let mut others = audience.iter().filter(|one| ours(one).is_none()).peekable();
     let has_companion = others.peek().is_some();
-    let is_known = |other: &Value| expected.companions.iter().any(|companion| other == companion);
+    let is_known = |other: &Value| {
+        expected
+            .companions
+            .iter()
+            .any(|companion| other == companion)
+    };
     if !others.all(is_known) {
         return Err(mismatch(UNKNOWN_COMPANION));
     }
@@ -271,7 +304,9 @@ pub(super) fn check_audience<'e>(claims: &Object, expected: &Expected<'e>) -> Re
         }
     };
     if has_companion && party.is_none() {
-        return Err(mismatch("`azp` is missing, although `aud` holds more than client ids of ours"));
+        return Err(mismatch(
+            "`azp` is missing, although `aud` holds more than client ids of ours",
+        ));
     }
     Ok(party.unwrap_or(first))
 }
@@ -286,7 +321,11 @@ fn has_audience(claims: &Object, client_id: &str) -> bool {
 
 /// Returns the audience as a sorted list. A token may have one or several, as text or as numbers.
 pub fn audience(claims: &Object) -> Vec<String> {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
     let mut clients: Vec<_> = match claims.get("aud") {
         None => Vec::new(),
         Some(Value::Array(several)) => several.iter().map(text).collect(),
@@ -298,17 +337,33 @@ pub fn audience(claims: &Object) -> Vec<String> {
 }
 
 /// Returns the client that a token was issued to, according to introspection (RFC 7662 §2.2).
-fn check_client_id<'e>(claims: &Object, expected: &Expected<'e>) -> Result<Option<&'e str>, Refusal> {
-    let Some(party) = claims.get("client_id").filter(|_| expected.dialect.client_id) else { return Ok(None) };
-    party.as_str().and_then(|id| configured(id, expected)).map(Some).ok_or_else(|| {
-        let detail = "`client_id` is not a client id that is configured for this provider";
-        Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims, AUDIENCE))
-    })
+fn check_client_id<'e>(
+    claims: &Object,
+    expected: &Expected<'e>,
+) -> Result<Option<&'e str>, Refusal> {
+    let Some(party) = claims
+        .get("client_id")
+        .filter(|_| expected.dialect.client_id)
+    else {
+        return Ok(None);
+    };
+    party
+        .as_str()
+        .and_then(|id| configured(id, expected))
+        .map(Some)
+        .ok_or_else(|| {
+            let detail = "`client_id` is not a client id that is configured for this provider";
+            Refusal::new(Reason::AudienceMismatch, detail).logged(received(claims, AUDIENCE))
+        })
 }
 
 /// Returns the configured client id that equals this text.
 fn configured<'e>(id: &str, expected: &Expected<'e>) -> Option<&'e str> {
-    expected.audiences.iter().map(String::as_str).find(|known| *known == id && !id.is_empty())
+    expected
+        .audiences
+        .iter()
+        .map(String::as_str)
+        .find(|known| *known == id && !id.is_empty())
 }
 
 /// The claims that name the audience.
@@ -322,12 +377,17 @@ fn received(claims: &Object, names: &[&str]) -> String {
             line.extend([name, "=", &visible(&value.to_string()), " "]);
         }
     }
-    if line.is_empty() { format!("without `{}`", names[0]) } else { line.trim_end().to_owned() }
+    if line.is_empty() {
+        format!("without `{}`", names[0])
+    } else {
+        line.trim_end().to_owned()
+    }
 }
 
 /// Checks that `exp` has not passed (OpenID Connect Core §3.1.3.7, 9).
 pub(super) fn check_expiry(claims: &Object, expected: &Expected<'_>) -> Result<(), Refusal> {
-    let exp = numeric_date(claims, "exp")?.ok_or(Refusal::new(Reason::InvalidToken, "`exp` is missing"))?;
+    let exp = numeric_date(claims, "exp")?
+        .ok_or(Refusal::new(Reason::InvalidToken, "`exp` is missing"))?;
     if expected.now >= exp.saturating_add(LEEWAY) {
         return Err(Refusal::new(Reason::TokenExpired, "`exp` has passed"));
     }
@@ -338,15 +398,21 @@ pub(super) fn check_expiry(claims: &Object, expected: &Expected<'_>) -> Result<(
 fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<i64, Refusal> {
     let refuse = |detail| Err(Refusal::new(Reason::InvalidToken, detail));
     let latest = expected.now.saturating_add(LEEWAY);
-    let Some(iat) = numeric_date(claims, "iat")? else { return refuse("`iat` is missing") };
+    let Some(iat) = numeric_date(claims, "iat")? else {
+        return refuse("`iat` is missing");
+    };
     if iat > latest {
-        return refuse("`iat` is in the future: the clock of the provider or of this service is wrong");
+        return refuse(
+            "`iat` is in the future: the clock of the provider or of this service is wrong",
+        );
     }
     if iat < expected.now.saturating_sub(expected.max_age) {
         return Err(Refusal::new(Reason::TokenExpired, "`iat` is too old"));
     }
     if numeric_date(claims, "nbf")?.is_some_and(|nbf| nbf > latest) {
-        return refuse("`nbf` is in the future: the clock of the provider or of this service is wrong");
+        return refuse(
+            "`nbf` is in the future: the clock of the provider or of this service is wrong",
+        );
     }
     Ok(iat)
 }
@@ -355,7 +421,11 @@ const HASHED: &str = "the token's nonce is the SHA-256 of the request's nonce, b
      the raw nonce to the provider, or set `nonce_form` to \"sha256\"";
 
 /// Checks that the token's nonce is that of the request, in the client's form (§3.1.3.7, 11).
-pub(super) fn check_nonce(claims: &Object, client_id: &str, expected: &Expected<'_>) -> Result<(), Refusal> {
+pub(super) fn check_nonce(
+    claims: &Object,
+    client_id: &str,
+    expected: &Expected<'_>,
+) -> Result<(), Refusal> {
     let refuse = |detail| Err(Refusal::new(Reason::NonceMismatch, detail));
     let NoncePolicy { rule, form } = expected.nonces.of(client_id);
     match (expected.nonce, claims.get("nonce")) {
@@ -368,58 +438,86 @@ pub(super) fn check_nonce(claims: &Object, client_id: &str, expected: &Expected<
         (Some(_), None) => refuse("the request has a nonce, but the token has none"),
         (Some(sent), Some(Value::String(held))) if *held == form.of(sent) => Ok(()),
         (Some(sent), Some(held)) => {
-            let refusal =
-                Refusal::new(Reason::NonceMismatch, "the nonces of the token and the request differ");
+            let refusal = Refusal::new(
+                Reason::NonceMismatch,
+                "the nonces of the token and the request differ",
+            );
             let hashed = form == NonceForm::Raw
-                && held.as_str().is_some_and(|held| held == NonceForm::Sha256.of(sent));
-            Err(if hashed { refusal.logged(HASHED.to_owned()) } else { refusal })
+                && held
+                    .as_str()
+                    .is_some_and(|held| held == NonceForm::Sha256.of(sent));
+            Err(if hashed {
+                refusal.logged(HASHED.to_owned())
+            } else {
+                refusal
+            })
         }
     }
 }
 
 /// Returns `sub`, byte for byte.
 fn subject(claims: &Object) -> Result<&str, Refusal> {
-    let detail =
-        "`sub` must be 1 to 255 ASCII characters, at least one of them visible and none a control character";
-    claims.str("sub").filter(|sub| is_subject(sub)).ok_or(Refusal::new(Reason::InvalidToken, detail))
+    let detail = "`sub` must be 1 to 255 ASCII characters, at least one of them visible and none a control character";
+    claims
+        .str("sub")
+        .filter(|sub| is_subject(sub))
+        .ok_or(Refusal::new(Reason::InvalidToken, detail))
 }
 
 /// Returns true if a text can be a `sub`: at most 255 ASCII characters (OpenID Connect Core §2). Directories write blanks
 /// into it (`uid=ada,ou=People, dc=example`). Control characters and mere blanks are no name of anybody.
 pub(crate) fn is_subject(text: &str) -> bool {
     let is_text = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
-    text.len() <= MAX_SUBJECT_LENGTH && text.bytes().all(is_text) && text.bytes().any(|byte| byte != b' ')
+    text.len() <= MAX_SUBJECT_LENGTH
+        && text.bytes().all(is_text)
+        && text.bytes().any(|byte| byte != b' ')
 }
 
 /// Checks `hd`, which names the account's organisation. The domain of the e-mail address does not.
-fn check_hosted_domain(claims: &Object, expected: &Expected<'_>) -> Result<Option<String>, Refusal> {
+fn check_hosted_domain(
+    claims: &Object,
+    expected: &Expected<'_>,
+) -> Result<Option<String>, Refusal> {
     // An empty `hd` counts as absent, because it names no organisation.
-    let domain = claims.str("hd").map(str::to_ascii_lowercase).filter(|hd| !hd.trim().is_empty());
+    let domain = claims
+        .str("hd")
+        .map(str::to_ascii_lowercase)
+        .filter(|hd| !hd.trim().is_empty());
     let allowed = expected.hosted_domains.is_empty()
-        || domain.as_ref().is_some_and(|domain| expected.hosted_domains.contains(domain));
-    allowed
-        .then_some(domain)
-        .ok_or(Refusal::new(Reason::DomainNotAllowed, "`hd` is missing or is not an allowed domain"))
+        || domain
+            .as_ref()
+            .is_some_and(|domain| expected.hosted_domains.contains(domain));
+    allowed.then_some(domain).ok_or(Refusal::new(
+        Reason::DomainNotAllowed,
+        "`hd` is missing or is not an allowed domain",
+    ))
 }
 
 /// Reads a `NumericDate` (RFC 7519 §2), also one that is a string of digits.
 fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refusal> {
-    let Some(value) = claims.get(name) else { return Ok(None) };
+    let Some(value) = claims.get(name) else {
+        return Ok(None);
+    };
     let seconds = match value {
         // The RFC allows a fraction. The cast saturates, beyond the last date.
         #[expect(clippy::cast_possible_truncation, reason = "saturating is intended")]
-        Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|seconds| seconds as i64)),
+        Value::Number(number) => number
+            .as_i64()
+            .or_else(|| number.as_f64().map(|seconds| seconds as i64)),
         Value::String(text) if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
         _ => None,
     };
-    seconds.filter(|seconds| *seconds <= LAST_DATE).map(Some).ok_or(Refusal::new(
-        Reason::InvalidToken,
-        match name {
-            "exp" => "`exp` is not a number of seconds",
-            "iat" => "`iat` is not a number of seconds",
-            _ => "`nbf` is not a number of seconds",
-        },
-    ))
+    seconds
+        .filter(|seconds| *seconds <= LAST_DATE)
+        .map(Some)
+        .ok_or(Refusal::new(
+            Reason::InvalidToken,
+            match name {
+                "exp" => "`exp` is not a number of seconds",
+                "iat" => "`iat` is not a number of seconds",
+                _ => "`nbf` is not a number of seconds",
+            },
+        ))
 }
 
 /// Cleans a name for display: no control characters, no replacement characters, no surrounding blanks,
@@ -443,8 +541,11 @@ pub(crate) fn picture(text: &str) -> Option<String> {
 fn sha256_hex(text: &str) -> String {
     use std::fmt::Write;
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
-    digest.as_ref().iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    digest
+        .as_ref()
+        .iter()
+        .fold(String::with_capacity(64), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
 }

@@ -36,8 +36,13 @@ impl ClientKey {
     pub fn read(team_id: String, key_id: String, pem: &str) -> Result<Self, NoKey> {
         let pem = pem.replace("\\n", "\n");
         let der = pkcs8(&pem).ok_or(NoKey)?;
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).map_err(|_| NoKey)?;
-        Ok(Self { team_id, key_id, pair })
+        let pair =
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).map_err(|_| NoKey)?;
+        Ok(Self {
+            team_id,
+            key_id,
+            pair,
+        })
     }
 
     /// Returns a client secret for one of our client ids: a JWT with ES256, in its compact form (RFC 7515 §7.1).
@@ -48,8 +53,14 @@ impl ClientKey {
         });
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let message = format!("{}.{}", part(&header), part(&claims));
-        let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes()).map_err(|_| NotSigned)?;
-        Ok(Secret::new(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))))
+        let signature = self
+            .pair
+            .sign(&SystemRandom::new(), message.as_bytes())
+            .map_err(|_| NotSigned)?;
+        Ok(Secret::new(format!(
+            "{message}.{}",
+            URL_SAFE_NO_PAD.encode(signature)
+        )))
     }
 }
 

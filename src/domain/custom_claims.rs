@@ -33,7 +33,10 @@ static RESERVED: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     // libraries know the user and the tenant.
     let others = "active username token_type cnf orig events toe txn vot act may_act authorization_details sub_id \
                   vc vp scp scopes token_use upn oid tid uid user_id";
-    [rfc_7519, rfc_9068, openid, others].into_iter().flat_map(|names| names.split(' ')).collect()
+    [rfc_7519, rfc_9068, openid, others]
+        .into_iter()
+        .flat_map(|names| names.split(' '))
+        .collect()
 });
 
 /// Members that every object of JavaScript has. In a program that merges claims into objects of its own, they would change
@@ -78,7 +81,9 @@ impl CustomClaims {
         if length > MAX_BYTES {
             return Err(Mistake::TooLong(length));
         }
-        let Value::Object(claims) = claims else { return Err(json::Error::NotAnObject.into()) };
+        let Value::Object(claims) = claims else {
+            return Err(json::Error::NotAnObject.into());
+        };
         match claims.keys().find(|name| is_reserved(name)) {
             Some(name) => Err(Mistake::Reserved(name.clone())),
             None => Ok(Self(claims)),
@@ -87,7 +92,10 @@ impl CustomClaims {
 
     /// Reads stored claims, and drops those that are reserved by now or were not checked. `None` are no claims.
     pub fn stored(text: Option<&str>) -> Result<Self, serde_json::Error> {
-        let mut claims: Map<_, _> = text.map(serde_json::from_str).transpose()?.unwrap_or_default();
+        let mut claims: Map<_, _> = text
+            .map(serde_json::from_str)
+            .transpose()?
+            .unwrap_or_default();
         claims.retain(|name, _| !is_reserved(name));
         Ok(Self(claims))
     }
@@ -99,7 +107,13 @@ impl CustomClaims {
     /// Returns the claims that another user has with another value, or lacks.
     pub fn unlike(&self, other: &Self) -> Self {
         let differs = |(name, value): &(&String, &Value)| other.0.get(*name) != Some(*value);
-        Self(self.0.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect())
+        Self(
+            self.0
+                .iter()
+                .filter(differs)
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        )
     }
 
     /// Returns these claims, and another user's claims whose names are missing here.
@@ -131,22 +145,37 @@ fn is_of_objects(name: &str) -> bool {
 
 /// Returns a name as people see it, and as programs that cut off U+FEFF (JavaScript's `trim`) or drop such characters do.
 fn seen(name: &str) -> String {
-    let visible: String = name.chars().filter(|c| !is_control(*c) && !is_ignorable(*c)).collect();
+    let visible: String = name
+        .chars()
+        .filter(|c| !is_control(*c) && !is_ignorable(*c))
+        .collect();
     visible.trim().to_owned()
 }
 
 /// Checks a value that may have `depth` levels.
 fn check(value: &Value, depth: usize) -> Result<(), Mistake> {
     let inner = || depth.checked_sub(1).ok_or(Mistake::TooDeep);
-    let text = |text: &str| if text.contains('\0') { Err(Mistake::Nul) } else { Ok(()) };
+    let text = |text: &str| {
+        if text.contains('\0') {
+            Err(Mistake::Nul)
+        } else {
+            Ok(())
+        }
+    };
     match value {
         Value::Null | Value::Bool(_) => Ok(()),
         Value::String(string) => text(string),
         // PostgreSQL writes the digits out that an exponent stands for.
         Value::Number(number) => {
-            let exact = number.as_f64().is_some_and(|number| number.abs() <= MAX_NUMBER);
+            let exact = number
+                .as_f64()
+                .is_some_and(|number| number.abs() <= MAX_NUMBER);
             let short = !number.to_string().contains('e');
-            if exact && short { Ok(()) } else { Err(Mistake::Number(number.clone())) }
+            if exact && short {
+                Ok(())
+            } else {
+                Err(Mistake::Number(number.clone()))
+            }
         }
         Value::Array(items) => {
             let inner = inner()?;
@@ -174,7 +203,11 @@ mod tests {
     }
 
     fn nested(levels: usize) -> String {
-        format!(r#"{{"a":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1))
+        format!(
+            r#"{{"a":{}{}}}"#,
+            "[".repeat(levels - 1),
+            "]".repeat(levels - 1)
+        )
     }
 
     #[test]
@@ -182,21 +215,34 @@ mod tests {
         let umlauts = format!(r#"{{"a":"{}"}}"#, "ü".repeat(496));
         for (text, kept) in [
             ("{}", "{}"),
-            (r#" { "a" : [ 1 , -0.5 , null ] } "#, r#"{"a":[1,-0.5,null]}"#),
+            (
+                r#" { "a" : [ 1 , -0.5 , null ] } "#,
+                r#"{"a":[1,-0.5,null]}"#,
+            ),
             (r#"{"roles":["admin"],"groups":[],"entitlements":{}}"#, ""),
             (r#"{"a":{"sub":"x","iss":{"aud":1}},"subs":1,"":2}"#, ""),
             (r#"{"a":{"b":1},"b":{"b":1}}"#, ""),
-            (r#"{"a":9007199254740991,"b":-9007199254740991,"c":0.00001}"#, ""),
+            (
+                r#"{"a":9007199254740991,"b":-9007199254740991,"c":0.00001}"#,
+                "",
+            ),
             (r#"{"a":1e2}"#, r#"{"a":100.0}"#),
             (r#"{"\u0061":"\ud83d\ude00"}"#, r#"{"a":"😀"}"#),
             (&sized(1_000), ""),
-            (&format!("{}{}", sized(1_000), " ".repeat(100)), &sized(1_000)),
+            (
+                &format!("{}{}", sized(1_000), " ".repeat(100)),
+                &sized(1_000),
+            ),
             (&umlauts, ""),
             (&nested(16), ""),
         ] {
-            let claims = CustomClaims::parse(text).unwrap_or_else(|mistake| panic!("{text}: {mistake}"));
+            let claims =
+                CustomClaims::parse(text).unwrap_or_else(|mistake| panic!("{text}: {mistake}"));
             let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-            assert_eq!(value(&claims.json()), value(if kept.is_empty() { text } else { kept }));
+            assert_eq!(
+                value(&claims.json()),
+                value(if kept.is_empty() { text } else { kept })
+            );
             assert_eq!(CustomClaims::stored(Some(&claims.json())).unwrap(), claims);
         }
         assert!(CustomClaims::stored(None).unwrap().is_empty());
@@ -227,15 +273,27 @@ mod tests {
             (&nested(127), "more deeply than 16"),
             (&nested(100_000), object),
             (r#"{"a":9007199254740992}"#, "the number 9007199254740992"),
-            (r#"{"a":[-9007199254740993]}"#, "the number -9007199254740993"),
-            (r#"{"a":{"b":123456789012345678901234567890}}"#, "send it as a string"),
+            (
+                r#"{"a":[-9007199254740993]}"#,
+                "the number -9007199254740993",
+            ),
+            (
+                r#"{"a":{"b":123456789012345678901234567890}}"#,
+                "send it as a string",
+            ),
             (r#"{"a":1e300}"#, "the number 1e+300"),
             (r#"{"a":1e-300}"#, "the number 1e-300"),
             (r#"{"a":"\u0000"}"#, "U+0000"),
             (r#"{"a":{"\u0000":1}}"#, "U+0000"),
             (r#"{"__proto__":{}}"#, "`__proto__` is reserved"),
-            (r#"{"a":[{"b":{"__proto__":{"admin":true}}}]}"#, "`__proto__` is reserved"),
-            (r#"{"a":{"constructor":{"prototype":1}}}"#, "`constructor` is reserved"),
+            (
+                r#"{"a":[{"b":{"__proto__":{"admin":true}}}]}"#,
+                "`__proto__` is reserved",
+            ),
+            (
+                r#"{"a":{"constructor":{"prototype":1}}}"#,
+                "`constructor` is reserved",
+            ),
             (r#"{"a":{"prototype":1}}"#, "`prototype` is reserved"),
         ] {
             let mistake = CustomClaims::parse(text).expect_err(text).to_string();
@@ -246,10 +304,25 @@ mod tests {
     #[test]
     fn a_reserved_name_is_refused_in_any_position_and_spelling_and_dropped_if_stored() {
         assert_eq!(RESERVED.len(), 58);
-        let spellings =
-            ["SUB", "Sub", "ſub", "ISS", "\\u0073ub", "to\u{212a}en_use", " sub", "Oid\u{a0}", " __proto__"];
-        let unseen =
-            ["sub\u{feff}", "\u{200b}sub", "s\u{34f}ub", "\u{202e}sub", "sub \u{200b}", "\u{feff}__proto__"];
+        let spellings = [
+            "SUB",
+            "Sub",
+            "ſub",
+            "ISS",
+            "\\u0073ub",
+            "to\u{212a}en_use",
+            " sub",
+            "Oid\u{a0}",
+            " __proto__",
+        ];
+        let unseen = [
+            "sub\u{feff}",
+            "\u{200b}sub",
+            "s\u{34f}ub",
+            "\u{202e}sub",
+            "sub \u{200b}",
+            "\u{feff}__proto__",
+        ];
         for name in RESERVED.iter().copied().chain(spellings).chain(unseen) {
             for text in [
                 format!(r#"{{"{name}":null}}"#),

@@ -80,9 +80,18 @@ const IGNORED: [(&str, &[&str]); 18] = [
 
 /// libpq's parameters that the driver cannot honour, each with what to do.
 const UNSUPPORTED: [(&str, &str); 11] = [
-    ("service", "write the parameters of the service into the URL"),
-    ("servicefile", "write the parameters of the service into the URL"),
-    ("passfile", "remove it, and set the environment variable PGPASSFILE"),
+    (
+        "service",
+        "write the parameters of the service into the URL",
+    ),
+    (
+        "servicefile",
+        "write the parameters of the service into the URL",
+    ),
+    (
+        "passfile",
+        "remove it, and set the environment variable PGPASSFILE",
+    ),
     ("sslpassword", "remove it, and decrypt the file of `sslkey`"),
     ("sslcrl", "remove it"),
     ("sslcrldir", "remove it"),
@@ -103,7 +112,11 @@ const FOREIGN: [(&str, &str, &str); 9] = [
         "Prisma",
         "remove it; the setting for that is `databases.vestibule.max_connections`",
     ),
-    ("pool_timeout", "Prisma", "remove it; the setting for that is `databases.vestibule.connect_timeout`"),
+    (
+        "pool_timeout",
+        "Prisma",
+        "remove it; the setting for that is `databases.vestibule.connect_timeout`",
+    ),
     ("schema", "Prisma", SEARCH_PATH),
     ("currentSchema", "JDBC", SEARCH_PATH),
     ("prepareThreshold", "JDBC", "remove it"),
@@ -123,11 +136,17 @@ impl Parameters {
     }
 
     fn take(&mut self, name: &str) -> Option<String> {
-        self.0.extract_if(.., |(own, _)| own == name).last().map(|(_, value)| value)
+        self.0
+            .extract_if(.., |(own, _)| own == name)
+            .last()
+            .map(|(_, value)| value)
     }
 
     fn get(&self, names: &[&str]) -> Option<&str> {
-        let found = self.0.iter().rfind(|(own, _)| names.contains(&own.as_str()));
+        let found = self
+            .0
+            .iter()
+            .rfind(|(own, _)| names.contains(&own.as_str()));
         found.map(|(_, value)| value.as_str())
     }
 }
@@ -165,17 +184,33 @@ pub fn read(url: &str) -> Result<DatabaseUrl, Mistake> {
         }
     }
     let kept = Parameters(kept);
-    let root_certificate = kept.get(&["sslrootcert", "ssl-root-cert", "ssl-ca"]).map(str::to_owned);
+    let root_certificate = kept
+        .get(&["sslrootcert", "ssl-root-cert", "ssl-ca"])
+        .map(str::to_owned);
     let ssl_mode = kept.get(&MODE).map(str::to_owned);
     let for_driver = |(host, port): (String, String)| {
-        let (socket, host) = if host.starts_with('/') { (Some(host), String::new()) } else { (None, host) };
-        let server = [("host", host), ("port", port)].into_iter().filter(|(_, value)| !value.is_empty());
+        let (socket, host) = if host.starts_with('/') {
+            (Some(host), String::new())
+        } else {
+            (None, host)
+        };
+        let server = [("host", host), ("port", port)]
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty());
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(&kept.0).extend_pairs(server);
-        Server { url: format!("postgres:///?{}", query.finish()), socket }
+        Server {
+            url: format!("postgres:///?{}", query.finish()),
+            socket,
+        }
     };
     let servers = servers.into_iter().map(for_driver).collect();
-    Ok(DatabaseUrl { servers, ssl_mode, root_certificate, connect_timeout })
+    Ok(DatabaseUrl {
+        servers,
+        ssl_mode,
+        root_certificate,
+        connect_timeout,
+    })
 }
 
 fn is_passed_on(name: &str) -> bool {
@@ -186,8 +221,13 @@ fn is_passed_on(name: &str) -> bool {
 
 /// Decodes `%xx`. Unlike in a form, a plus sign stands for itself.
 fn decoded(text: &str) -> String {
-    let kept = text.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
-    form_urlencoded::parse(kept.as_bytes()).map(|(name, _)| name.into_owned()).collect()
+    let kept = text
+        .replace('+', "%2B")
+        .replace('&', "%26")
+        .replace('=', "%3D");
+    form_urlencoded::parse(kept.as_bytes())
+        .map(|(name, _)| name.into_owned())
+        .collect()
 }
 
 /// Splits a host, in brackets if it is an IPv6 address, and its port, either of which may be empty.
@@ -195,45 +235,78 @@ fn split_port(address: &str) -> Result<(String, String), Mistake> {
     let (host, port) = match address.strip_prefix('[') {
         None => address.split_once(':').unwrap_or((address, "")),
         Some(rest) => match rest.split_once(']') {
-            Some((ip, after)) if ip.parse::<std::net::Ipv6Addr>().is_ok() => {
-                (&address[..ip.len() + 2], after.strip_prefix(':').unwrap_or(after))
+            Some((ip, after)) if ip.parse::<std::net::Ipv6Addr>().is_ok() => (
+                &address[..ip.len() + 2],
+                after.strip_prefix(':').unwrap_or(after),
+            ),
+            _ => {
+                return mistake(
+                    "has an invalid IPv6 address",
+                    "write it as in [2001:db8::1]:5432",
+                );
             }
-            _ => return mistake("has an invalid IPv6 address", "write it as in [2001:db8::1]:5432"),
         },
     };
     Ok((decoded(host), decoded(port)))
 }
 
 /// Takes the hosts and ports, which the query may name as lists.
-fn servers(given: &mut Parameters, addresses: &[(String, String)]) -> Result<Vec<(String, String)>, Mistake> {
+fn servers(
+    given: &mut Parameters,
+    addresses: &[(String, String)],
+) -> Result<Vec<(String, String)>, Mistake> {
     let list = |text: String| text.split(',').map(str::to_owned).collect::<Vec<_>>();
-    let published = |value: fn(&(String, String)) -> &String| addresses.iter().map(value).cloned().collect();
-    let hosts: Vec<String> = given.take("host").map_or_else(|| published(|(host, _)| host), list);
-    let ports: Vec<String> = given.take("port").map_or_else(|| published(|(_, port)| port), list);
+    let published =
+        |value: fn(&(String, String)) -> &String| addresses.iter().map(value).cloned().collect();
+    let hosts: Vec<String> = given
+        .take("host")
+        .map_or_else(|| published(|(host, _)| host), list);
+    let ports: Vec<String> = given
+        .take("port")
+        .map_or_else(|| published(|(_, port)| port), list);
     let hosts = match given.take("hostaddr") {
         None => hosts,
         Some(_) if hosts.iter().any(|host| !host.is_empty()) => {
-            let remedy =
-                "remove one of them: the driver would verify the server's certificate for the IP address";
+            let remedy = "remove one of them: the driver would verify the server's certificate for the IP address";
             return mistake("has `hostaddr` in addition to a host", remedy);
         }
         Some(ips) => list(ips),
     };
     if hosts.iter().any(|host| host.starts_with('@')) {
         let problem = "names an abstract Unix socket, which the driver does not support";
-        return mistake(problem, "name the directory of a socket, as in `host=/run/postgresql`");
+        return mistake(
+            problem,
+            "name the directory of a socket, as in `host=/run/postgresql`",
+        );
     }
     let is_port = |port: &String| port.is_empty() || port.parse::<u16>().is_ok_and(|port| port > 0);
     if !ports.iter().all(is_port) {
-        return mistake("has an invalid port number", "set it to a number up to 65535, or remove it");
+        return mistake(
+            "has an invalid port number",
+            "set it to a number up to 65535, or remove it",
+        );
     }
     if ports.len() > 1 && ports.len() != hosts.len() {
         let plural = if hosts.len() == 1 { "" } else { "s" };
-        let problem = format!("lists {} ports for {} host{plural}", ports.len(), hosts.len());
+        let problem = format!(
+            "lists {} ports for {} host{plural}",
+            ports.len(),
+            hosts.len()
+        );
         return mistake(problem, "list one port for all, or one for each host");
     }
-    let port = |at: usize| if ports.len() == 1 { ports[0].clone() } else { ports[at].clone() };
-    Ok(hosts.into_iter().enumerate().map(|(at, host)| (host, port(at))).collect())
+    let port = |at: usize| {
+        if ports.len() == 1 {
+            ports[0].clone()
+        } else {
+            ports[at].clone()
+        }
+    };
+    Ok(hosts
+        .into_iter()
+        .enumerate()
+        .map(|(at, host)| (host, port(at)))
+        .collect())
 }
 
 fn connect_timeout(text: Option<String>) -> Result<Option<u64>, Mistake> {
@@ -241,7 +314,10 @@ fn connect_timeout(text: Option<String>) -> Result<Option<u64>, Mistake> {
     match text.parse::<i64>() {
         // Zero and less are no limit.
         Ok(seconds) => Ok(u64::try_from(seconds).ok().filter(|seconds| *seconds > 0)),
-        Err(_) => mistake("has a `connect_timeout` that is not a number", "set it to seconds, such as 10"),
+        Err(_) => mistake(
+            "has a `connect_timeout` that is not a number",
+            "set it to seconds, such as 10",
+        ),
     }
 }
 
@@ -250,7 +326,10 @@ fn secure(given: &mut Parameters) -> Result<(), Mistake> {
     // As JDBC writes it.
     if let Some(value) = given.take("ssl") {
         if value != "true" {
-            return mistake("has `ssl` with another value than `true`", "write `sslmode=…` instead");
+            return mistake(
+                "has `ssl` with another value than `true`",
+                "write `sslmode=…` instead",
+            );
         }
         if given.get(&MODE).is_none() {
             given.set("sslmode", "require".into());
@@ -261,11 +340,19 @@ fn secure(given: &mut Parameters) -> Result<(), Mistake> {
         if given.get(&MODE).is_none() {
             given.set("sslmode", "verify-full".into());
         }
-        if !given.get(&MODE).is_some_and(|mode| mode.eq_ignore_ascii_case("verify-full")) {
-            return mistake("has `sslrootcert=system` with a weaker `sslmode`", "set `sslmode=verify-full`");
+        if !given
+            .get(&MODE)
+            .is_some_and(|mode| mode.eq_ignore_ascii_case("verify-full"))
+        {
+            return mistake(
+                "has `sslrootcert=system` with a weaker `sslmode`",
+                "set `sslmode=verify-full`",
+            );
         }
     }
-    let verified = given.get(&MODE).is_some_and(|mode| mode.eq_ignore_ascii_case("verify-full"));
+    let verified = given
+        .get(&MODE)
+        .is_some_and(|mode| mode.eq_ignore_ascii_case("verify-full"));
     match given.take("channel_binding").as_deref() {
         None | Some("disable" | "prefer") => Ok(()),
         // The certificate proves who the server is, as the binding would.
@@ -274,7 +361,10 @@ fn secure(given: &mut Parameters) -> Result<(), Mistake> {
             "has `channel_binding=require`, which the driver does not support",
             "set `sslmode=verify-full`, which proves the server's identity as well",
         ),
-        Some(_) => mistake("has an unknown `channel_binding`", "set it to one of: disable, prefer, require"),
+        Some(_) => mistake(
+            "has an unknown `channel_binding`",
+            "set it to one of: disable, prefer, require",
+        ),
     }
 }
 
@@ -296,7 +386,10 @@ fn check_ignored(name: &str, value: &str) -> Result<(), Mistake> {
         );
     }
     if let Some((_, remedy)) = UNSUPPORTED.iter().find(|(known, _)| *known == name) {
-        return mistake(format!("has the parameter `{name}`, which the driver does not support"), *remedy);
+        return mistake(
+            format!("has the parameter `{name}`, which the driver does not support"),
+            *remedy,
+        );
     }
     match FOREIGN.iter().find(|(known, ..)| *known == name) {
         Some((_, owner, remedy)) => mistake(
@@ -322,14 +415,19 @@ mod tests {
         };
         assert_eq!(
             of("postgres://u:p,w%2F+@a.example/db?sslmode=verify-full"),
-            ["postgres:///?user=u&password=p%2Cw%2F%2B&dbname=db&sslmode=verify-full&host=a.example"]
+            [
+                "postgres:///?user=u&password=p%2Cw%2F%2B&dbname=db&sslmode=verify-full&host=a.example"
+            ]
         );
         assert_eq!(
             of("postgres://u@a:1,[::1]:2,c/db?target_session_attrs=read-write"),
             ["host=a&port=1", "host=%5B%3A%3A1%5D&port=2", "host=c"]
                 .map(|server| format!("postgres:///?user=u&dbname=db&{server}"))
         );
-        assert_eq!(of("postgres://a,b"), ["postgres:///?host=a", "postgres:///?host=b"]);
+        assert_eq!(
+            of("postgres://a,b"),
+            ["postgres:///?host=a", "postgres:///?host=b"]
+        );
         assert_eq!(of("postgres://"), ["postgres:///?"]);
         assert_eq!(
             of("postgres://old:x@z:1/old?user=u&password=a%26b=c&host=/s&port=2&dbname=d"),
@@ -339,9 +437,15 @@ mod tests {
 
     #[test]
     fn a_mistake_contains_no_value() {
-        for parameter in
-            ["sslmod", "service", "sslpassword", "connect_timeout", "port", "channel_binding", "ssl"]
-        {
+        for parameter in [
+            "sslmod",
+            "service",
+            "sslpassword",
+            "connect_timeout",
+            "port",
+            "channel_binding",
+            "ssl",
+        ] {
             let Err(mistake) = read(&format!("postgres://ada:hush@a/db?{parameter}=hush")) else {
                 panic!("{parameter}")
             };

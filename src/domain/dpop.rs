@@ -88,7 +88,9 @@ impl Refused {
             }
             Self::Signature => "the proof's signature is not by its key",
             Self::OtherKey => "the proof is by another key than the session's",
-            Self::Bearer => "the access token is bound to a key, so it needs a proof and the scheme DPoP",
+            Self::Bearer => {
+                "the access token is bound to a key, so it needs a proof and the scheme DPoP"
+            }
             Self::Unbound => "the access token is not bound to a key, so its scheme is Bearer",
         }
     }
@@ -123,13 +125,18 @@ pub fn verify(
     let (message, signature) = proof.rsplit_once('.').ok_or(Refused::Malformed)?;
     let (header, claims) = message.split_once('.').ok_or(Refused::Malformed)?;
     let object = |part| Object::parse(&URL_SAFE_NO_PAD.decode(part).ok()?).ok();
-    let parts = (proof.len() <= MAX_LENGTH).then(|| object(header).zip(object(claims))).flatten();
+    let parts = (proof.len() <= MAX_LENGTH)
+        .then(|| object(header).zip(object(claims)))
+        .flatten();
     let (header, claims) = parts.ok_or(Refused::Malformed)?;
-    let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| Refused::Malformed)?;
+    let signature = URL_SAFE_NO_PAD
+        .decode(signature)
+        .map_err(|_| Refused::Malformed)?;
     if header.str("typ") != Some("dpop+jwt") {
         return Err(Refused::Type);
     }
-    let Some(Ok(algorithm @ (Algorithm::Es256 | Algorithm::EdDsa))) = header.str("alg").map(str::parse)
+    let Some(Ok(algorithm @ (Algorithm::Es256 | Algorithm::EdDsa))) =
+        header.str("alg").map(str::parse)
     else {
         return Err(Refused::Algorithm);
     };
@@ -140,7 +147,9 @@ pub fn verify(
     if PRIVATE.iter().any(|member| jwk.get(member).is_some()) {
         return Err(Refused::PrivateKey);
     }
-    let key = Key::read(jwk).filter(|key| key.signs_with(algorithm)).ok_or(Refused::Key)?;
+    let key = Key::read(jwk)
+        .filter(|key| key.signs_with(algorithm))
+        .ok_or(Refused::Key)?;
     check_claims(&claims, shown)?;
     if !claims.str("nonce").is_some_and(is_fresh) {
         return Err(Refused::Nonce);
@@ -154,7 +163,11 @@ pub fn verify(
 fn check_claims(claims: &Object, shown: Shown<'_>) -> Result<(), Refused> {
     let has_id = claims.str("jti").is_some_and(|jti| !jti.is_empty());
     let sound = has_id && claims.get("iat").is_some_and(Value::is_number);
-    let (method, url) = claims.str("htm").zip(claims.str("htu")).filter(|_| sound).ok_or(Refused::Claims)?;
+    let (method, url) = claims
+        .str("htm")
+        .zip(claims.str("htu"))
+        .filter(|_| sound)
+        .ok_or(Refused::Claims)?;
     // The framework answers HEAD by the routes of GET.
     if method != shown.method && (method, shown.method) != ("HEAD", "GET") {
         return Err(Refused::Method);
@@ -171,7 +184,11 @@ fn check_claims(claims: &Object, shown: Shown<'_>) -> Result<(), Refused> {
 
 /// Compares URLs without query and fragment, in their normal form (RFC 9449 §4.3, RFC 3986 §6.2.2 and §6.2.3).
 fn is_same(claimed: &str, shown: &str) -> bool {
-    let normal = |url: &str| Url::parse(url).ok().map(|url| url[..Position::AfterPath].to_owned());
+    let normal = |url: &str| {
+        Url::parse(url)
+            .ok()
+            .map(|url| url[..Position::AfterPath].to_owned())
+    };
     claimed == shown || normal(claimed).is_some_and(|claimed| Some(claimed) == normal(shown))
 }
 
@@ -179,7 +196,14 @@ fn is_same(claimed: &str, shown: &str) -> bool {
 fn thumbprint(jwk: &Value) -> Thumbprint {
     let text = |name: &str| jwk.get(name).and_then(Value::as_str).unwrap_or_default();
     let (crv, kty, x, y) = (text("crv"), text("kty"), text("x"), text("y"));
-    let y = if kty == "EC" { format!(r#","y":"{y}""#) } else { String::new() };
+    let y = if kty == "EC" {
+        format!(r#","y":"{y}""#)
+    } else {
+        String::new()
+    };
     let members = format!(r#"{{"crv":"{crv}","kty":"{kty}","x":"{x}"{y}}}"#);
-    digest(&SHA256, members.as_bytes()).as_ref().try_into().unwrap_or_default()
+    digest(&SHA256, members.as_bytes())
+        .as_ref()
+        .try_into()
+        .unwrap_or_default()
 }

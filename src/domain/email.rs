@@ -23,7 +23,10 @@ impl Email {
         let (local, domain) = text.split_once('@')?;
         // With a character that is not seen, or is none, an address looks like another one.
         let hidden = |c: char| {
-            is_control(c) || is_ignorable(c) || c.is_whitespace() || ('\u{fffe}'..='\u{ffff}').contains(&c)
+            is_control(c)
+                || is_ignorable(c)
+                || c.is_whitespace()
+                || ('\u{fffe}'..='\u{ffff}').contains(&c)
         };
         let plain = |c: char| !hidden(c) && c != '@' && !SEPARATORS.contains(c);
         let sound = text.len() <= Self::MAX_LENGTH
@@ -31,12 +34,16 @@ impl Email {
             && local.chars().all(plain)
             && domain.chars().all(plain)
             && domain.split('.').all(|label| !label.is_empty());
-        sound.then(|| Self { given: text.to_owned(), folded: text.to_ascii_lowercase() })
+        sound.then(|| Self {
+            given: text.to_owned(),
+            folded: text.to_ascii_lowercase(),
+        })
     }
 
     /// Returns the first address within a text.
     pub fn first_in(text: &str) -> Option<Self> {
-        text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(c)).find_map(Self::parse)
+        text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(c))
+            .find_map(Self::parse)
     }
 
     /// Returns the address as the provider wrote it.
@@ -58,7 +65,10 @@ mod tests {
     fn an_address_is_folded_in_ascii_only() {
         let email = Email::parse("Víctim.A+tag@Example.COM").unwrap();
         assert_eq!(email.folded(), "víctim.a+tag@example.com");
-        assert_eq!(Email::parse("ÉA@x.example").unwrap().folded(), "Éa@x.example");
+        assert_eq!(
+            Email::parse("ÉA@x.example").unwrap().folded(),
+            "Éa@x.example"
+        );
     }
 
     #[test]
@@ -93,8 +103,15 @@ mod tests {
 
     #[test]
     fn an_address_is_found_within_a_text() {
-        for text in ["a@x", " a@x ", "Ada <a@x>, b@x", "mailto:A@X", "of @ or a@x?"] {
-            let found = Email::first_in(text).map(|email| email.folded().trim_end_matches('?').to_owned());
+        for text in [
+            "a@x",
+            " a@x ",
+            "Ada <a@x>, b@x",
+            "mailto:A@X",
+            "of @ or a@x?",
+        ] {
+            let found =
+                Email::first_in(text).map(|email| email.folded().trim_end_matches('?').to_owned());
             assert_eq!(found.as_deref(), Some("a@x"), "{text}");
         }
         for text in ["", "Ada", "@", "a b@"] {

@@ -58,11 +58,15 @@ impl IdToken {
     pub const MAX_LENGTH: usize = 16 << 10;
 
     pub fn parse(text: &str, format: Format) -> Result<Self, Malformed> {
-        let sound =
-            (1..=Self::MAX_LENGTH).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+        let sound = (1..=Self::MAX_LENGTH).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_graphic());
         if !sound {
             let broken = text.ends_with(['\n', '\r']) && !text.trim_end().is_empty();
-            return Err(if broken { Malformed::LineBreak } else { Malformed::Text });
+            return Err(if broken {
+                Malformed::LineBreak
+            } else {
+                Malformed::Text
+            });
         }
         let parts = decode(text);
         if parts.is_none() && format == Format::Jwt {
@@ -73,13 +77,19 @@ impl IdToken {
             Err(json::Error::TooManyValues(_)) => return Err(Malformed::Values),
             read => read.ok().flatten(),
         };
-        Ok(Self { text: Secret::new(text.to_owned()), unverified })
+        Ok(Self {
+            text: Secret::new(text.to_owned()),
+            unverified,
+        })
     }
 
     /// Parses a signed message that is not an `id_token`, such as a security event. Its sender bounds its length.
     pub fn message(text: String) -> Option<Self> {
         let unverified = Some(Unverified::read(decode(&text)?).ok()?);
-        Some(Self { text: Secret::new(text), unverified })
+        Some(Self {
+            text: Secret::new(text),
+            unverified,
+        })
     }
 
     /// Returns the token, for the one request that sends it to its provider.
@@ -102,16 +112,20 @@ impl IdToken {
         match (&self.unverified, format) {
             (Some(unverified), _) => unverified.refuse_early(expected),
             (None, Format::Any) => Ok(()),
-            (None, Format::Jwt) => {
-                Err(Refusal::new(Reason::InvalidToken, "the token's header or payload is not a JSON object"))
-            }
+            (None, Format::Jwt) => Err(Refusal::new(
+                Reason::InvalidToken,
+                "the token's header or payload is not a JSON object",
+            )),
         }
     }
 }
 
 impl Unverified {
     fn read([header, claims]: [Vec<u8>; 2]) -> Result<Self, json::Error> {
-        Ok(Self { header: Object::parse(&header)?, claims: Object::told(&claims, MAX_VALUES)? })
+        Ok(Self {
+            header: Object::parse(&header)?,
+            claims: Object::told(&claims, MAX_VALUES)?,
+        })
     }
 
     /// Returns a string claim, which must be shown as unverified.
@@ -130,9 +144,15 @@ impl Unverified {
     }
 
     fn refuse_early(&self, expected: &Expected<'_>) -> Result<(), Refusal> {
-        let signed = self.header.str("alg").is_some_and(|alg| !alg.eq_ignore_ascii_case("none"));
+        let signed = self
+            .header
+            .str("alg")
+            .is_some_and(|alg| !alg.eq_ignore_ascii_case("none"));
         if !signed {
-            return Err(Refusal::new(Reason::InvalidToken, "the token is not signed (`alg`)"));
+            return Err(Refusal::new(
+                Reason::InvalidToken,
+                "the token is not signed (`alg`)",
+            ));
         }
         kind::check_header(&self.header)?;
         kind::check_claims(&self.claims)?;

@@ -15,8 +15,20 @@ const PARTY: [&str; 2] = ["azp", "client_id"];
 /// The members of the answer that replace the token's own. They include its kind: `typ` (Keycloak) and `token_use` (Cognito)
 /// have the same meaning as in a JWT. `token_type` has not: it names the way to use a token (RFC 6749 §7.1), so an endpoint
 /// answers `Bearer` about any token.
-const TOLD: [&str; 12] =
-    ["exp", "iat", "nbf", "nonce", "typ", "token_use", "azp", "client_id", "email", "name", "picture", "hd"];
+const TOLD: [&str; 12] = [
+    "exp",
+    "iat",
+    "nbf",
+    "nonce",
+    "typ",
+    "token_use",
+    "azp",
+    "client_id",
+    "email",
+    "name",
+    "picture",
+    "hd",
+];
 
 /// Returns the claims of an active token, without the members that introspection adds. Those would make every
 /// token look like an access token.
@@ -41,28 +53,57 @@ pub fn active(answer: &Object) -> Option<bool> {
 pub fn confirmed(own: &Object, answer: &Object, dialect: Dialect) -> Result<Object, Refusal> {
     let refuse = |reason, detail| Err(Refusal::new(reason, detail));
     let differ = |name, same: fn(&Value, &Value) -> bool| {
-        own.get(name).zip(answer.get(name)).is_some_and(|(own, told)| !same(own, told))
+        own.get(name)
+            .zip(answer.get(name))
+            .is_some_and(|(own, told)| !same(own, told))
     };
     if differ("iss", same_issuer) {
-        return refuse(Reason::IssuerMismatch, "introspection names another `iss` than the token");
+        return refuse(
+            Reason::IssuerMismatch,
+            "introspection names another `iss` than the token",
+        );
     }
     if differ("sub", PartialEq::eq) {
-        return refuse(Reason::InvalidToken, "introspection names another `sub` than the token");
+        return refuse(
+            Reason::InvalidToken,
+            "introspection names another `sub` than the token",
+        );
     }
     let audiences = !dialect.resource_audience && answer.get("aud").is_some();
     if audiences && audience(own) != audience(answer) {
-        return refuse(Reason::AudienceMismatch, "introspection names another `aud` than the token");
+        return refuse(
+            Reason::AudienceMismatch,
+            "introspection names another `aud` than the token",
+        );
     }
-    let party = |claims: &Object| PARTY.map(|name| claims.get(name).cloned()).into_iter().flatten();
+    let party = |claims: &Object| {
+        PARTY
+            .map(|name| claims.get(name).cloned())
+            .into_iter()
+            .flatten()
+    };
     if party(own).any(|own| party(answer).any(|told| told != own)) {
-        return refuse(Reason::AudienceMismatch, "introspection names another client than the token's `azp`");
+        return refuse(
+            Reason::AudienceMismatch,
+            "introspection names another client than the token's `azp`",
+        );
     }
     if differ("email", same_email) {
-        return refuse(Reason::InvalidToken, "introspection names another `email` than the token");
+        return refuse(
+            Reason::InvalidToken,
+            "introspection names another `email` than the token",
+        );
     }
     let proof = dialect.email_proof;
-    if proof.given(own).zip(proof.given(answer)).is_some_and(|(own, told)| own != told) {
-        return refuse(Reason::InvalidToken, "introspection and the token differ in `email_verified`");
+    if proof
+        .given(own)
+        .zip(proof.given(answer))
+        .is_some_and(|(own, told)| own != told)
+    {
+        return refuse(
+            Reason::InvalidToken,
+            "introspection and the token differ in `email_verified`",
+        );
     }
     let mut claims: Map<_, _> = own.clone().into();
     if own.get("email").is_none() {
@@ -72,15 +113,25 @@ pub fn confirmed(own: &Object, answer: &Object, dialect: Dialect) -> Result<Obje
     // Here a `null` says something.
     let verified = answer.members().find(|(name, _)| *name == EMAIL_VERIFIED);
     claims.extend(verified.map(|(name, value)| (name.to_owned(), value.clone())));
-    claims.extend(TOLD.iter().filter_map(|name| Some(((*name).to_owned(), answer.get(name)?.clone()))));
+    claims.extend(
+        TOLD.iter()
+            .filter_map(|name| Some(((*name).to_owned(), answer.get(name)?.clone()))),
+    );
     Ok(claims.into())
 }
 
 fn same_issuer(one: &Value, other: &Value) -> bool {
-    one.as_str().zip(other.as_str()).is_some_and(|(one, other)| issuer::same(one, other))
+    one.as_str()
+        .zip(other.as_str())
+        .is_some_and(|(one, other)| issuer::same(one, other))
 }
 
 fn same_email(one: &Value, other: &Value) -> bool {
-    let folded = |value: &Value| value.as_str().and_then(Email::parse).map(|email| email.folded().to_owned());
+    let folded = |value: &Value| {
+        value
+            .as_str()
+            .and_then(Email::parse)
+            .map(|email| email.folded().to_owned())
+    };
     one == other || folded(one).is_some_and(|one| folded(other) == Some(one))
 }

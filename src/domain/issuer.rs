@@ -50,9 +50,9 @@ impl Issuers {
     /// Returns true if an account of one may also be an account of the other.
     pub fn overlap(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Listed(names), Self::Listed(others)) => {
-                names.iter().any(|name| others.iter().any(|other| same(name, other)))
-            }
+            (Self::Listed(names), Self::Listed(others)) => names
+                .iter()
+                .any(|name| others.iter().any(|other| same(name, other))),
             (Self::Listed(names), tenants) | (tenants, Self::Listed(names)) => {
                 names.iter().any(|name| tenants.include(name))
             }
@@ -96,7 +96,9 @@ impl Tenants {
 }
 
 fn tenant(iss: &str) -> Option<&str> {
-    let id = iss.strip_prefix("https://login.microsoftonline.com/")?.strip_suffix("/v2.0")?;
+    let id = iss
+        .strip_prefix("https://login.microsoftonline.com/")?
+        .strip_suffix("/v2.0")?;
     is_tenant_id(id).then_some(id)
 }
 
@@ -104,10 +106,13 @@ fn tenant(iss: &str) -> Option<&str> {
 pub fn is_tenant_id(text: &str) -> bool {
     let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     text.len() == 36
-        && text
-            .bytes()
-            .enumerate()
-            .all(|(at, b)| if matches!(at, 8 | 13 | 18 | 23) { b == b'-' } else { digit(b) })
+        && text.bytes().enumerate().all(|(at, b)| {
+            if matches!(at, 8 | 13 | 18 | 23) {
+                b == b'-'
+            } else {
+                digit(b)
+            }
+        })
 }
 
 /// Returns true if both name the same issuer. One of them may lack its scheme, as Google's do.

@@ -56,7 +56,11 @@ impl Object {
     }
 
     fn parse_up_to(bytes: &[u8], max_values: usize) -> Result<Self, Error> {
-        let strict = Strict { max_values, left: Cell::new(max_values), broken: Cell::new(None) };
+        let strict = Strict {
+            max_values,
+            left: Cell::new(max_values),
+            broken: Cell::new(None),
+        };
         let mut document = serde_json::Deserializer::from_slice(bytes);
         let value = strict.deserialize(&mut document);
         match value.and_then(|value| document.end().map(|()| value)) {
@@ -209,7 +213,10 @@ mod tests {
     fn each_value_is_read_as_what_it_is() {
         let text = r#"{"a":[null,true,-1,1,0.5,"x","\n",[],{"b":{}}]}"#;
         let object = Object::parse(text.as_bytes()).unwrap();
-        assert_eq!(Value::Object(object.0), serde_json::from_str::<Value>(text).unwrap());
+        assert_eq!(
+            Value::Object(object.0),
+            serde_json::from_str::<Value>(text).unwrap()
+        );
     }
 
     #[test]
@@ -225,9 +232,18 @@ mod tests {
         ] {
             let told = Object::told(text.as_bytes(), MAX_VALUES).unwrap();
             assert_eq!(told.str("a"), Some(read), "{text}");
-            assert_eq!(Object::parse(text.as_bytes()).is_err(), read.contains('\u{fffd}'), "{text}");
+            assert_eq!(
+                Object::parse(text.as_bytes()).is_err(),
+                read.contains('\u{fffd}'),
+                "{text}"
+            );
         }
-        for text in [r#"{"a":"\ud83"}"#, r#"{"a":"\ud83d""#, r#"{"a":"\ud83d","a":1}"#, r"\ud83d"] {
+        for text in [
+            r#"{"a":"\ud83"}"#,
+            r#"{"a":"\ud83d""#,
+            r#"{"a":"\ud83d","a":1}"#,
+            r"\ud83d",
+        ] {
             assert!(Object::told(text.as_bytes(), MAX_VALUES).is_err(), "{text}");
         }
     }
@@ -237,11 +253,23 @@ mod tests {
         // The object, the array, and the items.
         for item in ["0", "null", "true", "\"\"", "[]", "{}"] {
             let text = |items: usize| format!(r#"{{"a":[{}]}}"#, vec![item; items].join(","));
-            assert!(Object::parse(text(MAX_VALUES - 2).as_bytes()).is_ok(), "{item}");
+            assert!(
+                Object::parse(text(MAX_VALUES - 2).as_bytes()).is_ok(),
+                "{item}"
+            );
             let refused = Object::parse(text(MAX_VALUES - 1).as_bytes());
-            assert!(matches!(refused, Err(Error::TooManyValues(MAX_VALUES))), "{item} {refused:?}");
-            assert!(Object::document(text(MAX_VALUES - 1).as_bytes()).is_ok(), "{item}");
-            assert!(Object::document(text(MAX_DOCUMENT_VALUES).as_bytes()).is_err(), "{item}");
+            assert!(
+                matches!(refused, Err(Error::TooManyValues(MAX_VALUES))),
+                "{item} {refused:?}"
+            );
+            assert!(
+                Object::document(text(MAX_VALUES - 1).as_bytes()).is_ok(),
+                "{item}"
+            );
+            assert!(
+                Object::document(text(MAX_DOCUMENT_VALUES).as_bytes()).is_err(),
+                "{item}"
+            );
         }
         let pairs = |pairs: usize| format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; pairs].join(","));
         assert!(Object::parse(pairs(MAX_VALUES / 2 - 1).as_bytes()).is_ok());

@@ -2,9 +2,9 @@
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ED25519,
-    EcdsaVerificationAlgorithm, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384,
-    RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512,
-    RsaParameters, RsaPublicKeyComponents,
+    EcdsaVerificationAlgorithm, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256,
+    RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256,
+    RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents,
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -42,7 +42,8 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// The names of all of them, for messages.
-    pub const NAMES: &str = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA";
+    pub const NAMES: &str =
+        "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA";
 
     /// The supported keys, for messages.
     pub const KEYS: &str = "RSA of 2048 to 8192 bits, P-256, P-384, P-521 and Ed25519";
@@ -95,7 +96,9 @@ impl KeySet {
     /// Reads a JWK Set (RFC 7517 §5). Keys for other uses, of other types or with invalid members are
     /// ignored, as the standard requires.
     pub fn read(document: &Object) -> Result<Self, NoKeys> {
-        let Some(Value::Array(keys)) = document.get("keys") else { return Err(NoKeys) };
+        let Some(Value::Array(keys)) = document.get("keys") else {
+            return Err(NoKeys);
+        };
         let (mut usable, mut left_out) = (Vec::new(), Vec::new());
         for jwk in keys {
             match Key::read(jwk) {
@@ -103,7 +106,11 @@ impl KeySet {
                 None => left_out.extend(jwk.get("kid").and_then(Value::as_str).map(str::to_owned)),
             }
         }
-        if usable.is_empty() { Err(NoKeys) } else { Ok(Self { usable, left_out }) }
+        if usable.is_empty() {
+            Err(NoKeys)
+        } else {
+            Ok(Self { usable, left_out })
+        }
     }
 
     pub fn keys(&self) -> &[Key] {
@@ -126,7 +133,9 @@ impl Key {
         }
         let verifies = match jwk.get("key_ops") {
             None => true,
-            Some(Value::Array(operations)) => operations.iter().any(|operation| operation == "verify"),
+            Some(Value::Array(operations)) => {
+                operations.iter().any(|operation| operation == "verify")
+            }
             Some(_) => false,
         };
         if !verifies || text("use").is_some_and(|usage| usage != "sig") {
@@ -141,8 +150,11 @@ impl Key {
         let public: Vec<_> = match text("kty")? {
             "RSA" => {
                 let (n, e) = (bytes("n")?, bytes("e")?);
-                let named = Algorithm::RSA.into_iter().filter(|(algorithm, _)| may_be(*algorithm));
-                let parsed = named.map(|(algorithm, parameters)| Some((algorithm, rsa(&n, &e, parameters)?)));
+                let named = Algorithm::RSA
+                    .into_iter()
+                    .filter(|(algorithm, _)| may_be(*algorithm));
+                let parsed = named
+                    .map(|(algorithm, parameters)| Some((algorithm, rsa(&n, &e, parameters)?)));
                 parsed.collect::<Option<_>>()?
             }
             "EC" => {
@@ -160,7 +172,11 @@ impl Key {
             return None;
         }
         let owned = |name| text(name).map(str::to_owned);
-        Some(Self { id: owned("kid"), issuer: owned("issuer"), public })
+        Some(Self {
+            id: owned("kid"),
+            issuer: owned("issuer"),
+            public,
+        })
     }
 
     /// Returns true if the key may be used with that algorithm. The token has no say in it.
@@ -186,7 +202,9 @@ fn rsa(n: &[u8], e: &[u8], parameters: &'static RsaParameters) -> Option<ParsedP
     if !MODULUS.contains(&n.len()) || !sound {
         return None;
     }
-    RsaPublicKeyComponents { n, e }.to_parsed_public_key(parameters).ok()
+    RsaPublicKeyComponents { n, e }
+        .to_parsed_public_key(parameters)
+        .ok()
 }
 
 fn point(

@@ -37,7 +37,9 @@ impl Failure {
     pub fn into_refusal(self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
-            Self::UnknownKey => refused("the token is not signed with a published key of the provider"),
+            Self::UnknownKey => {
+                refused("the token is not signed with a published key of the provider")
+            }
         }
     }
 }
@@ -68,7 +70,9 @@ impl<'t> Jws<'t> {
     /// # Errors
     /// The message is not signed, or not with an accepted algorithm, or is of another kind.
     pub fn read_event(token: &'t IdToken) -> Result<Self, Refusal> {
-        Self::read_as(token, |header| security_event::check_header(header).map_err(refused))
+        Self::read_as(token, |header| {
+            security_event::check_header(header).map_err(refused)
+        })
     }
 
     fn read_as(
@@ -96,21 +100,37 @@ impl<'t> Jws<'t> {
             None => None,
             Some(kid) => Some(kid.as_str().ok_or(refused("`kid` is not a string"))?),
         };
-        Ok(Self { algorithm, key_id, message, signature, claims })
+        Ok(Self {
+            algorithm,
+            key_id,
+            message,
+            signature,
+            claims,
+        })
     }
 
     /// Returns the claims if a key of the provider has signed them.
     pub fn verify(&self, keys: &KeySet, issuers: &Issuers) -> Result<&'t Object, Failure> {
         let candidates: Vec<&Key> = match self.key_id {
-            Some(id) => keys.keys().iter().filter(|key| key.id.as_deref() == Some(id)).collect(),
+            Some(id) => keys
+                .keys()
+                .iter()
+                .filter(|key| key.id.as_deref() == Some(id))
+                .collect(),
             // Without a `kid`, the provider must have exactly one key.
             None if keys.keys().len() == 1 => keys.keys().iter().collect(),
-            None => return Err(refused("`kid` is missing, but the provider has several keys").into()),
+            None => {
+                return Err(refused("`kid` is missing, but the provider has several keys").into());
+            }
         };
         if candidates.is_empty() {
             // There it is, and so not among newer ones.
             let unusable = self.key_id.is_some_and(|id| keys.leaves_out(id));
-            return Err(if unusable { unusable_key().into() } else { Failure::UnknownKey });
+            return Err(if unusable {
+                unusable_key().into()
+            } else {
+                Failure::UnknownKey
+            });
         }
         let fits = |key: &&Key| key.signs_with(self.algorithm);
         let signed = |key: &&Key| key.verifies(self.algorithm, self.message, &self.signature);
@@ -129,8 +149,9 @@ impl<'t> Jws<'t> {
             (false, _) => {
                 let refusal = refused("`alg` does not match the key's algorithm");
                 let named = self.algorithm;
-                let log =
-                    format!("`alg` is {named}, but the provider publishes the key for another algorithm");
+                let log = format!(
+                    "`alg` is {named}, but the provider publishes the key for another algorithm"
+                );
                 Err(refusal.logged(log).into())
             }
         }

@@ -9,10 +9,14 @@ use serde_json::Value;
 use super::json::Object;
 use super::refusal::{Reason, Refusal};
 
-const ACCESS_TOKEN: Refusal =
-    Refusal::new(Reason::InvalidToken, "this is an access token; send the id_token");
-const OTHER: Refusal =
-    Refusal::new(Reason::InvalidToken, "this is a token of another kind; send the id_token");
+const ACCESS_TOKEN: Refusal = Refusal::new(
+    Reason::InvalidToken,
+    "this is an access token; send the id_token",
+);
+const OTHER: Refusal = Refusal::new(
+    Reason::InvalidToken,
+    "this is a token of another kind; send the id_token",
+);
 
 /// Members that only access tokens have: the scopes (RFC 9068 §2.2.3, Microsoft's `scp`), and the client's
 /// authentication method (Microsoft).
@@ -29,8 +33,16 @@ pub(super) fn check_header(header: &Object) -> Result<(), Refusal> {
 
 /// Returns `typ` in lower case, without the prefix that senders may leave out (RFC 7515 §4.1.9).
 pub(super) fn of(header: &Object) -> Option<String> {
-    let typ = header.get("typ")?.as_str().unwrap_or_default().to_ascii_lowercase();
-    Some(typ.strip_prefix("application/").map(str::to_owned).unwrap_or(typ))
+    let typ = header
+        .get("typ")?
+        .as_str()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    Some(
+        typ.strip_prefix("application/")
+            .map(str::to_owned)
+            .unwrap_or(typ),
+    )
 }
 
 /// Refuses the claims of another kind of token.
@@ -52,5 +64,9 @@ pub(super) fn check_claims(claims: &Object) -> Result<(), Refusal> {
     if claims.get("events").is_some() {
         return Err(OTHER);
     }
-    if OF_ACCESS.iter().any(|name| claims.get(name).is_some()) { Err(ACCESS_TOKEN) } else { Ok(()) }
+    if OF_ACCESS.iter().any(|name| claims.get(name).is_some()) {
+        Err(ACCESS_TOKEN)
+    } else {
+        Ok(())
+    }
 }

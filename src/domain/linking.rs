@@ -57,7 +57,12 @@ impl Policy {
         let proves = self.proves(claims);
         if !create {
             let unknown = Err(Reason::UserNotFound);
-            return Decision { if_taken: unknown, if_free: unknown, refuse_recycled, proves };
+            return Decision {
+                if_taken: unknown,
+                if_free: unknown,
+                refuse_recycled,
+                proves,
+            };
         }
         let unverified_refused = self.unverified_email == Doubt::Refuse;
         let (if_taken, if_free) = match (&claims.email, claims.email_verified) {
@@ -71,7 +76,12 @@ impl Policy {
             _ if proves => (Ok(()), Ok(())),
             _ => (Err(Reason::LinkRequired), Ok(())),
         };
-        Decision { if_taken, if_free, refuse_recycled, proves }
+        Decision {
+            if_taken,
+            if_free,
+            refuse_recycled,
+            proves,
+        }
     }
 
     /// Returns true if the e-mail address counts as proven: this provider has verified it, and may link by
@@ -87,8 +97,10 @@ impl Link {
         match self {
             Self::Verified => true,
             Self::Authoritative => {
-                let mailbox =
-                    claims.email.as_ref().is_some_and(|email| email.folded().ends_with("@gmail.com"));
+                let mailbox = claims
+                    .email
+                    .as_ref()
+                    .is_some_and(|email| email.folded().ends_with("@gmail.com"));
                 mailbox || claims.hosted_domain.is_some()
             }
             Self::Never => false,

@@ -76,7 +76,10 @@ pub enum Unfit {
 /// Returns the URL of an issuer's discovery document (OpenID Connect Discovery 1.0 §4.1).
 pub fn address(issuer: &Url) -> Url {
     let mut address = issuer.clone();
-    address.set_path(&format!("{}{WELL_KNOWN}", issuer.path().trim_end_matches('/')));
+    address.set_path(&format!(
+        "{}{WELL_KNOWN}",
+        issuer.path().trim_end_matches('/')
+    ));
     address
 }
 
@@ -84,7 +87,10 @@ pub fn address(issuer: &Url) -> Url {
 /// 1.0 §7.2).
 pub fn transmitter_address(issuer: &Url) -> Url {
     let mut address = issuer.clone();
-    address.set_path(&format!("{SHARED_SIGNALS}{}", issuer.path().trim_end_matches('/')));
+    address.set_path(&format!(
+        "{SHARED_SIGNALS}{}",
+        issuer.path().trim_end_matches('/')
+    ));
     address
 }
 
@@ -98,7 +104,10 @@ impl Transmitter {
             let url = value.as_str().and_then(|text| Url::parse(text).ok());
             url.filter(secure).ok_or(Unfit::Endpoint(Endpoint::Keys))
         });
-        Ok(Self { issuer: named.to_owned(), jwks_url: jwks_url.transpose()? })
+        Ok(Self {
+            issuer: named.to_owned(),
+            jwks_url: jwks_url.transpose()?,
+        })
     }
 }
 
@@ -114,7 +123,9 @@ impl Metadata {
         let mut endpoints = BTreeMap::new();
         let mut unusable = Vec::new();
         for endpoint in Endpoint::VARIANTS {
-            let Some(value) = document.get((*endpoint).into()) else { continue };
+            let Some(value) = document.get((*endpoint).into()) else {
+                continue;
+            };
             let url = value.as_str().and_then(|text| Url::parse(text).ok());
             if let Some(url) = url.filter(may_be_called) {
                 endpoints.insert(*endpoint, url);
@@ -122,10 +133,20 @@ impl Metadata {
                 unusable.push(*endpoint);
             }
         }
-        let methods = document.get("token_endpoint_auth_methods_supported").and_then(Value::as_array);
-        let methods = methods.into_iter().flatten().filter_map(|method| method.as_str().map(str::to_owned));
-        let token_auth_methods = Some(methods.collect()).filter(|methods: &Vec<_>| !methods.is_empty());
-        Ok(Self { endpoints, unusable, token_auth_methods })
+        let methods = document
+            .get("token_endpoint_auth_methods_supported")
+            .and_then(Value::as_array);
+        let methods = methods
+            .into_iter()
+            .flatten()
+            .filter_map(|method| method.as_str().map(str::to_owned));
+        let token_auth_methods =
+            Some(methods.collect()).filter(|methods: &Vec<_>| !methods.is_empty());
+        Ok(Self {
+            endpoints,
+            unusable,
+            token_auth_methods,
+        })
     }
 
     /// Returns the URL of an endpoint; `None` if none is published.
@@ -138,8 +159,16 @@ impl Metadata {
 
     /// Returns a sentence about the members with a value that cannot be used; `None` if there are none.
     pub fn warning(&self) -> Option<String> {
-        let members: Vec<_> = self.unusable.iter().map(|endpoint| format!("`{endpoint}`")).collect();
-        (!members.is_empty())
-            .then(|| format!("{} of the discovery document: not an https URL", members.join(", ")))
+        let members: Vec<_> = self
+            .unusable
+            .iter()
+            .map(|endpoint| format!("`{endpoint}`"))
+            .collect();
+        (!members.is_empty()).then(|| {
+            format!(
+                "{} of the discovery document: not an https URL",
+                members.join(", ")
+            )
+        })
     }
 }

@@ -7,7 +7,9 @@ use ipnet::IpNet;
 /// Returns the network of a client's address: enough to find the source of a flood, and no single person.
 pub fn around(address: IpAddr) -> Option<IpNet> {
     let prefix = if address.is_ipv4() { 24 } else { 48 };
-    IpNet::new(address, prefix).ok().map(|network| network.trunc())
+    IpNet::new(address, prefix)
+        .ok()
+        .map(|network| network.trunc())
 }
 
 /// The IP addresses that a webhook may be sent to.

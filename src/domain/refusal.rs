@@ -53,21 +53,41 @@ pub struct Refusal {
 /// Returns the beginning of an untrusted text in a form that is safe in a log.
 pub(super) fn visible(text: &str) -> String {
     const MAX_CHARS: usize = 200;
-    text.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' }).take(MAX_CHARS).collect()
+    text.chars()
+        .map(|c| {
+            if c == ' ' || c.is_ascii_graphic() {
+                c
+            } else {
+                '?'
+            }
+        })
+        .take(MAX_CHARS)
+        .collect()
 }
 
 impl Refusal {
     pub const fn new(reason: Reason, detail: &'static str) -> Self {
-        Self { reason, detail, log: None, vouched: false }
+        Self {
+            reason,
+            detail,
+            log: None,
+            vouched: false,
+        }
     }
 
     pub fn logged(self, log: String) -> Self {
-        Self { log: Some(log), ..self }
+        Self {
+            log: Some(log),
+            ..self
+        }
     }
 
     /// Returns the same refusal of a token that the provider had vouched for.
     pub fn vouched(self) -> Self {
-        Self { vouched: true, ..self }
+        Self {
+            vouched: true,
+            ..self
+        }
     }
 }
 
@@ -96,7 +116,9 @@ impl EndReason {
             Self::UserMerged => "the user was merged into another one",
             Self::SessionExpired => "the session was not used for too long, or is too old",
             Self::SessionEnded => "the session has ended",
-            Self::RefreshTokenReused => "the refresh token was used before, so the session has now ended",
+            Self::RefreshTokenReused => {
+                "the refresh token was used before, so the session has now ended"
+            }
         }
     }
 }

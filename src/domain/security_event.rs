@@ -41,7 +41,11 @@ pub struct Refused {
 
 impl Refused {
     pub const fn new(fault: Fault, detail: &'static str) -> Self {
-        Self { fault, detail, log: None }
+        Self {
+            fault,
+            detail,
+            log: None,
+        }
     }
 
     pub const fn malformed(detail: &'static str) -> Self {
@@ -66,19 +70,29 @@ pub(super) fn check_header(header: &Object) -> Result<(), &'static str> {
 /// that their users choose, such as `events`. `expires` is true for a sender whose messages have an `exp`.
 /// A message is one of them if its header names another kind, or names none and its claims belong to another kind.
 pub fn check_kind(token: &IdToken, expires: bool) -> Result<(), Refused> {
-    let Some((header, claims)) = token.unverified().map(Unverified::parts) else { return Ok(()) };
+    let Some((header, claims)) = token.unverified().map(Unverified::parts) else {
+        return Ok(());
+    };
     check_header(header).map_err(Refused::malformed)?;
-    let mut foreign = OF_OTHERS.iter().filter(|name| !(expires && **name == "exp"));
+    let mut foreign = OF_OTHERS
+        .iter()
+        .filter(|name| !(expires && **name == "exp"));
     // RFC 8417 §2.3.
     let typed = kind::of(header).as_deref() == Some("secevent+jwt");
     if !typed && foreign.any(|name| claims.get(name).is_some()) {
-        return Err(Refused::malformed("the token is not a security event: `typ` must be `secevent+jwt`"));
+        return Err(Refused::malformed(
+            "the token is not a security event: `typ` must be `secevent+jwt`",
+        ));
     }
     Ok(())
 }
 
 pub fn check_audience(claims: &Object, client_ids: &[String]) -> Result<(), Refused> {
-    let ours = |value: &Value| value.as_str().is_some_and(|id| client_ids.iter().any(|ours| ours == id));
+    let ours = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|id| client_ids.iter().any(|ours| ours == id))
+    };
     let meant = match claims.get("aud") {
         Some(Value::Array(several)) => several.iter().any(ours),
         Some(one) => ours(one),
@@ -87,29 +101,44 @@ pub fn check_audience(claims: &Object, client_ids: &[String]) -> Result<(), Refu
     if meant {
         return Ok(());
     }
-    let log = claims.get("aud").map(|aud| format!("`aud` is {}", visible(&aud.to_string())));
+    let log = claims
+        .get("aud")
+        .map(|aud| format!("`aud` is {}", visible(&aud.to_string())));
     let detail = "`aud` is not a client id that is configured for this provider";
-    Err(Refused { log, ..Refused::new(Fault::InvalidAudience, detail) })
+    Err(Refused {
+        log,
+        ..Refused::new(Fault::InvalidAudience, detail)
+    })
 }
 
 pub fn check_issuer(claims: &Object, issuers: &Issuers) -> Result<(), Refused> {
     if issuers.issued(claims) {
         return Ok(());
     }
-    let log = claims.str("iss").map(|iss| format!("`iss` is {}", visible(iss)));
-    Err(Refused { log, ..Refused::new(Fault::InvalidIssuer, "`iss` is not this provider's") })
+    let log = claims
+        .str("iss")
+        .map(|iss| format!("`iss` is {}", visible(iss)));
+    Err(Refused {
+        log,
+        ..Refused::new(Fault::InvalidIssuer, "`iss` is not this provider's")
+    })
 }
 
 /// Returns `iat` of a message, which has to be young enough for its id to be known still.
 pub fn issued_at(claims: &Object, now: i64) -> Result<i64, Refused> {
-    let iat = claims.get("iat").and_then(seconds).ok_or(Refused::malformed("`iat` must be a time"))?;
+    let iat = claims
+        .get("iat")
+        .and_then(seconds)
+        .ok_or(Refused::malformed("`iat` must be a time"))?;
     check_time(iat, now)
 }
 
 /// Returns the time of a message, unless its id may be forgotten by now.
 pub fn check_time(iat: i64, now: i64) -> Result<i64, Refused> {
     if iat > now.saturating_add(MAX_SKEW) {
-        return Err(Refused::malformed("the message is from the future; compare the clocks"));
+        return Err(Refused::malformed(
+            "the message is from the future; compare the clocks",
+        ));
     }
     if iat < now.saturating_sub(MAX_AGE) {
         return Err(Refused::malformed("the message is more than 30 days old"));
@@ -120,13 +149,20 @@ pub fn check_time(iat: i64, now: i64) -> Result<i64, Refused> {
 /// Returns `jti`, the message's id.
 pub fn message_id(claims: &Object) -> Result<&str, Refused> {
     let sound = |id: &&str| (1..=MAX_ID).contains(&id.len()) && !id.chars().any(char::is_control);
-    claims.str("jti").filter(sound).ok_or(Refused::malformed("`jti` must be a string of 1 to 255 bytes"))
+    claims.str("jti").filter(sound).ok_or(Refused::malformed(
+        "`jti` must be a string of 1 to 255 bytes",
+    ))
 }
 
 /// Returns a time in whole seconds, which JSON may have with a fraction.
-#[expect(clippy::cast_possible_truncation, reason = "a time out of bounds is the nearest bound")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a time out of bounds is the nearest bound"
+)]
 pub fn seconds(value: &Value) -> Option<i64> {
-    value.as_i64().or_else(|| value.as_f64().map(|seconds| seconds as i64))
+    value
+        .as_i64()
+        .or_else(|| value.as_f64().map(|seconds| seconds as i64))
 }
 
 #[cfg(test)]
@@ -148,9 +184,13 @@ mod tests {
             assert_eq!(at(json!(iat)), Some(iat));
         }
         assert_eq!(at(json!(2e9)), Some(NOW));
-        for iat in
-            [json!(NOW + MAX_SKEW + 1), json!(NOW - MAX_AGE - 1), json!("now"), json!(null), json!(1e300)]
-        {
+        for iat in [
+            json!(NOW + MAX_SKEW + 1),
+            json!(NOW - MAX_AGE - 1),
+            json!("now"),
+            json!(null),
+            json!(1e300),
+        ] {
             assert_eq!(at(iat.clone()), None, "{iat}");
         }
     }

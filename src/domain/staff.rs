@@ -5,7 +5,17 @@ use time::OffsetDateTime;
 
 /// The permissions of a member of staff. The names are those in commands, in the database and on pages.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, VariantNames,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Role {
@@ -33,6 +43,10 @@ impl Access {
 impl From<Role> for Access {
     /// Returns access with no right but the role's, without an end.
     fn from(role: Role) -> Self {
-        Self { role, may_export: false, ends_at: None }
+        Self {
+            role,
+            may_export: false,
+            ends_at: None,
+        }
     }
 }

@@ -4,8 +4,7 @@
 /// the text around it, which makes it look like another (`Bidi_Control` of Unicode).
 pub fn is_control(c: char) -> bool {
     let ends_line = matches!(c, '\u{2028}'..='\u{2029}');
-    let turns =
-        matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns = matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || ends_line || turns
 }
 
@@ -22,7 +21,8 @@ pub const fn is_ignorable(c: char) -> bool {
 
 /// Returns true if no character of a text is seen. The empty Braille pattern is not.
 pub fn is_blank(text: &str) -> bool {
-    let seen = |c: char| !c.is_whitespace() && !is_control(c) && !is_ignorable(c) && c != '\u{2800}';
+    let seen =
+        |c: char| !c.is_whitespace() && !is_control(c) && !is_ignorable(c) && c != '\u{2800}';
     !text.chars().any(seen)
 }
 
@@ -39,12 +39,20 @@ pub fn one_line(text: &str) -> String {
 /// Returns a text without control characters, and at most that many characters of it: PostgreSQL rejects NUL, and a
 /// terminal obeys others.
 pub fn printable(text: &str, max_chars: usize) -> String {
-    text.chars().filter(|c| !is_control(*c)).take(max_chars).collect()
+    text.chars()
+        .filter(|c| !is_control(*c))
+        .take(max_chars)
+        .collect()
 }
 
 pub fn capitalized(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+    letters
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .chain(letters)
+        .collect()
 }
 
 #[cfg(test)]
@@ -55,7 +63,10 @@ mod tests {
     fn a_control_character_is_left_out_and_counts_for_nothing() {
         assert_eq!(printable("\0ä\nö\u{9b}ü", 2), "äö");
         assert_eq!(printable("äöü", 4), "äöü");
-        assert_eq!(printable("ada\u{202e}gpj.\u{2066}exe\u{200f}", 9), "adagpj.ex");
+        assert_eq!(
+            printable("ada\u{202e}gpj.\u{2066}exe\u{200f}", 9),
+            "adagpj.ex"
+        );
         assert_eq!(printable("a\u{2028}b\u{2029}", 9), "ab");
     }
 
@@ -68,7 +79,14 @@ mod tests {
 
     #[test]
     fn a_text_of_which_nothing_is_seen_is_blank() {
-        for text in ["", " \n", "\u{200b}", "\u{feff}\u{34f}", "\u{2800} \u{3164}", "\u{202e}\u{2028}"] {
+        for text in [
+            "",
+            " \n",
+            "\u{200b}",
+            "\u{feff}\u{34f}",
+            "\u{2800} \u{3164}",
+            "\u{202e}\u{2028}",
+        ] {
             assert!(is_blank(text), "{text:?}");
         }
         for text in ["a", "\u{200b}1", "…", "\u{1f600}"] {

@@ -144,7 +144,11 @@ impl UserState {
 
     pub fn has_address_of(&self, identity: &LinkedIdentity) -> bool {
         let own = self.email.as_deref();
-        identity.email.as_deref().zip(own).is_some_and(|(address, own)| address.eq_ignore_ascii_case(own))
+        identity
+            .email
+            .as_deref()
+            .zip(own)
+            .is_some_and(|(address, own)| address.eq_ignore_ascii_case(own))
     }
 
     /// Returns true if another person may control one of the user's accounts, as its provider has reported.
@@ -159,7 +163,10 @@ impl UserState {
 
     /// Returns the number of active sessions.
     pub fn sessions(&self) -> i64 {
-        self.identities.iter().map(|identity| identity.sessions).sum()
+        self.identities
+            .iter()
+            .map(|identity| identity.sessions)
+            .sum()
     }
 }
 
@@ -169,7 +176,8 @@ impl UserState {
 pub fn merged(from: &UserState, into: &UserState) -> UserState {
     let address = if into.email.is_some() { into } else { from };
     let named = if into.name.is_some() { into } else { from };
-    let proves = |identity: &LinkedIdentity| identity.email_verified && address.has_address_of(identity);
+    let proves =
+        |identity: &LinkedIdentity| identity.email_verified && address.has_address_of(identity);
     let is_proven = from.identities.iter().chain(&into.identities).any(proves);
     let user = User {
         email: address.email.clone(),

@@ -26,7 +26,11 @@ impl<'a> Asking<'a> {
     }
 
     pub const fn session(self) -> Option<Uuid> {
-        if let Self::User(session, _) = self { Some(session) } else { None }
+        if let Self::User(session, _) = self {
+            Some(session)
+        } else {
+            None
+        }
     }
 }
 
@@ -44,20 +48,34 @@ pub struct Author<'a> {
 impl<'a> Author<'a> {
     /// Returns the author without IP address and user agent.
     pub fn unlocated(self) -> Self {
-        Self { ip: None, user_agent: None, ..self }
+        Self {
+            ip: None,
+            user_agent: None,
+            ..self
+        }
     }
 
     /// Returns the author of a change for which a member of staff or an API key needs that role.
     pub fn needing(role: Role, by: By<'a>) -> Self {
         let (actor, needs) = (Some(by.actor.name()), by.actor.needs(role));
-        Self { actor, reason: by.reason, needs, key_id: by.actor.key_id(), ..by.origin.into() }
+        Self {
+            actor,
+            reason: by.reason,
+            needs,
+            key_id: by.actor.key_id(),
+            ..by.origin.into()
+        }
     }
 }
 
 /// The user, at that origin.
 impl<'a> From<&'a Origin> for Author<'a> {
     fn from(origin: &'a Origin) -> Self {
-        let Origin { ip, user_agent, request_id } = origin;
+        let Origin {
+            ip,
+            user_agent,
+            request_id,
+        } = origin;
         Self {
             actor: None,
             reason: None,

@@ -17,14 +17,18 @@ pub async fn begin(pool: &PgPool) -> Result<(), Error> {
 
 /// Locks the place for a transaction and returns it; `None` if another instance has locked it.
 pub async fn take_turn(transaction: &mut PgConnection) -> Result<Option<Uuid>, Error> {
-    let place =
-        sqlx::query_scalar!("SELECT place FROM places WHERE walk = 'logged_events' FOR UPDATE SKIP LOCKED");
+    let place = sqlx::query_scalar!(
+        "SELECT place FROM places WHERE walk = 'logged_events' FOR UPDATE SKIP LOCKED"
+    );
     Ok(place.fetch_optional(transaction).await?)
 }
 
 /// Moves the place to an event.
 pub async fn move_on(transaction: &mut PgConnection, event: Uuid) -> Result<(), Error> {
-    let moved = sqlx::query!("UPDATE places SET place = $1 WHERE walk = 'logged_events'", event);
+    let moved = sqlx::query!(
+        "UPDATE places SET place = $1 WHERE walk = 'logged_events'",
+        event
+    );
     moved.execute(transaction).await?;
     Ok(())
 }

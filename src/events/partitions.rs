@@ -28,15 +28,22 @@ impl Months {
     }
 
     fn begin(self) -> OffsetDateTime {
-        let month =
-            u8::try_from(self.0.rem_euclid(12) + 1).ok().and_then(|month| Month::try_from(month).ok());
+        let month = u8::try_from(self.0.rem_euclid(12) + 1)
+            .ok()
+            .and_then(|month| Month::try_from(month).ok());
         let month = month.expect("1 to 12 is a month");
         let date = Date::from_calendar_date(self.0.div_euclid(12), month, 1);
-        date.expect("each month has a first day").with_time(Time::MIDNIGHT).assume_utc()
+        date.expect("each month has a first day")
+            .with_time(Time::MIDNIGHT)
+            .assume_utc()
     }
 
     fn partition(self) -> String {
-        format!("events_{:04}_{:02}", self.0.div_euclid(12), self.0.rem_euclid(12) + 1)
+        format!(
+            "events_{:04}_{:02}",
+            self.0.div_euclid(12),
+            self.0.rem_euclid(12) + 1
+        )
     }
 
     fn is_before(self, time: OffsetDateTime) -> bool {
@@ -47,7 +54,9 @@ impl Months {
     fn parse(partition: &str) -> Option<Self> {
         let (year, month) = partition.strip_prefix("events_")?.split_once('_')?;
         let (year, month): (i32, i32) = (year.parse().ok()?, month.parse().ok()?);
-        (1..=12).contains(&month).then_some(Self(year * 12 + month - 1))
+        (1..=12)
+            .contains(&month)
+            .then_some(Self(year * 12 + month - 1))
     }
 }
 
@@ -73,14 +82,22 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
         r#"SELECT c.relname::text AS "name!" FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
            WHERE i.inhparent = 'events'::regclass"#
     );
-    let there: Vec<Months> =
-        there.fetch_all(&mut *transaction).await?.iter().filter_map(|name| Months::parse(name)).collect();
+    let there: Vec<Months> = there
+        .fetch_all(&mut *transaction)
+        .await?
+        .iter()
+        .filter_map(|name| Months::parse(name))
+        .collect();
     let this = Months::of(turn.now.date());
-    let missing = (this.0..=this.0 + AHEAD).map(Months).filter(|month| !there.contains(month));
+    let missing = (this.0..=this.0 + AHEAD)
+        .map(Months)
+        .filter(|month| !there.contains(month));
     let missing: Vec<Months> = missing.collect();
     let kept = retention_days.map(|days| turn.now - Duration::days(i64::from(days)));
-    let old: Vec<Months> =
-        there.into_iter().filter(|month| kept.is_some_and(|kept| month.is_before(kept))).collect();
+    let old: Vec<Months> = there
+        .into_iter()
+        .filter(|month| kept.is_some_and(|kept| month.is_before(kept)))
+        .collect();
     let due = !missing.is_empty() || !old.is_empty();
     if due && !turn.may {
         warn_once();
@@ -90,11 +107,16 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
     // Dropping locks all of `events`, and adding its default partition, in the order in which readers lock them. In the
     // other order, it and a reader could wait for each other.
     for month in old {
-        transaction.execute(AssertSqlSafe(format!("DROP TABLE {}", month.partition()))).await?;
+        transaction
+            .execute(AssertSqlSafe(format!("DROP TABLE {}", month.partition())))
+            .await?;
     }
     for month in missing {
-        let (name, from, to) =
-            (month.partition(), first_id(month.begin()), first_id(Months(month.0 + 1).begin()));
+        let (name, from, to) = (
+            month.partition(),
+            first_id(month.begin()),
+            first_id(Months(month.0 + 1).begin()),
+        );
         // The rows of its range move from the default partition, or PostgreSQL would refuse to attach it. The lock that
         // attaching takes comes first, so that nobody adds to them, or waits for one of them and is waited for. `LIKE` has
         // locked `events` before it.
@@ -139,8 +161,14 @@ mod tests {
             ("events_2028_02", 2028, Month::March),
         ] {
             let month = Months::parse(partition).unwrap();
-            let over = Date::from_calendar_date(year, next, 1).unwrap().midnight().assume_utc();
-            assert!(month.is_before(over) && month.is_before(over + Duration::NANOSECOND), "{partition}");
+            let over = Date::from_calendar_date(year, next, 1)
+                .unwrap()
+                .midnight()
+                .assume_utc();
+            assert!(
+                month.is_before(over) && month.is_before(over + Duration::NANOSECOND),
+                "{partition}"
+            );
             assert!(!month.is_before(over - Duration::NANOSECOND), "{partition}");
         }
     }
@@ -152,7 +180,13 @@ mod tests {
             assert_eq!(Months::of(month.begin().date()), month);
             assert!(Months(month.0 + 1).begin() > month.begin());
         }
-        for other in ["events_default", "events_2026_13", "events_2026_00", "events_x_01", "users"] {
+        for other in [
+            "events_default",
+            "events_2026_13",
+            "events_2026_00",
+            "events_x_01",
+            "users",
+        ] {
             assert_eq!(Months::parse(other), None, "{other}");
         }
     }

@@ -32,8 +32,13 @@ pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedRequest]) -> Resu
     retrying!(record_refusals_as(pool, &ids, refusals))
 }
 
-async fn record_refusals_as(pool: &PgPool, ids: &[Uuid], refusals: &[RefusedRequest]) -> Result<(), Error> {
-    let texts = |read: fn(&RefusedRequest) -> Option<String>| refusals.iter().map(read).collect::<Vec<_>>();
+async fn record_refusals_as(
+    pool: &PgPool,
+    ids: &[Uuid],
+    refusals: &[RefusedRequest],
+) -> Result<(), Error> {
+    let texts =
+        |read: fn(&RefusedRequest) -> Option<String>| refusals.iter().map(read).collect::<Vec<_>>();
     sqlx::query!(
         r#"INSERT INTO events (id, kind, reason, provider, email, user_id, session_id, ip, user_agent, request_id, detail)
            SELECT refused.id, CASE WHEN session_id IS NULL THEN 'sign_in_refused' ELSE 'proof_refused' END, reason,
@@ -66,8 +71,11 @@ async fn record_refusals_as(pool: &PgPool, ids: &[Uuid], refusals: &[RefusedRequ
 pub async fn record_command(pool: &PgPool, kind: &str) -> Result<(), Error> {
     let author = Author::needing(Role::Admin, By::COMMAND_LINE);
     retrying!(async {
-        let recorded =
-            sqlx::query!("INSERT INTO events SELECT e.* FROM event($1, $2) AS e", author as Author<'_>, kind);
+        let recorded = sqlx::query!(
+            "INSERT INTO events SELECT e.* FROM event($1, $2) AS e",
+            author as Author<'_>,
+            kind
+        );
         recorded.execute(pool).await?;
         Ok::<_, Error>(())
     })
@@ -85,12 +93,20 @@ pub struct Look<'a> {
 
 impl<'a> Look<'a> {
     pub const fn person(id: Uuid) -> Self {
-        Self { user: Some(id), ..Self::list("user_viewed", &[]) }
+        Self {
+            user: Some(id),
+            ..Self::list("user_viewed", &[])
+        }
     }
 
     /// A view of a list of users or events.
     pub const fn list(kind: &'a str, search: &'a [(&'a str, &'a str)]) -> Self {
-        Self { kind, user: None, search, reason: None }
+        Self {
+            kind,
+            user: None,
+            search,
+            reason: None,
+        }
     }
 }
 
@@ -103,9 +119,15 @@ pub async fn record_look(
     actor: Actor<'_>,
     origin: &Origin,
 ) -> Result<bool, Error> {
-    let address = look.search.iter().find_map(|(_, text)| Email::first_in(text));
-    let fields: Map<_, _> =
-        look.search.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
+    let address = look
+        .search
+        .iter()
+        .find_map(|(_, text)| Email::first_in(text));
+    let fields: Map<_, _> = look
+        .search
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), json!(text)))
+        .collect();
     let fields = (!fields.is_empty()).then(|| Value::Object(fields).to_string());
     let id = Uuid::now_v7();
     retrying!(async {

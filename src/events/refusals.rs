@@ -45,7 +45,10 @@ struct Budget {
 
 impl Budget {
     fn new() -> Self {
-        Self { began: Instant::now(), spent: HashMap::new() }
+        Self {
+            began: Instant::now(),
+            spent: HashMap::new(),
+        }
     }
 
     /// Returns true if another refusal may become an event, which then is counted. What is refused takes no memory.
@@ -54,12 +57,16 @@ impl Budget {
             *self = Self::new();
         }
         // The holder of one session uses up nothing of another's: only a genuine token names a session.
-        let of = refusal.session.map_or_else(|| refusal.provider.clone(), |session| session.to_string());
+        let of = refusal
+            .session
+            .map_or_else(|| refusal.provider.clone(), |session| session.to_string());
         let networks = self.spent.entry(of).or_default();
         if networks.values().sum::<u32>() >= UNVOUCHED {
             return false;
         }
-        let of_network = networks.entry(refusal.origin.ip.and_then(network::around)).or_default();
+        let of_network = networks
+            .entry(refusal.origin.ip.and_then(network::around))
+            .or_default();
         let within = *of_network < OF_NETWORK;
         *of_network += u32::from(within);
         within
@@ -72,9 +79,15 @@ impl Refusals {
         let (queue, waiting) = mpsc::channel(CAPACITY);
         let unrecorded = Counter::default();
         let (waiting, counted) = (Arc::new(AsyncMutex::new(waiting)), unrecorded.clone());
-        let writer =
-            background::spawn("refusals", move || write(pool.clone(), waiting.clone(), counted.clone()));
-        Self { queue, unrecorded, budget: Mutex::new(Budget::new()), writer: Mutex::new(Some(writer)) }
+        let writer = background::spawn("refusals", move || {
+            write(pool.clone(), waiting.clone(), counted.clone())
+        });
+        Self {
+            queue,
+            unrecorded,
+            budget: Mutex::new(Budget::new()),
+            writer: Mutex::new(Some(writer)),
+        }
     }
 
     /// Returns the counter of refusals that were not recorded, since there were too many or the database failed.
@@ -97,7 +110,11 @@ impl Refusals {
     }
 }
 
-async fn write(pool: PgPool, waiting: Arc<AsyncMutex<mpsc::Receiver<RefusedRequest>>>, unrecorded: Counter) {
+async fn write(
+    pool: PgPool,
+    waiting: Arc<AsyncMutex<mpsc::Receiver<RefusedRequest>>>,
+    unrecorded: Counter,
+) {
     let mut waiting = waiting.lock().await;
     let mut batch = Vec::with_capacity(BATCH);
     let (mut told, mut said_at) = (0, None::<Instant>);

@@ -80,7 +80,9 @@ pub(super) struct Batch {
 impl Batch {
     /// The number of rows of the file.
     pub fn len(&self) -> usize {
-        self.rows.len() + self.refused.len() + usize::try_from(self.left_out.users).unwrap_or(usize::MAX)
+        self.rows.len()
+            + self.refused.len()
+            + usize::try_from(self.left_out.users).unwrap_or(usize::MAX)
     }
 
     pub fn push(&mut self, line: u64, user: Result<ImportedUser, RowError>, position: u64) {

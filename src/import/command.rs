@@ -96,28 +96,52 @@ pub struct OpenImport {
 
 impl Import {
     pub fn open(self) -> Result<OpenImport> {
-        let Self { file, format, refused, ignore } = self;
-        let Some(format) = format.or_else(|| Format::from_str(file.extension()?.to_str()?, true).ok()) else {
-            let unclear =
-                "the format is not clear from the file name; add `--format csv` or `--format jsonl`\n";
+        let Self {
+            file,
+            format,
+            refused,
+            ignore,
+        } = self;
+        let Some(format) =
+            format.or_else(|| Format::from_str(file.extension()?.to_str()?, true).ok())
+        else {
+            let unclear = "the format is not clear from the file name; add `--format csv` or `--format jsonl`\n";
             clap::Error::raw(ErrorKind::MissingRequiredArgument, unclear).exit();
         };
         if file.as_os_str() == "-" {
             let refused = RefusedRows::new(refused)?;
-            return Ok(OpenImport { input: Box::new(io::stdin()), length: None, format, refused, ignore });
+            return Ok(OpenImport {
+                input: Box::new(io::stdin()),
+                length: None,
+                format,
+                refused,
+                ignore,
+            });
         }
         let input = File::open(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let about = input.metadata()?;
         let length = about.is_file().then_some(about.len());
         let refused = RefusedRows::new(Some(refused.unwrap_or_else(|| beside(&file))))?;
-        Ok(OpenImport { input: Box::new(input), length, format, refused, ignore })
+        Ok(OpenImport {
+            input: Box::new(input),
+            length,
+            format,
+            refused,
+            ignore,
+        })
     }
 }
 
 impl OpenImport {
     /// Imports the file for sign-ins at these providers, and prints the result.
     pub async fn run(self, writer: Writer, providers: Vec<String>) -> Result<ExitCode> {
-        let Self { input, length, format, mut refused, ignore } = self;
+        let Self {
+            input,
+            length,
+            format,
+            mut refused,
+            ignore,
+        } = self;
         let rules = Rules::new(providers, &ignore, clock::now());
         let (sender, mut batches) = channel(AHEAD);
         let reader = tokio::task::spawn_blocking(move || read(input, format, rules, &sender));
@@ -127,10 +151,17 @@ impl OpenImport {
             let rows = batch.len() as u64;
             summary.left_out.add(&batch.left_out);
             let mut errors = batch.refused;
-            errors.extend(writer.write(batch.rows, &mut summary).await.map_err(Error::Store)?);
+            errors.extend(
+                writer
+                    .write(batch.rows, &mut summary)
+                    .await
+                    .map_err(Error::Store)?,
+            );
             errors.sort_unstable_by_key(|(line, _)| *line);
             for (line, error) in &errors {
-                refused.add(*line, error, &progress).map_err(Error::Report)?;
+                refused
+                    .add(*line, error, &progress)
+                    .map_err(Error::Report)?;
             }
             summary.read += rows;
             summary.refused += errors.len() as u64;
@@ -141,7 +172,11 @@ impl OpenImport {
         writer.finish(&summary).await;
         let took = progress.finish();
         print(&summary, took.as_secs_f64(), refused.finish()?.as_deref());
-        Ok(if summary.refused > 0 { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
+        Ok(if summary.refused > 0 {
+            ExitCode::from(REFUSED)
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 }
 
@@ -153,11 +188,22 @@ fn beside(file: &Path) -> PathBuf {
 }
 
 fn print(summary: &Summary, seconds: f64, listed: Option<&Path>) {
-    let Summary { read, users, identities, linked, already, refused, left_out } = summary;
+    let Summary {
+        read,
+        users,
+        identities,
+        linked,
+        already,
+        refused,
+        left_out,
+    } = summary;
     #[expect(clippy::cast_precision_loss, reason = "no file has that many rows")]
     let rate = *read as f64 / seconds.max(0.001);
     say!("{read} rows read in {seconds:.1} s: {rate:.0} rows/s");
-    say!("{} imported: {users} users, {identities} identities", users + linked);
+    say!(
+        "{} imported: {users} users, {identities} identities",
+        users + linked
+    );
     say!("{already} already existed");
     if left_out.users > 0 {
         say!(
@@ -167,9 +213,15 @@ fn print(summary: &Summary, seconds: f64, listed: Option<&Path>) {
     }
     if !left_out.identities.is_empty() {
         let count: u64 = left_out.identities.values().sum();
-        let names: Vec<_> =
-            left_out.identities.iter().map(|(name, count)| format!("`{name}` ({count})")).collect();
-        say!("{count} identities left out: {} (no such provider is configured)", names.join(", "));
+        let names: Vec<_> = left_out
+            .identities
+            .iter()
+            .map(|(name, count)| format!("`{name}` ({count})"))
+            .collect();
+        say!(
+            "{count} identities left out: {} (no such provider is configured)",
+            names.join(", ")
+        );
     }
     match listed {
         Some(listed) => say!("{refused} refused: {}", listed.display()),
@@ -208,7 +260,9 @@ impl RefusedRows {
 
     /// Returns the path of the list, if there are refused rows.
     fn finish(self) -> io::Result<Option<PathBuf>> {
-        let Some(mut file) = self.file else { return Ok(None) };
+        let Some(mut file) = self.file else {
+            return Ok(None);
+        };
         file.flush()?;
         Ok(self.path)
     }

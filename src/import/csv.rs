@@ -26,17 +26,34 @@ pub struct Csv<R> {
 
 impl<R: BufRead> Csv<R> {
     pub fn open(input: R, rules: Rules) -> Result<Self, Error> {
-        let lines = Lines { input, number: 0, position: 0, again: VecDeque::new() };
-        let mut csv = Self { lines, rules, separator: b',', columns: Vec::new(), record: Record::default() };
-        let mut first = csv.lines.next_row()?.ok_or_else(|| Error::Header("it is missing".to_owned()))?;
+        let lines = Lines {
+            input,
+            number: 0,
+            position: 0,
+            again: VecDeque::new(),
+        };
+        let mut csv = Self {
+            lines,
+            rules,
+            separator: b',',
+            columns: Vec::new(),
+            record: Record::default(),
+        };
+        let mut first = csv
+            .lines
+            .next_row()?
+            .ok_or_else(|| Error::Header("it is missing".to_owned()))?;
         if first.text.starts_with("\u{feff}".as_bytes()) {
             first.text.drain(..3);
         }
         let count = |separator: u8| first.text.split(|byte| *byte == separator).count();
         // Of equals, the last is taken.
-        csv.separator =
-            [b'\t', b';', b','].into_iter().max_by_key(|separator| count(*separator)).unwrap_or(b',');
-        csv.read_record(&first)?.map_err(|error| Error::Header(format!("it {error}")))?;
+        csv.separator = [b'\t', b';', b',']
+            .into_iter()
+            .max_by_key(|separator| count(*separator))
+            .unwrap_or(b',');
+        csv.read_record(&first)?
+            .map_err(|error| Error::Header(format!("it {error}")))?;
         csv.columns = csv.header()?;
         Ok(csv)
     }
@@ -46,10 +63,16 @@ impl<R: BufRead> Csv<R> {
         let mut columns = Vec::new();
         let mut unknown = Vec::new();
         for number in 0..self.record.ends.len() {
-            let name = self.record.field(number).map_err(|error| Error::Header(format!("it {error}")))?;
+            let name = self
+                .record
+                .field(number)
+                .map_err(|error| Error::Header(format!("it {error}")))?;
             match self.rules.field(name) {
                 Some(Field::Value(column)) if columns.contains(&Field::Value(column)) => {
-                    return Err(Error::Header(format!("it names `{}` twice", <&str>::from(column))));
+                    return Err(Error::Header(format!(
+                        "it names `{}` twice",
+                        <&str>::from(column)
+                    )));
                 }
                 Some(Field::Identities) | None => {
                     unknown.push(format!("`{}`", printable(name.trim(), SHOWN)));
@@ -67,14 +90,18 @@ impl<R: BufRead> Csv<R> {
         }
         let has = |column| columns.contains(&Field::Value(column));
         if !(has(Column::Email) || has(Column::Provider) && has(Column::Subject)) {
-            return Err(Error::Header("it names neither `email` nor `provider` and `subject`".to_owned()));
+            return Err(Error::Header(
+                "it names neither `email` nor `provider` and `subject`".to_owned(),
+            ));
         }
         Ok(columns)
     }
 
     /// Adds the next row to a batch. Returns false at the end of the file.
     pub fn read(&mut self, batch: &mut Batch) -> io::Result<bool> {
-        let Some(first) = self.lines.next_row()? else { return Ok(false) };
+        let Some(first) = self.lines.next_row()? else {
+            return Ok(false);
+        };
         let line = first.number;
         let user = self.read_record(&first)?.and_then(|()| self.user());
         if user.is_err() {
@@ -93,11 +120,16 @@ impl<R: BufRead> Csv<R> {
         let mut length = first.text.len();
         let mut read = self.record.read(&first.text, self.separator);
         while let Ok(Read::Open) = read {
-            let Some(line) = self.lines.next()? else { return Ok(Err(RowError::Unclosed)) };
+            let Some(line) = self.lines.next()? else {
+                return Ok(Err(RowError::Unclosed));
+            };
             length += line.text.len();
             let too_long = line.too_long || length > LONGEST;
-            read =
-                if too_long { Err(RowError::Unclosed) } else { self.record.read(&line.text, self.separator) };
+            read = if too_long {
+                Err(RowError::Unclosed)
+            } else {
+                self.record.read(&line.text, self.separator)
+            };
             self.record.further.push(line);
         }
         Ok(read.map(|_| ()))
@@ -238,7 +270,11 @@ impl<R: BufRead> Lines<R> {
         if let Some(line) = self.again.pop_front() {
             return Ok(Some(line));
         }
-        let mut line = Line { number: self.number + 1, text: Vec::new(), too_long: false };
+        let mut line = Line {
+            number: self.number + 1,
+            text: Vec::new(),
+            too_long: false,
+        };
         loop {
             let buffer = self.input.fill_buf()?;
             let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');

@@ -22,14 +22,24 @@ pub struct JsonLines<R> {
 
 impl<R: BufRead> JsonLines<R> {
     pub fn new(input: R, rules: Rules) -> Self {
-        Self { input, rules, text: Vec::new(), line: 0, position: 0 }
+        Self {
+            input,
+            rules,
+            text: Vec::new(),
+            line: 0,
+            position: 0,
+        }
     }
 
     /// Adds the next line that is not blank to a batch. Returns false at the end of the file.
     pub fn read(&mut self, batch: &mut Batch) -> io::Result<bool> {
         loop {
             self.text.clear();
-            let read = self.input.by_ref().take(LONGEST as u64 + 1).read_until(b'\n', &mut self.text)?;
+            let read = self
+                .input
+                .by_ref()
+                .take(LONGEST as u64 + 1)
+                .read_until(b'\n', &mut self.text)?;
             if read == 0 {
                 return Ok(false);
             }
@@ -51,7 +61,10 @@ impl<R: BufRead> JsonLines<R> {
     fn user(&self) -> Result<ImportedUser, RowError> {
         let line = self.text.trim_ascii_end();
         // Some programs write a byte order mark at the beginning.
-        let line = line.strip_prefix("\u{feff}".as_bytes()).filter(|_| self.line == 1).unwrap_or(line);
+        let line = line
+            .strip_prefix("\u{feff}".as_bytes())
+            .filter(|_| self.line == 1)
+            .unwrap_or(line);
         if std::str::from_utf8(line).is_err() {
             return Err(RowError::NotUtf8);
         }
@@ -75,7 +88,11 @@ impl<R: BufRead> JsonLines<R> {
 
     fn identities<'a>(&self, value: &'a Value) -> Result<Vec<RawRow<'a>>, RowError> {
         let wrong = || RowError::Type("identities".to_owned());
-        let values = if value.is_null() { &[][..] } else { value.as_array().ok_or_else(wrong)? };
+        let values = if value.is_null() {
+            &[][..]
+        } else {
+            value.as_array().ok_or_else(wrong)?
+        };
         let mut identities = Vec::with_capacity(values.len());
         for value in values {
             use Column::{Email, EmailVerified, Provider, Subject};
@@ -99,7 +116,12 @@ fn unknown(name: &str) -> RowError {
     RowError::Member(printable(name, SHOWN))
 }
 
-fn set<'a>(raw: &mut RawRow<'a>, name: &str, column: Column, value: &'a Value) -> Result<(), RowError> {
+fn set<'a>(
+    raw: &mut RawRow<'a>,
+    name: &str,
+    column: Column,
+    value: &'a Value,
+) -> Result<(), RowError> {
     let flag = matches!(column, Column::EmailVerified | Column::Disabled);
     match value {
         Value::Null => {}

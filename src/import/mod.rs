@@ -39,7 +39,12 @@ enum Format {
     JsonLines,
 }
 
-fn read(input: impl Read, format: Format, rules: Rules, batches: &Sender<Batch>) -> Result<(), Error> {
+fn read(
+    input: impl Read,
+    format: Format,
+    rules: Rules,
+    batches: &Sender<Batch>,
+) -> Result<(), Error> {
     let input = BufReader::with_capacity(BLOCK, input);
     match format {
         Format::Csv => {
@@ -55,15 +60,25 @@ fn read(input: impl Read, format: Format, rules: Rules, batches: &Sender<Batch>)
 }
 
 /// Sends all rows in batches. `read` adds the next row to a batch, and returns false at the end.
-fn send(batches: &Sender<Batch>, mut read: impl FnMut(&mut Batch) -> io::Result<bool>) -> io::Result<()> {
+fn send(
+    batches: &Sender<Batch>,
+    mut read: impl FnMut(&mut Batch) -> io::Result<bool>,
+) -> io::Result<()> {
     let (mut batch, mut sent) = (Batch::default(), 0);
     loop {
         let more = read(&mut batch)?;
         if !more || batch.len() >= BATCH || batch.position - sent >= BATCH_BYTES {
             sent = batch.position;
-            let next = Batch { position: sent, ..Batch::default() };
+            let next = Batch {
+                position: sent,
+                ..Batch::default()
+            };
             // Without a receiver, the import has failed elsewhere and reports that error.
-            if batches.blocking_send(mem::replace(&mut batch, next)).is_err() || !more {
+            if batches
+                .blocking_send(mem::replace(&mut batch, next))
+                .is_err()
+                || !more
+            {
                 return Ok(());
             }
         }

@@ -48,7 +48,9 @@ pub struct Identity {
 }
 
 /// The columns of CSV, which are also the members of a JSON object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[strum(serialize_all = "snake_case")]
 pub enum Column {
     Id,
@@ -149,7 +151,9 @@ pub enum RowError {
     Merged,
     #[error("no user has its `subject`")]
     NoUser,
-    #[error("an identity of the user is suspended, because its provider reported it; staff release it first")]
+    #[error(
+        "an identity of the user is suspended, because its provider reported it; staff release it first"
+    )]
     Suspended,
     #[error("its `id` belongs to a user with another e-mail address")]
     IdOfAnother,
@@ -169,13 +173,21 @@ pub enum RowError {
 impl Column {
     /// Returns the names of all columns, for an error message.
     pub fn names() -> String {
-        Self::VARIANTS.iter().map(<&str>::from).collect::<Vec<_>>().join(", ")
+        Self::VARIANTS
+            .iter()
+            .map(<&str>::from)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
 impl Rules {
     pub fn new(providers: Vec<String>, ignored: &[String], now: i64) -> Self {
-        Self { providers, ignored: ignored.iter().map(|name| folded(name)).collect(), now }
+        Self {
+            providers,
+            ignored: ignored.iter().map(|name| folded(name)).collect(),
+            now,
+        }
     }
 
     /// Returns the meaning of a column or member; `None` if its name is unknown.
@@ -190,7 +202,10 @@ impl Rules {
             "" => Some(Field::Unnamed),
             "identities" => Some(Field::Identities),
             _ if self.ignored.contains(&name) => Some(Field::Ignored),
-            _ => Column::VARIANTS.iter().find(is).map(|column| Field::Value(*column)),
+            _ => Column::VARIANTS
+                .iter()
+                .find(is)
+                .map(|column| Field::Value(*column)),
         }
     }
 }
@@ -199,7 +214,10 @@ impl Rules {
 /// characters such as a byte order mark.
 fn folded(name: &str) -> String {
     let counts = |c: &char| !c.is_whitespace() && !matches!(c, '-' | '_') && !is_ignorable(*c);
-    name.chars().filter(counts).flat_map(char::to_lowercase).collect()
+    name.chars()
+        .filter(counts)
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 impl ImportedUser {
@@ -207,8 +225,12 @@ impl ImportedUser {
     pub fn read(raw: &RawRow<'_>, rules: &Rules) -> Result<Self, RowError> {
         let old_subject = raw.old_subject()?;
         let email = raw.email()?;
-        let email_verified = email.is_some() && flag("email_verified", raw.get(Column::EmailVerified))?;
-        let own = raw.get(Column::Provider).or(raw.get(Column::Subject)).map(|_| raw);
+        let email_verified =
+            email.is_some() && flag("email_verified", raw.get(Column::EmailVerified))?;
+        let own = raw
+            .get(Column::Provider)
+            .or(raw.get(Column::Subject))
+            .map(|_| raw);
         let mut identities = Vec::new();
         let mut left_out = Vec::new();
         for raw in own.into_iter().chain(&raw.identities) {
@@ -219,23 +241,36 @@ impl ImportedUser {
         }
         let mut seen = HashSet::with_capacity(identities.len());
         let old = old_subject.map(|subject| (identities.first().map(|it| &*it.provider), subject));
-        let mut all = identities.iter().map(|it| (Some(&*it.provider), &*it.subject)).chain(old);
+        let mut all = identities
+            .iter()
+            .map(|it| (Some(&*it.provider), &*it.subject))
+            .chain(old);
         if !all.all(|identity| seen.insert(identity)) {
             return Err(RowError::DuplicateIdentity);
         }
         if identities.len() > usize::from(MAX_IDENTITIES) {
             return Err(RowError::TooManyIdentities);
         }
-        if email.is_none() && identities.is_empty() && left_out.is_empty() && !raw.has(Column::Phone) {
+        if email.is_none()
+            && identities.is_empty()
+            && left_out.is_empty()
+            && !raw.has(Column::Phone)
+        {
             return Err(RowError::Unidentified);
         }
         Ok(Self {
-            id: raw.get(Column::Id).map(|id| Uuid::parse_str(id).map_err(|_| RowError::Id)).transpose()?,
+            id: raw
+                .get(Column::Id)
+                .map(|id| Uuid::parse_str(id).map_err(|_| RowError::Id))
+                .transpose()?,
             email,
             email_verified,
             name: raw.get(Column::Name).and_then(claims::display_name),
             picture: raw.get(Column::Picture).and_then(claims::picture),
-            created_at: raw.get(Column::CreatedAt).map(|text| time(text, rules.now)).transpose()?,
+            created_at: raw
+                .get(Column::CreatedAt)
+                .map(|text| time(text, rules.now))
+                .transpose()?,
             disabled: flag("disabled", raw.get(Column::Disabled))?,
             old_subject: old_subject.map(str::to_owned),
             identities,
@@ -251,7 +286,8 @@ impl ImportedUser {
 
 /// Reads a Boolean, also as PostgreSQL (`t`), spreadsheets (`TRUE`) and other databases (`1`) write it.
 fn flag(name: &'static str, text: Option<&str>) -> Result<bool, RowError> {
-    let is = |text: &str, names: [&str; 3]| names.iter().any(|name| text.eq_ignore_ascii_case(name));
+    let is =
+        |text: &str, names: [&str; 3]| names.iter().any(|name| text.eq_ignore_ascii_case(name));
     match text {
         None => Ok(false),
         Some(text) if is(text, ["false", "f", "0"]) => Ok(false),
@@ -264,12 +300,18 @@ fn flag(name: &'static str, text: Option<&str>) -> Result<bool, RowError> {
 /// seconds since 1970, or `Tue, 02 Jan 2024 03:04:05 GMT` (RFC 2822).
 fn time(text: &str, now: i64) -> Result<OffsetDateTime, RowError> {
     let time = if let Ok(number) = text.parse::<i64>() {
-        let milliseconds =
-            if number < LEAST_MILLISECONDS { i128::from(number) * 1000 } else { i128::from(number) };
-        OffsetDateTime::from_unix_timestamp_nanos(milliseconds * 1_000_000).map_err(|_| RowError::Time)?
+        let milliseconds = if number < LEAST_MILLISECONDS {
+            i128::from(number) * 1000
+        } else {
+            i128::from(number)
+        };
+        OffsetDateTime::from_unix_timestamp_nanos(milliseconds * 1_000_000)
+            .map_err(|_| RowError::Time)?
     } else {
         let written = OffsetDateTime::parse(&rfc3339(text), &Rfc3339);
-        written.or_else(|_| OffsetDateTime::parse(text, &Rfc2822)).map_err(|_| RowError::Time)?
+        written
+            .or_else(|_| OffsetDateTime::parse(text, &Rfc2822))
+            .map_err(|_| RowError::Time)?
     };
     // With an offset, the first and the last days of the calendar do not exist in UTC.
     let time = time.checked_to_utc().ok_or(RowError::Time)?;
@@ -277,14 +319,21 @@ fn time(text: &str, now: i64) -> Result<OffsetDateTime, RowError> {
         return Err(RowError::Ancient);
     }
     let ahead = Duration::seconds(time.unix_timestamp().saturating_sub(now));
-    if ahead > Duration::seconds(LEEWAY) { Err(RowError::Future) } else { Ok(time.into()) }
+    if ahead > Duration::seconds(LEEWAY) {
+        Err(RowError::Future)
+    } else {
+        Ok(time.into())
+    }
 }
 
 /// Returns a time of PostgreSQL in the form of RFC 3339. Without a zone, it is UTC.
 fn rfc3339(text: &str) -> String {
     let text = text.strip_suffix(" UTC").unwrap_or(text);
     let after_date = |at: &usize| *at > "2024-01-02".len();
-    let zone = text.rfind(['+', '-', 'Z', 'z']).filter(after_date).unwrap_or(text.len());
+    let zone = text
+        .rfind(['+', '-', 'Z', 'z'])
+        .filter(after_date)
+        .unwrap_or(text.len());
     let (time, zone) = text.split_at(zone);
     let zone = match zone.len() {
         0 => "Z".to_owned(),
@@ -301,17 +350,28 @@ fn identity(
     rules: &Rules,
 ) -> Result<Result<Identity, String>, RowError> {
     let provider = raw.get(Column::Provider).ok_or(RowError::HalfAnIdentity)?;
-    let Some(provider) = rules.providers.iter().find(|known| known.eq_ignore_ascii_case(provider)) else {
+    let Some(provider) = rules
+        .providers
+        .iter()
+        .find(|known| known.eq_ignore_ascii_case(provider))
+    else {
         return Ok(Err(provider.to_owned()));
     };
-    let subject = raw.get(Column::NewSubject).or(raw.get(Column::Subject)).ok_or(RowError::HalfAnIdentity)?;
+    let subject = raw
+        .get(Column::NewSubject)
+        .or(raw.get(Column::Subject))
+        .ok_or(RowError::HalfAnIdentity)?;
     if !claims::is_subject(subject) {
         return Err(RowError::Subject);
     }
     let email = raw.email()?.or_else(|| email.cloned());
     // Files of other systems have the flag. No token has said so here, so the user's own one alone counts.
     flag("email_verified", raw.get(Column::EmailVerified))?;
-    Ok(Ok(Identity { provider: provider.clone(), subject: subject.to_owned(), email }))
+    Ok(Ok(Identity {
+        provider: provider.clone(),
+        subject: subject.to_owned(),
+        email,
+    }))
 }
 
 impl<'a> RawRow<'a> {
@@ -329,11 +389,18 @@ impl<'a> RawRow<'a> {
             return Ok(None);
         }
         let needed = |column: &&Column| {
-            matches!(column, Column::Provider | Column::Subject | Column::NewSubject) == self.has(**column)
+            matches!(
+                column,
+                Column::Provider | Column::Subject | Column::NewSubject
+            ) == self.has(**column)
         };
         let exactly = Column::VARIANTS.iter().filter(needed).count() == Column::VARIANTS.len();
         let alone = exactly && self.identities.is_empty();
-        if alone { Ok(self.get(Column::Subject)) } else { Err(RowError::NewSubject) }
+        if alone {
+            Ok(self.get(Column::Subject))
+        } else {
+            Err(RowError::NewSubject)
+        }
     }
 
     pub const fn has(&self, column: Column) -> bool {
@@ -345,7 +412,9 @@ impl<'a> RawRow<'a> {
     }
 
     fn email(&self) -> Result<Option<Email>, RowError> {
-        self.get(Column::Email).map(|text| Email::parse(text).ok_or(RowError::Email)).transpose()
+        self.get(Column::Email)
+            .map(|text| Email::parse(text).ok_or(RowError::Email))
+            .transpose()
     }
 }
 
@@ -365,7 +434,8 @@ mod tests {
     #[test]
     fn what_a_sign_in_would_not_store_is_refused_or_cleaned() {
         use Column::{
-            CreatedAt, Disabled, Email, EmailVerified, Id, Name, NewSubject, Picture, Provider, Subject,
+            CreatedAt, Disabled, Email, EmailVerified, Id, Name, NewSubject, Picture, Provider,
+            Subject,
         };
         let long = "9".repeat(256);
         for (values, why) in [
@@ -373,19 +443,72 @@ mod tests {
             (&[(Email, "")], RowError::Unidentified),
             (&[(Email, "Ada <ada@example.com>")], RowError::Email),
             (&[(Email, "ada@example.com\0")], RowError::Email),
-            (&[(Email, "ada@example.com"), (EmailVerified, "yes")], RowError::Flag("email_verified")),
-            (&[(Email, "ada@example.com"), (Disabled, "2")], RowError::Flag("disabled")),
+            (
+                &[(Email, "ada@example.com"), (EmailVerified, "yes")],
+                RowError::Flag("email_verified"),
+            ),
+            (
+                &[(Email, "ada@example.com"), (Disabled, "2")],
+                RowError::Flag("disabled"),
+            ),
             (&[(Email, "ada@example.com"), (Id, "7")], RowError::Id),
-            (&[(Email, "ada@example.com"), (CreatedAt, "2024-05-31")], RowError::Time),
-            (&[(Email, "ada@example.com"), (CreatedAt, "9999-12-31T23:59:59-23:59")], RowError::Time),
-            (&[(Email, "ada@example.com"), (CreatedAt, "0000-01-01T00:00:00+23:59")], RowError::Ancient),
-            (&[(Email, "ada@example.com"), (CreatedAt, "0001-01-01T00:00:00Z")], RowError::Ancient),
-            (&[(Email, "ada@example.com"), (CreatedAt, "2027-01-15T08:01:01Z")], RowError::Future),
-            (&[(Email, "ada@example.com"), (Provider, "idp")], RowError::HalfAnIdentity),
-            (&[(Email, "ada@example.com"), (Subject, "1")], RowError::HalfAnIdentity),
-            (&[(Provider, "idp"), (NewSubject, "2")], RowError::NewSubject),
-            (&[(Provider, "idp"), (Subject, "1"), (NewSubject, "1")], RowError::DuplicateIdentity),
-            (&[(Provider, "idp"), (Subject, "1"), (NewSubject, "2"), (Name, "Ada")], RowError::NewSubject),
+            (
+                &[(Email, "ada@example.com"), (CreatedAt, "2024-05-31")],
+                RowError::Time,
+            ),
+            (
+                &[
+                    (Email, "ada@example.com"),
+                    (CreatedAt, "9999-12-31T23:59:59-23:59"),
+                ],
+                RowError::Time,
+            ),
+            (
+                &[
+                    (Email, "ada@example.com"),
+                    (CreatedAt, "0000-01-01T00:00:00+23:59"),
+                ],
+                RowError::Ancient,
+            ),
+            (
+                &[
+                    (Email, "ada@example.com"),
+                    (CreatedAt, "0001-01-01T00:00:00Z"),
+                ],
+                RowError::Ancient,
+            ),
+            (
+                &[
+                    (Email, "ada@example.com"),
+                    (CreatedAt, "2027-01-15T08:01:01Z"),
+                ],
+                RowError::Future,
+            ),
+            (
+                &[(Email, "ada@example.com"), (Provider, "idp")],
+                RowError::HalfAnIdentity,
+            ),
+            (
+                &[(Email, "ada@example.com"), (Subject, "1")],
+                RowError::HalfAnIdentity,
+            ),
+            (
+                &[(Provider, "idp"), (NewSubject, "2")],
+                RowError::NewSubject,
+            ),
+            (
+                &[(Provider, "idp"), (Subject, "1"), (NewSubject, "1")],
+                RowError::DuplicateIdentity,
+            ),
+            (
+                &[
+                    (Provider, "idp"),
+                    (Subject, "1"),
+                    (NewSubject, "2"),
+                    (Name, "Ada"),
+                ],
+                RowError::NewSubject,
+            ),
             (&[(Provider, "idp"), (Subject, &long)], RowError::Subject),
             (&[(Provider, "idp"), (Subject, "ü")], RowError::Subject),
             (&[(Provider, "idp"), (Subject, "a\0")], RowError::Subject),
@@ -400,12 +523,22 @@ mod tests {
             (CreatedAt, "2027-01-15T09:01:00+01:00"),
         ];
         let ada = read(&ada).unwrap();
-        assert_eq!((ada.name.as_deref(), ada.picture, ada.email_verified), (Some("Ada"), None, true));
+        assert_eq!(
+            (ada.name.as_deref(), ada.picture, ada.email_verified),
+            (Some("Ada"), None, true)
+        );
         assert_eq!(ada.created_at.unwrap().unix_timestamp(), 1_800_000_060);
-        let first = read(&[(Email, "ada@example.com"), (CreatedAt, "1970-01-01T00:00:00Z")]).unwrap();
+        let first = read(&[
+            (Email, "ada@example.com"),
+            (CreatedAt, "1970-01-01T00:00:00Z"),
+        ])
+        .unwrap();
         assert_eq!(first.created_at, Some(OffsetDateTime::UNIX_EPOCH));
         let address = ada.email.unwrap();
-        assert_eq!((address.folded(), address.as_given()), ("ada@example.com", "Ada@Example.com"));
+        assert_eq!(
+            (address.folded(), address.as_given()),
+            ("ada@example.com", "Ada@Example.com")
+        );
         let nobody = read(&[(Provider, "idp"), (Subject, "1"), (EmailVerified, "true")]).unwrap();
         assert!(!nobody.email_verified, "there is no address");
     }
@@ -413,10 +546,23 @@ mod tests {
     #[test]
     fn an_identity_of_an_unknown_provider_is_left_out() {
         use Column::{Email, EmailVerified, Phone, Provider, Subject};
-        let ada = read(&[(Email, "ada@example.com"), (Provider, "github"), (Subject, "ü")]).unwrap();
-        assert_eq!((ada.identities.len(), ada.left_out.as_slice()), (0, ["github".to_owned()].as_slice()));
+        let ada = read(&[
+            (Email, "ada@example.com"),
+            (Provider, "github"),
+            (Subject, "ü"),
+        ])
+        .unwrap();
+        assert_eq!(
+            (ada.identities.len(), ada.left_out.as_slice()),
+            (0, ["github".to_owned()].as_slice())
+        );
         assert!(!ada.is_unreachable());
-        let github = read(&[(Provider, "github"), (Subject, "1"), (EmailVerified, "true")]).unwrap();
+        let github = read(&[
+            (Provider, "github"),
+            (Subject, "1"),
+            (EmailVerified, "true"),
+        ])
+        .unwrap();
         assert!(github.is_unreachable());
         let phone = read(&[(Phone, "+4930123")]).unwrap();
         assert!(phone.is_unreachable() && phone.left_out.is_empty());
@@ -460,12 +606,25 @@ mod tests {
     #[test]
     fn a_columns_name_is_read_in_every_spelling() {
         let rules = Rules::new(Vec::new(), &["Shoe Size".to_owned()], 0);
-        for name in ["created_at", "createdAt", "CREATED AT", " created-at ", "\u{feff}Created\u{a0}At"] {
-            assert_eq!(rules.field(name), Some(Field::Value(Column::CreatedAt)), "{name}");
+        for name in [
+            "created_at",
+            "createdAt",
+            "CREATED AT",
+            " created-at ",
+            "\u{feff}Created\u{a0}At",
+        ] {
+            assert_eq!(
+                rules.field(name),
+                Some(Field::Value(Column::CreatedAt)),
+                "{name}"
+            );
         }
         assert_eq!(rules.field("shoe_size"), Some(Field::Ignored));
         assert_eq!(rules.field("Identities"), Some(Field::Identities));
-        assert_eq!((rules.field("\u{feff}"), rules.field("mail")), (Some(Field::Unnamed), None));
+        assert_eq!(
+            (rules.field("\u{feff}"), rules.field("mail")),
+            (Some(Field::Unnamed), None)
+        );
     }
 
     #[test]
@@ -476,19 +635,30 @@ mod tests {
         raw.set(Column::EmailVerified, "true");
         let of = |subject, further: &[(Column, &'static str)]| {
             let mut identity = RawRow::default();
-            for (column, value) in
-                [(Column::Provider, "idp"), (Column::Subject, subject)].iter().chain(further)
+            for (column, value) in [(Column::Provider, "idp"), (Column::Subject, subject)]
+                .iter()
+                .chain(further)
             {
                 identity.set(*column, value);
             }
             identity
         };
         raw.identities = vec![of("1", &[]), of("2", &[(Column::Email, "old@example.com")])];
-        raw.identities.push(of("3", &[(Column::EmailVerified, "false")]));
+        raw.identities
+            .push(of("3", &[(Column::EmailVerified, "false")]));
         let ada = ImportedUser::read(&raw, &rules).unwrap();
-        let told = ada.identities.iter().map(|i| i.email.as_ref().unwrap().as_given());
-        assert_eq!(told.collect::<Vec<_>>(), ["ada@example.com", "old@example.com", "ada@example.com"]);
+        let told = ada
+            .identities
+            .iter()
+            .map(|i| i.email.as_ref().unwrap().as_given());
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            ["ada@example.com", "old@example.com", "ada@example.com"]
+        );
         raw.identities.push(of("1", &[]));
-        assert_eq!(ImportedUser::read(&raw, &rules).unwrap_err(), RowError::DuplicateIdentity);
+        assert_eq!(
+            ImportedUser::read(&raw, &rules).unwrap_err(),
+            RowError::DuplicateIdentity
+        );
     }
 }

@@ -25,7 +25,10 @@ pub struct Writer {
 
 impl Writer {
     pub fn new(pool: PgPool) -> Self {
-        Self { pool, event: Uuid::now_v7() }
+        Self {
+            pool,
+            event: Uuid::now_v7(),
+        }
     }
 
     /// Writes rows and counts them. Returns those that are refused, by line.
@@ -68,20 +71,29 @@ impl Writer {
     /// Returns an outcome for each row, and the number of identities created.
     async fn write_batch(&self, rows: &[ImportRow]) -> Result<(Vec<String>, i64), Error> {
         let users = || rows.iter().map(|row| &row.user);
-        let emails: Vec<_> = users().map(|user| user.email.as_ref().map(Email::folded)).collect();
+        let emails: Vec<_> = users()
+            .map(|user| user.email.as_ref().map(Email::folded))
+            .collect();
         let names: Vec<_> = users().map(|user| user.name.as_deref()).collect();
         let pictures: Vec<_> = users().map(|user| user.picture.as_deref()).collect();
-        let owned = || users().flat_map(|user| user.identities.iter().map(move |it| (user.created_at, it)));
+        let owned =
+            || users().flat_map(|user| user.identities.iter().map(move |it| (user.created_at, it)));
         let old = |user: &'_ ImportedUser| vec![user.old_subject.clone(); user.identities.len()];
-        let identity = |read: fn(&Identity) -> &str| owned().map(|(_, it)| read(it)).collect::<Vec<_>>();
-        let identity_emails: Vec<_> = owned().map(|(_, it)| it.email.as_ref().map(Email::as_given)).collect();
+        let identity =
+            |read: fn(&Identity) -> &str| owned().map(|(_, it)| read(it)).collect::<Vec<_>>();
+        let identity_emails: Vec<_> = owned()
+            .map(|(_, it)| it.email.as_ref().map(Email::as_given))
+            .collect();
         let numbered = (1..).zip(users());
-        let owners: Vec<i64> =
-            numbered.flat_map(|(number, user)| user.identities.iter().map(move |_| number)).collect();
+        let owners: Vec<i64> = numbered
+            .flat_map(|(number, user)| user.identities.iter().map(move |_| number))
+            .collect();
         let statement = sqlx::query_file!(
             "src/import/write.sql",
             &users().map(|user| user.id).collect::<Vec<_>>() as &[Option<Uuid>],
-            &users().map(|user| user.id.unwrap_or_else(|| new_id(user.created_at))).collect::<Vec<_>>(),
+            &users()
+                .map(|user| user.id.unwrap_or_else(|| new_id(user.created_at)))
+                .collect::<Vec<_>>(),
             &emails as &[Option<&str>],
             &users().map(|user| user.email_verified).collect::<Vec<_>>(),
             &names as &[Option<&str>],
@@ -90,7 +102,9 @@ impl Writer {
             &users().map(|user| user.disabled).collect::<Vec<_>>(),
             &repeats(rows),
             &owners,
-            &owned().map(|(created_at, _)| new_id(created_at)).collect::<Vec<_>>(),
+            &owned()
+                .map(|(created_at, _)| new_id(created_at))
+                .collect::<Vec<_>>(),
             &identity(|it| &it.provider) as &[&str],
             &identity(|it| &it.subject) as &[&str],
             &identity_emails as &[Option<&str>],
@@ -134,7 +148,11 @@ fn repeats(rows: &[ImportRow]) -> Vec<bool> {
             let subjects = [Some(it.subject.as_str()), old].into_iter().flatten();
             subjects.map(|subject| Key::Identity(&it.provider, subject))
         });
-        user.id.map(Key::Id).into_iter().chain(email).chain(identities)
+        user.id
+            .map(Key::Id)
+            .into_iter()
+            .chain(email)
+            .chain(identities)
     }
     let mut seen = HashSet::with_capacity(rows.len() * 3);
     let mut all = Vec::with_capacity(rows.len());
@@ -151,9 +169,14 @@ fn repeats(rows: &[ImportRow]) -> Vec<bool> {
 
 /// Returns an id that contains the time of creation (UUID version 7, RFC 9562 §5.7), by which lists order users.
 fn new_id(created: Option<OffsetDateTime>) -> Uuid {
-    let time = created.and_then(|at| Some((u64::try_from(at.unix_timestamp()).ok()?, at.nanosecond())));
+    let time =
+        created.and_then(|at| Some((u64::try_from(at.unix_timestamp()).ok()?, at.nanosecond())));
     time.map_or_else(Uuid::now_v7, |(seconds, nanoseconds)| {
-        Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanoseconds))
+        Uuid::new_v7(uuid::Timestamp::from_unix(
+            uuid::NoContext,
+            seconds,
+            nanoseconds,
+        ))
     })
 }
 
@@ -168,6 +191,8 @@ async fn analyze(pool: &PgPool) -> Result<(), Error> {
         return Ok(());
     }
     let mut transaction = connection.begin().await?;
-    transaction.execute("SET LOCAL statement_timeout = 0; ANALYZE users, identities").await?;
+    transaction
+        .execute("SET LOCAL statement_timeout = 0; ANALYZE users, identities")
+        .await?;
     Ok(transaction.commit().await?)
 }

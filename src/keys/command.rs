@@ -50,7 +50,10 @@ impl Command {
     pub async fn run(self, rotation: &Rotation) -> Result<(), Box<dyn Error>> {
         match self {
             Self::List => {}
-            Self::Rotate(RotateArguments { now: true, new_secret_key }) => {
+            Self::Rotate(RotateArguments {
+                now: true,
+                new_secret_key,
+            }) => {
                 rotation.replace_all(new_secret_key).await?;
             }
             Self::Rotate(_) if rotation.rotate().await? => {}
@@ -72,13 +75,21 @@ async fn print(rotation: &Rotation) -> Result<(), Box<dyn Error>> {
         "SIGNS FROM",
         "PUBLISHED UNTIL"
     );
-    let Some(stored) = rotation.stored().await? else { return Ok(()) };
+    let Some(stored) = rotation.stored().await? else {
+        return Ok(());
+    };
     for key in stored.keys {
         let state = key.life.state(stored.now);
         let (created, signs) = (format(key.life.created_at)?, format(key.life.signs_from)?);
-        let until = key.life.published_until().map_or_else(|| Ok("-".into()), format)?;
+        let until = key
+            .life
+            .published_until()
+            .map_or_else(|| Ok("-".into()), format)?;
         let sealed_by = rotation.sealed_by(&key);
-        say!("{:43}  {state:9}  {created:20}  {signs:20}  {until:20}  {sealed_by}", key.kid);
+        say!(
+            "{:43}  {state:9}  {created:20}  {signs:20}  {until:20}  {sealed_by}",
+            key.kid
+        );
     }
     Ok(())
 }

@@ -49,7 +49,11 @@ impl KeyLife {
     pub fn state(&self, now: OffsetDateTime) -> KeyState {
         let past = |at: Option<OffsetDateTime>| at.is_some_and(|at| at <= now);
         if past(self.published_until()) {
-            if past(self.retired_at) { KeyState::Retired } else { KeyState::Expired }
+            if past(self.retired_at) {
+                KeyState::Retired
+            } else {
+                KeyState::Expired
+            }
         } else if past(self.succeeded_at) {
             KeyState::Verifying
         } else if self.signs_from <= now {
@@ -61,8 +65,10 @@ impl KeyLife {
 
     /// Returns the end of its publication; `None` while it is not known.
     pub fn published_until(&self) -> Option<OffsetDateTime> {
-        self.retired_at
-            .or_else(|| self.succeeded_at.map(|at| at.saturating_add(Duration::seconds(KEEP.into()))))
+        self.retired_at.or_else(|| {
+            self.succeeded_at
+                .map(|at| at.saturating_add(Duration::seconds(KEEP.into())))
+        })
     }
 }
 

@@ -39,7 +39,11 @@ struct Shared {
 }
 
 impl KeyRing {
-    pub fn new(pool: PgPool, secret_key: &SecretKeys, periods: config::Keys) -> Result<Self, Error> {
+    pub fn new(
+        pool: PgPool,
+        secret_key: &SecretKeys,
+        periods: config::Keys,
+    ) -> Result<Self, Error> {
         let shared = Shared {
             rotation: Rotation::new(pool, secret_key, periods)?,
             keys: RwLock::new(None),
@@ -96,7 +100,9 @@ impl KeyRing {
 
     /// Returns the published keys, the oldest first.
     pub fn published(&self) -> Vec<Jwk> {
-        self.current().map(|keys| keys.published()).unwrap_or_default()
+        self.current()
+            .map(|keys| keys.published())
+            .unwrap_or_default()
     }
 
     pub fn rotation(&self) -> &Rotation {
@@ -119,7 +125,11 @@ impl KeyRing {
     }
 
     fn current(&self) -> Option<Arc<Keys>> {
-        self.0.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .keys
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     async fn reload_or_warn(&self) {
@@ -143,10 +153,18 @@ impl KeyRing {
     async fn load(&self) -> Result<(), Error> {
         let stored = in_time(self.0.rotation.tend()).await?;
         let known = self.current();
-        let keys = Arc::new(Keys::open(&self.0.rotation, &stored, clock::now(), known.as_deref())?);
+        let keys = Arc::new(Keys::open(
+            &self.0.rotation,
+            &stored,
+            clock::now(),
+            known.as_deref(),
+        )?);
         let mut current = self.0.keys.write().unwrap_or_else(PoisonError::into_inner);
         // Of two concurrent reloads, the later answer counts.
-        if current.as_ref().is_none_or(|current| keys.is_newer_than(current)) {
+        if current
+            .as_ref()
+            .is_none_or(|current| keys.is_newer_than(current))
+        {
             *current = Some(keys);
         }
         Ok(())
@@ -163,5 +181,8 @@ async fn keep_current(ring: Weak<Shared>) {
 
 /// Returns `true` if a key id has our form: 32 bytes in base64url.
 fn is_thumbprint(kid: &str) -> bool {
-    kid.len() == 43 && kid.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    kid.len() == 43
+        && kid
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }

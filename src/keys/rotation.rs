@@ -25,7 +25,11 @@ pub struct Rotation {
 
 impl Rotation {
     pub fn new(pool: PgPool, secret_key: &SecretKeys, periods: Keys) -> Result<Self, Error> {
-        Ok(Self { pool, seal: Seal::new(secret_key, PURPOSE)?, periods })
+        Ok(Self {
+            pool,
+            seal: Seal::new(secret_key, PURPOSE)?,
+            periods,
+        })
     }
 
     pub fn open(&self, stored: &StoredKey) -> Result<SigningKey, Error> {
@@ -42,10 +46,18 @@ impl Rotation {
         if !self.seal.is_changing() {
             return Ok(());
         }
-        for key in self.stored().await?.map(|stored| stored.keys).unwrap_or_default() {
+        for key in self
+            .stored()
+            .await?
+            .map(|stored| stored.keys)
+            .unwrap_or_default()
+        {
             if let Some(sealed) = self.seal.seal_again(&key.kid, &key.sealed_private_key) {
                 store::replace_seal(&self.pool, &key, &sealed).await?;
-                tracing::info!(kid = key.kid, "sealed a signing key with the new secret_key");
+                tracing::info!(
+                    kid = key.kid,
+                    "sealed a signing key with the new secret_key"
+                );
             }
         }
         Ok(())
@@ -97,10 +109,19 @@ impl Rotation {
             self.check_secret(&stored)?;
         }
         let key = SigningKey::generate(&self.seal)?;
-        Ok(retrying!(store::replace_all(&self.pool, &key, By::COMMAND_LINE))?)
+        Ok(retrying!(store::replace_all(
+            &self.pool,
+            &key,
+            By::COMMAND_LINE
+        ))?)
     }
 
-    async fn announce(&self, stored: &StoredKeys, age: u32, by: Option<By<'_>>) -> Result<bool, Error> {
+    async fn announce(
+        &self,
+        stored: &StoredKeys,
+        age: u32,
+        by: Option<By<'_>>,
+    ) -> Result<bool, Error> {
         self.check_secret(stored)?;
         let key = SigningKey::generate(&self.seal)?;
         Ok(store::insert_next(&self.pool, &key, self.periods.announce, age, by).await?)
@@ -109,14 +130,20 @@ impl Rotation {
     /// Checks that the published keys can be opened, and returns their number, and how many of them only the previous
     /// `secret_key` opens. Changes nothing.
     pub async fn readable(&self) -> Result<(usize, usize), Error> {
-        let Some(stored) = self.stored().await? else { return Ok((0, 0)) };
+        let Some(stored) = self.stored().await? else {
+            return Ok((0, 0));
+        };
         self.check_secret(&stored)?;
-        let by_previous = stored.published().filter(|key| self.sealed_by(key) == SealedBy::Previous);
+        let by_previous = stored
+            .published()
+            .filter(|key| self.sealed_by(key) == SealedBy::Previous);
         Ok((stored.published().count(), by_previous.count()))
     }
 
     /// Checks that the published keys can be opened. A key of another secret beside them would stop every start.
     fn check_secret(&self, stored: &StoredKeys) -> Result<(), Error> {
-        stored.published().try_for_each(|key| self.open(key).map(drop))
+        stored
+            .published()
+            .try_for_each(|key| self.open(key).map(drop))
     }
 }

@@ -32,8 +32,15 @@ impl Seal {
     /// Derives the keys for one purpose; keys for different purposes are independent.
     /// In practice it never fails; only the backend's type allows for it.
     pub fn new(secret_key: &SecretKeys, purpose: &str) -> Result<Self, Unopened> {
-        let previous = secret_key.previous.as_ref().map(|key| derive(key, purpose)).transpose()?;
-        Ok(Self { current: derive(&secret_key.current, purpose)?, previous })
+        let previous = secret_key
+            .previous
+            .as_ref()
+            .map(|key| derive(key, purpose))
+            .transpose()?;
+        Ok(Self {
+            current: derive(&secret_key.current, purpose)?,
+            previous,
+        })
     }
 
     /// Returns true if a previous `secret_key` is in the settings.
@@ -42,7 +49,9 @@ impl Seal {
     }
 
     pub fn seal(&self, name: &str, mut bytes: Vec<u8>) -> Result<Vec<u8>, Unopened> {
-        let nonce = self.current.seal_in_place_append_tag(Aad::from(name.as_bytes()), &mut bytes);
+        let nonce = self
+            .current
+            .seal_in_place_append_tag(Aad::from(name.as_bytes()), &mut bytes);
         let mut sealed = nonce.map_err(|_| Unopened)?.as_ref().to_vec();
         sealed.append(&mut bytes);
         Ok(sealed)
@@ -53,7 +62,8 @@ impl Seal {
     }
 
     pub fn sealed_by(&self, name: &str, sealed: &[u8]) -> SealedBy {
-        self.unseal(name, sealed).map_or(SealedBy::Another, |(_, by)| by)
+        self.unseal(name, sealed)
+            .map_or(SealedBy::Another, |(_, by)| by)
     }
 
     /// Seals a value of the previous `secret_key` with the current one. Returns `None` for any other value.
@@ -66,7 +76,9 @@ impl Seal {
 
     fn unseal(&self, name: &str, sealed: &[u8]) -> Result<(Vec<u8>, SealedBy), Unopened> {
         match (open(&self.current, name, sealed), &self.previous) {
-            (Err(Unopened), Some(previous)) => Ok((open(previous, name, sealed)?, SealedBy::Previous)),
+            (Err(Unopened), Some(previous)) => {
+                Ok((open(previous, name, sealed)?, SealedBy::Previous))
+            }
             (opened, _) => Ok((opened?, SealedBy::Current)),
         }
     }
@@ -92,13 +104,25 @@ mod tests {
 
     fn seal(keys: [&str; 2], purpose: &str) -> Seal {
         let [current, previous] = keys.map(|key| Secret::new(key.to_owned()));
-        Seal::new(&SecretKeys { current, previous: Some(previous) }, purpose).unwrap()
+        Seal::new(
+            &SecretKeys {
+                current,
+                previous: Some(previous),
+            },
+            purpose,
+        )
+        .unwrap()
     }
 
     #[test]
     fn what_was_sealed_opens_only_with_the_same_secret_purpose_and_name() {
-        let sealed = seal(["one", ""], "keys").seal("a", b"private".to_vec()).unwrap();
-        assert_eq!(seal(["one", ""], "keys").open("a", &sealed).unwrap(), b"private");
+        let sealed = seal(["one", ""], "keys")
+            .seal("a", b"private".to_vec())
+            .unwrap();
+        assert_eq!(
+            seal(["one", ""], "keys").open("a", &sealed).unwrap(),
+            b"private"
+        );
         assert!(seal(["two", ""], "keys").open("a", &sealed).is_err());
         assert!(seal(["one", ""], "cookies").open("a", &sealed).is_err());
         assert!(seal(["one", ""], "keys").open("b", &sealed).is_err());
@@ -108,12 +132,20 @@ mod tests {
 
     #[test]
     fn the_previous_secret_opens_and_the_current_one_seals() {
-        let sealed = seal(["one", ""], "keys").seal("a", b"private".to_vec()).unwrap();
+        let sealed = seal(["one", ""], "keys")
+            .seal("a", b"private".to_vec())
+            .unwrap();
         let both = seal(["two", "one"], "keys");
         assert_eq!(both.open("a", &sealed).unwrap(), b"private");
         assert_eq!(both.sealed_by("a", &sealed), SealedBy::Previous);
         let again = both.seal_again("a", &sealed).unwrap();
-        assert_eq!((both.sealed_by("a", &again), both.seal_again("a", &again)), (SealedBy::Current, None));
-        assert_eq!(seal(["three", ""], "keys").sealed_by("a", &again), SealedBy::Another);
+        assert_eq!(
+            (both.sealed_by("a", &again), both.seal_again("a", &again)),
+            (SealedBy::Current, None)
+        );
+        assert_eq!(
+            seal(["three", ""], "keys").sealed_by("a", &again),
+            SealedBy::Another
+        );
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, ParsedPublicKey,
-    Signature,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair,
+    ParsedPublicKey, Signature,
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -57,35 +57,54 @@ impl SigningKey {
             .map_err(|_| Error::Backend)?;
         let key = Self::from_pkcs8(pkcs8.as_ref())?;
         let sealed_private_key = seal.seal(&key.kid, pkcs8.as_ref().to_vec())?;
-        Ok(NewKey { kid: key.kid, public_key: key.pair.public_key().as_ref().to_vec(), sealed_private_key })
+        Ok(NewKey {
+            kid: key.kid,
+            public_key: key.pair.public_key().as_ref().to_vec(),
+            sealed_private_key,
+        })
     }
 
     /// Opens a stored key. It reads only the sealed part, so an attacker who can write to the table, but does not have
     /// `secret_key`, cannot insert a key.
     pub fn open(seal: &Seal, stored: &StoredKey) -> Result<Self, Error> {
         let key = Self::from_pkcs8(&seal.open(&stored.kid, &stored.sealed_private_key)?)?;
-        if key.kid == stored.kid { Ok(key) } else { Err(Unopened.into()) }
+        if key.kid == stored.kid {
+            Ok(key)
+        } else {
+            Err(Unopened.into())
+        }
     }
 
     fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, Error> {
-        let pair =
-            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8).map_err(|_| Error::Backend)?;
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8)
+            .map_err(|_| Error::Backend)?;
         let public = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, pair.public_key().as_ref())
             .map_err(|_| Error::Backend)?;
         // The point is uncompressed (SEC 1 §2.3.3).
-        let [4, point @ ..] = pair.public_key().as_ref() else { return Err(Error::Backend) };
+        let [4, point @ ..] = pair.public_key().as_ref() else {
+            return Err(Error::Backend);
+        };
         let (x, y) = point.split_at_checked(32).ok_or(Error::Backend)?;
         let jwk = Jwk::new(URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
-        Ok(Self { kid: jwk.kid.clone(), jwk, pair, public })
+        Ok(Self {
+            kid: jwk.kid.clone(),
+            jwk,
+            pair,
+            public,
+        })
     }
 
     /// Signs with ECDSA on P-256 and SHA-256, in the fixed-length form of JWS.
     pub fn sign(&self, message: &[u8]) -> Result<Signature, Error> {
-        self.pair.sign(&SystemRandom::new(), message).map_err(|_| Error::Backend)
+        self.pair
+            .sign(&SystemRandom::new(), message)
+            .map_err(|_| Error::Backend)
     }
 
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), Error> {
-        self.public.verify_sig(message, signature).map_err(|_| Error::Backend)
+        self.public
+            .verify_sig(message, signature)
+            .map_err(|_| Error::Backend)
     }
 }
 
@@ -99,6 +118,14 @@ impl Jwk {
     fn new(x: String, y: String) -> Self {
         let members = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
         let kid = URL_SAFE_NO_PAD.encode(digest(&SHA256, members.as_bytes()));
-        Self { kty: "EC", crv: "P-256", x, y, use_: "sig", alg: "ES256", kid }
+        Self {
+            kty: "EC",
+            crv: "P-256",
+            x,
+            y,
+            use_: "sig",
+            alg: "ES256",
+            kid,
+        }
     }
 }

@@ -39,7 +39,9 @@ pub struct StoredKeys {
 impl StoredKeys {
     /// Returns the keys whose tokens are accepted.
     pub fn published(&self) -> impl Iterator<Item = &StoredKey> {
-        self.keys.iter().filter(|key| key.life.state(self.now).is_published())
+        self.keys
+            .iter()
+            .filter(|key| key.life.state(self.now).is_published())
     }
 }
 
@@ -54,7 +56,9 @@ pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
     )
     .fetch_all(pool)
     .await?;
-    let Some(now) = rows.first().map(|row| row.now) else { return Ok(None) };
+    let Some(now) = rows.first().map(|row| row.now) else {
+        return Ok(None);
+    };
     let keys = rows.into_iter().map(|row| StoredKey {
         kid: row.kid,
         sealed_private_key: row.sealed_private_key,
@@ -65,7 +69,10 @@ pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
             retired_at: row.retired_at,
         },
     });
-    Ok(Some(StoredKeys { keys: keys.collect(), now }))
+    Ok(Some(StoredKeys {
+        keys: keys.collect(),
+        now,
+    }))
 }
 
 /// Stores a key that signs at once, unless a key exists that was not retired.
@@ -143,7 +150,11 @@ pub async fn replace_all(pool: &PgPool, key: &NewKey, by: By<'_>) -> Result<(), 
     )
     .fetch_one(pool)
     .await?;
-    if stored { Ok(()) } else { Err(Error::Raced(None)) }
+    if stored {
+        Ok(())
+    } else {
+        Err(Error::Raced(None))
+    }
 }
 
 /// Replaces a key's seal, unless another instance has just done so.

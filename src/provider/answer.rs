@@ -106,12 +106,22 @@ impl Unavailable {
 
     /// Creates a failure with its own time before a retry, in seconds.
     pub(super) const fn after(class: Class, retry_after: u32) -> Self {
-        Self { class, why: None, seen: None, check: Vec::new(), retry_after, by_token: false }
+        Self {
+            class,
+            why: None,
+            seen: None,
+            check: Vec::new(),
+            retry_after,
+            by_token: false,
+        }
     }
 
     /// Returns the same as something that the token may have caused.
     pub(super) fn by_token(self) -> Self {
-        Self { by_token: true, ..self }
+        Self {
+            by_token: true,
+            ..self
+        }
     }
 
     /// Returns the same for an answer about a token. A crafted token can cause an answer that makes no sense.
@@ -128,23 +138,36 @@ impl Unavailable {
 
     pub(super) fn not_introspected() -> Self {
         let why = "the provider does not introspect id_tokens; set `verify` to \"jwks\"";
-        Self { why: Some(why.to_owned()), ..Self::misconfigured(Class::NotIntrospected, "verify") }
+        Self {
+            why: Some(why.to_owned()),
+            ..Self::misconfigured(Class::NotIntrospected, "verify")
+        }
     }
 
     pub(super) fn misconfigured(class: Class, setting: &'static str) -> Self {
-        Self { check: vec![Cow::Borrowed(setting)], ..Self::new(class) }
+        Self {
+            check: vec![Cow::Borrowed(setting)],
+            ..Self::new(class)
+        }
     }
 
     /// Replaces field names by the settings' full names, which an operator knows.
     pub(super) fn named(self, provider: &config::Provider) -> Self {
-        let check = self.check.iter().map(|field| provider.setting(field).into()).collect();
+        let check = self
+            .check
+            .iter()
+            .map(|field| provider.setting(field).into())
+            .collect();
         Self { check, ..self }
     }
 
     /// Returns the failure of an endpoint that does not accept our client authentication by these settings.
     pub(super) fn client_authentication(settings: &[&'static str]) -> Self {
         let check = settings.iter().copied().map(Cow::Borrowed).collect();
-        Self { check, ..Self::new(Class::ClientAuthentication) }
+        Self {
+            check,
+            ..Self::new(Class::ClientAuthentication)
+        }
     }
 }
 
@@ -170,22 +193,38 @@ async fn text(response: Response, types: &[&str]) -> Result<Vec<u8>, Unavailable
         || response.headers().contains_key(CONTENT_ENCODING)
     {
         let html = has_media_type(&response, "text/html");
-        let seen = if html { "responds with an HTML page" } else { "does not respond with JSON" };
-        return Err(Unavailable { seen: Some(seen.into()), ..Unavailable::new(Class::ContentType) });
+        let seen = if html {
+            "responds with an HTML page"
+        } else {
+            "does not respond with JSON"
+        };
+        return Err(Unavailable {
+            seen: Some(seen.into()),
+            ..Unavailable::new(Class::ContentType)
+        });
     }
     body(response).await
 }
 
 /// Returns true if the response has this media type, with or without parameters.
 fn has_media_type(response: &Response, expected: &str) -> bool {
-    let value = response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let value = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .map_or(&b""[..], HeaderValue::as_bytes);
     let essence = value.split(|&b| b == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(expected.as_bytes())
+    essence
+        .trim_ascii()
+        .eq_ignore_ascii_case(expected.as_bytes())
 }
 
 pub(super) async fn body(mut response: Response) -> Result<Vec<u8>, Unavailable> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|_| Unavailable::new(Class::Body))? {
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|_| Unavailable::new(Class::Body))?
+    {
         if body.len() + chunk.len() > MAX_BODY {
             return Err(Unavailable::new(Class::TooLarge));
         }

@@ -50,23 +50,43 @@ where
 }
 
 pub(super) async fn send<E>(request: RequestBuilder) -> Result<Response, Failure<E>> {
-    request.send().await.map_err(|error| Failure::Transient(unreached(error)))
+    request
+        .send()
+        .await
+        .map_err(|error| Failure::Transient(unreached(error)))
 }
 
 /// Returns what a request failed with before there was an answer. A certificate is a matter for the operator.
 pub(super) fn unreached(error: reqwest::Error) -> Unavailable {
-    let class = if error.is_connect() { Class::Connect } else { Class::Connection };
+    let class = if error.is_connect() {
+        Class::Connect
+    } else {
+        Class::Connection
+    };
     // The root cause comes from the operating system or from TLS, so it holds neither the URL nor a token.
     let cause = causes::root(&error.without_url());
-    let why = cause.contains("certificate").then(|| format!("{cause}; {CERTIFICATE}"));
-    Unavailable { why, seen: Some(format!("is unreachable ({cause})")), ..Unavailable::new(class) }
+    let why = cause
+        .contains("certificate")
+        .then(|| format!("{cause}; {CERTIFICATE}"));
+    Unavailable {
+        why,
+        seen: Some(format!("is unreachable ({cause})")),
+        ..Unavailable::new(class)
+    }
 }
 
 /// Classifies the status of an unusable response. `setting` is the one that is likely to be wrong if the
 /// provider answers with a redirect or a 4xx.
-pub(super) fn unusable<E: From<Unavailable>>(response: &Response, setting: &'static str) -> Failure<E> {
+pub(super) fn unusable<E: From<Unavailable>>(
+    response: &Response,
+    setting: &'static str,
+) -> Failure<E> {
     let unavailable = unavailable(response, setting);
-    if is_transient(response.status()) { Failure::Transient(unavailable) } else { unavailable.into() }
+    if is_transient(response.status()) {
+        Failure::Transient(unavailable)
+    } else {
+        unavailable.into()
+    }
 }
 
 fn is_transient(status: StatusCode) -> bool {
@@ -77,14 +97,19 @@ fn is_transient(status: StatusCode) -> bool {
 pub(super) fn unavailable(response: &Response, setting: &'static str) -> Unavailable {
     let status = response.status();
     let unavailable = match status {
-        StatusCode::TOO_MANY_REQUESTS => Unavailable::after(Class::Status429, retry_after(response)),
+        StatusCode::TOO_MANY_REQUESTS => {
+            Unavailable::after(Class::Status429, retry_after(response))
+        }
         _ if status.is_client_error() => Unavailable::misconfigured(Class::Status4xx, setting),
         _ if status.is_redirection() => Unavailable::misconfigured(Class::Status3xx, setting),
         _ if is_transient(status) => Unavailable::after(Class::Status5xx, retry_after(response)),
         _ if status.is_server_error() => Unavailable::new(Class::Status5xx),
         _ => Unavailable::new(Class::StatusOther),
     };
-    Unavailable { seen: Some(seen(response)), ..unavailable }
+    Unavailable {
+        seen: Some(seen(response)),
+        ..unavailable
+    }
 }
 
 /// Describes the status of a response to an operator.
@@ -92,9 +117,15 @@ fn seen(response: &Response) -> String {
     let status = response.status();
     let code = status.as_u16();
     if status.is_redirection() {
-        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        let location = response
+            .headers()
+            .get(LOCATION)
+            .and_then(|location| location.to_str().ok());
         let elsewhere = location.and_then(|location| Url::parse(location).ok());
-        let host = elsewhere.as_ref().and_then(Url::host_str).unwrap_or("the same host");
+        let host = elsewhere
+            .as_ref()
+            .and_then(Url::host_str)
+            .unwrap_or("the same host");
         return format!("redirects to {host} ({code})");
     }
     match code {
@@ -106,6 +137,12 @@ fn seen(response: &Response) -> String {
 
 /// Returns the provider's `Retry-After`, limited to what callers can be expected to wait.
 fn retry_after(response: &Response) -> u32 {
-    let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-    header.and_then(|text| text.parse().ok()).unwrap_or(2).clamp(1, MAX_RETRY_AFTER)
+    let header = response
+        .headers()
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok());
+    header
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(2)
+        .clamp(1, MAX_RETRY_AFTER)
 }

@@ -29,7 +29,9 @@ impl Provider {
     pub async fn authorization_url(&self, now: i64) -> Result<Url, Error> {
         let configured = self.settings.authorization_url.as_ref();
         let url = self.locate(configured, now, Endpoint::Authorization);
-        url.await.map(Cow::into_owned).map_err(|unavailable| unavailable.named(&self.settings).into())
+        url.await
+            .map(Cow::into_owned)
+            .map_err(|unavailable| unavailable.named(&self.settings).into())
     }
 
     /// Exchanges an authorization code for tokens (RFC 6749 §4.1.3 with RFC 7636), within five seconds.
@@ -41,15 +43,24 @@ impl Provider {
         now: i64,
     ) -> Result<Exchanged, Error> {
         let exchanged = async {
-            let fields = [("code", code), ("redirect_uri", redirect_uri), ("code_verifier", code_verifier)];
-            let answer = self.send_code(&self.settings.client_ids[0], &fields, now).await;
+            let fields = [
+                ("code", code),
+                ("redirect_uri", redirect_uri),
+                ("code_verifier", code_verifier),
+            ];
+            let answer = self
+                .send_code(&self.settings.client_ids[0], &fields, now)
+                .await;
             let answer = answer.map_err(|rejected| match rejected {
                 Rejected::Code(error) => refused(&error),
                 other => self.rejected(other).into(),
             })?;
             let token = |name| answer.str(name).map(|token| Secret::new(token.to_owned()));
             let id_token = token("id_token").ok_or_else(|| Unavailable::new(Class::NoIdToken))?;
-            Ok(Exchanged { id_token, access_token: token("access_token") })
+            Ok(Exchanged {
+                id_token,
+                access_token: token("access_token"),
+            })
         };
         let exchanged = timeout(DEADLINE, exchanged).await.unwrap_or_else(late);
         exchanged.map_err(|error: Error| error.named(&self.settings))
@@ -75,7 +86,11 @@ impl Provider {
 
     /// Returns the setting to look at when the token endpoint does not understand us.
     pub(super) const fn token_setting(&self) -> &'static str {
-        if self.settings.token_url.is_some() { "token_url" } else { "issuer" }
+        if self.settings.token_url.is_some() {
+            "token_url"
+        } else {
+            "issuer"
+        }
     }
 }
 
@@ -86,12 +101,16 @@ pub(super) fn authentication(
     published: Option<&Metadata>,
 ) -> Result<ClientAuthentication, Unavailable> {
     let published = published.and_then(|metadata| metadata.token_auth_methods.as_ref());
-    let offers = |method: &str| published.is_none_or(|methods| methods.iter().any(|one| one == method));
+    let offers =
+        |method: &str| published.is_none_or(|methods| methods.iter().any(|one| one == method));
     match provider.token_auth {
         Some(set) => Ok(set),
         None if offers("client_secret_basic") => Ok(ClientAuthentication::ClientSecretBasic),
         None if offers("client_secret_post") => Ok(ClientAuthentication::ClientSecretPost),
-        None => Err(Unavailable::misconfigured(Class::NoClientSecretAccepted, "token_auth")),
+        None => Err(Unavailable::misconfigured(
+            Class::NoClientSecretAccepted,
+            "token_auth",
+        )),
     }
 }
 
@@ -113,7 +132,10 @@ impl From<Unavailable> for Rejected {
 pub(super) async fn error(response: Response) -> Rejected {
     let status = response.status();
     let error = answer::json(response).await.ok();
-    let error = error.as_ref().and_then(|error| error.str("error")).unwrap_or_default();
+    let error = error
+        .as_ref()
+        .and_then(|error| error.str("error"))
+        .unwrap_or_default();
     if matches!(error, "invalid_client" | "unauthorized_client")
         || status == StatusCode::UNAUTHORIZED && error != "invalid_grant"
     {
@@ -124,11 +146,16 @@ pub(super) async fn error(response: Response) -> Rejected {
 
 pub(super) fn refused(why: &str) -> Error {
     let refusal = Refusal::new(Reason::InvalidToken, "the provider rejected the code");
-    Refusal { log: Some(format!("the provider rejected the code: {why}")), ..refusal }.into()
+    Refusal {
+        log: Some(format!("the provider rejected the code: {why}")),
+        ..refusal
+    }
+    .into()
 }
 
 /// Returns the name of a provider's error as it may go into a line of the log (RFC 6749 §4.1.2.1, §5.2).
 pub fn error_name(error: &str) -> &str {
-    let named = (1..=40).contains(&error.len()) && error.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    let named = (1..=40).contains(&error.len())
+        && error.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
     if named { error } else { "no known reason" }
 }

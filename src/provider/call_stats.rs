@@ -32,8 +32,10 @@ pub struct CallStats {
 impl CallCounters {
     pub fn record_call(&self, outcome: &'static str, took: Duration) {
         let milliseconds = took.as_millis();
-        let bucket =
-            BOUNDS.iter().position(|bound| milliseconds <= u128::from(*bound)).unwrap_or(BOUNDS.len());
+        let bucket = BOUNDS
+            .iter()
+            .position(|bound| milliseconds <= u128::from(*bound))
+            .unwrap_or(BOUNDS.len());
         self.latency[bucket].fetch_add(1, Ordering::Relaxed);
         let microseconds = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.microseconds.fetch_add(microseconds, Ordering::Relaxed);
@@ -41,12 +43,21 @@ impl CallCounters {
     }
 
     pub fn count(&self, outcome: &'static str) {
-        *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
+        *self
+            .outcomes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(outcome)
+            .or_default() += 1;
     }
 
     pub fn stats(&self, breaker: State) -> CallStats {
         CallStats {
-            outcomes: self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            outcomes: self
+                .outcomes
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
             latency: std::array::from_fn(|bucket| self.latency[bucket].load(Ordering::Relaxed)),
             total: Duration::from_micros(self.microseconds.load(Ordering::Relaxed)),
             breaker,
@@ -84,12 +95,19 @@ mod tests {
         counters.count("no_place");
         let stats = counters.stats(State::Open);
         assert_eq!(
-            stats.outcomes.iter().map(|(name, count)| (*name, *count)).collect::<Vec<_>>(),
+            stats
+                .outcomes
+                .iter()
+                .map(|(name, count)| (*name, *count))
+                .collect::<Vec<_>>(),
             [("answered", 5), ("no_place", 1)]
         );
         assert_eq!(stats.latency, [2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(stats.percentile(50), Some(10));
-        assert_eq!((stats.percentile(80), stats.percentile(95)), (Some(100), None));
+        assert_eq!(
+            (stats.percentile(80), stats.percentile(95)),
+            (Some(100), None)
+        );
         assert_eq!(stats.total, Duration::from_millis(9_102));
     }
 }

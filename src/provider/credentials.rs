@@ -26,7 +26,9 @@ pub(super) fn post(
             // Both are encoded as that section requires, so that a colon in one is not taken for the
             // separator.
             let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-            request.form(fields).basic_auth(encoded(id), Some(encoded(secret)))
+            request
+                .form(fields)
+                .basic_auth(encoded(id), Some(encoded(secret)))
         }
     }
 }

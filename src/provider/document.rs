@@ -62,7 +62,13 @@ pub(super) struct Held<T> {
 
 impl<T: Send + Sync + 'static> Document<T> {
     pub fn new(client: Client, provider: &str, setting: &'static str, read: Read<T>) -> Arc<Self> {
-        let state = State { held: None, fetches: 0, fetched_at: None, renewed_at: None, failure: None };
+        let state = State {
+            held: None,
+            fetches: 0,
+            fetched_at: None,
+            renewed_at: None,
+            failure: None,
+        };
         let state = Mutex::new(state);
         Arc::new(Self {
             client,
@@ -81,7 +87,9 @@ impl<T: Send + Sync + 'static> Document<T> {
             match state.held_for(url) {
                 Some(held) if now < held.refresh_at => return Ok(held),
                 // The provider is known to fail, so callers do not wait for another failure.
-                Some(held) if now < held.expires_at || state.failure.is_some() && held.is_usable(now) => {
+                Some(held)
+                    if now < held.expires_at || state.failure.is_some() && held.is_usable(now) =>
+                {
                     let fetches = state.fetches;
                     drop(state);
                     self.refresh_in_background(url, now, fetches);
@@ -93,7 +101,10 @@ impl<T: Send + Sync + 'static> Document<T> {
         };
         self.fetch_once(url, now, fetches, false).await;
         let state = self.state();
-        state.held_for(url).filter(|held| held.is_usable(now)).ok_or_else(|| state.last_failure())
+        state
+            .held_for(url)
+            .filter(|held| held.is_usable(now))
+            .ok_or_else(|| state.last_failure())
     }
 
     /// Fetches the document again because something is missing in `old`. Returns true with it if that fetch
@@ -124,7 +135,10 @@ impl<T: Send + Sync + 'static> Document<T> {
         let state = self.state();
         match &state.failure {
             Some(failure) => Err(failure.clone()),
-            None => state.held_for(url).map(|held| (held, own)).ok_or_else(|| state.last_failure()),
+            None => state
+                .held_for(url)
+                .map(|held| (held, own))
+                .ok_or_else(|| state.last_failure()),
         }
     }
 
@@ -147,7 +161,9 @@ impl<T: Send + Sync + 'static> Document<T> {
 
     /// Starts a fetch in the background, unless one is under way or has just failed.
     fn refresh_in_background(self: &Arc<Self>, url: &Url, now: i64, seen: u64) {
-        let Ok(fetching) = Arc::clone(&self.fetching).try_lock_owned() else { return };
+        let Ok(fetching) = Arc::clone(&self.fetching).try_lock_owned() else {
+            return;
+        };
         {
             let state = self.state();
             if state.fetches != seen || state.failing(now) {
@@ -163,8 +179,9 @@ impl<T: Send + Sync + 'static> Document<T> {
 
     async fn fetch(&self, url: &Url, now: i64, renews: bool) {
         let started = Instant::now();
-        let fetched =
-            timeout(DEADLINE, attempt::retry_once(|| self.attempt(url, now))).await.unwrap_or_else(late);
+        let fetched = timeout(DEADLINE, attempt::retry_once(|| self.attempt(url, now)))
+            .await
+            .unwrap_or_else(late);
         let mut state = self.state();
         state.fetches += 1;
         let took = i64::try_from(started.elapsed().as_secs()).unwrap_or(i64::MAX);
@@ -189,7 +206,12 @@ impl<T: Send + Sync + 'static> Document<T> {
         let (value, headers) = self.download(url).await?;
         let lifetime = freshness::lifetime(&headers, now);
         let expires_at = now.saturating_add(lifetime);
-        Ok(Held { value, url: url.clone(), refresh_at: expires_at.saturating_sub(lifetime / 5), expires_at })
+        Ok(Held {
+            value,
+            url: url.clone(),
+            refresh_at: expires_at.saturating_sub(lifetime / 5),
+            expires_at,
+        })
     }
 
     pub async fn download(&self, url: &Url) -> Result<(T, HeaderMap), Failure<Unavailable>> {
@@ -199,7 +221,8 @@ impl<T: Send + Sync + 'static> Document<T> {
             return Err(attempt::unusable(&response, self.setting));
         }
         // Keys have a media type of their own (RFC 7517 §8.5).
-        let object = answer::object(response, &["application/json", "application/jwk-set+json"]).await?;
+        let object =
+            answer::object(response, &["application/json", "application/jwk-set+json"]).await?;
         Ok(((self.read)(&object)?, headers))
     }
 
@@ -271,7 +294,9 @@ impl<T> State<T> {
     }
 
     fn last_failure(&self) -> Unavailable {
-        self.failure.clone().unwrap_or(Unavailable::new(Class::NoDocument))
+        self.failure
+            .clone()
+            .unwrap_or(Unavailable::new(Class::NoDocument))
     }
 }
 
@@ -291,14 +316,26 @@ mod tests {
 
     /// A document at a URL where no server listens.
     fn document() -> (Arc<Document<u32>>, Url) {
-        let document = Document::new(client::build().unwrap(), "idp", "jwks_url", Box::new(|_| Ok(0)));
+        let document = Document::new(
+            client::build().unwrap(),
+            "idp",
+            "jwks_url",
+            Box::new(|_| Ok(0)),
+        );
         (document, Url::parse("http://127.0.0.1:1/").unwrap())
     }
 
     #[tokio::test]
     async fn whoever_has_an_older_document_gets_the_newer_one_without_a_fetch() {
         let (document, url) = document();
-        let held = |value| Arc::new(Held { value, url: url.clone(), refresh_at: NOW, expires_at: NOW });
+        let held = |value| {
+            Arc::new(Held {
+                value,
+                url: url.clone(),
+                refresh_at: NOW,
+                expires_at: NOW,
+            })
+        };
         document.state().held = Some(held(2));
         let (newer, own) = document.renew(&url, NOW, &held(1)).await.unwrap();
         assert_eq!((newer.value, own), (2, false));
@@ -311,7 +348,11 @@ mod tests {
         for (seen, failed, fetches) in [(1, false, false), (0, true, false), (0, false, true)] {
             document.state().failure = failed.then(|| Unavailable::new(Class::Connect));
             document.refresh_in_background(&url, NOW, seen);
-            assert_eq!(document.fetching.try_lock().is_err(), fetches, "{seen} {failed}");
+            assert_eq!(
+                document.fetching.try_lock().is_err(),
+                fetches,
+                "{seen} {failed}"
+            );
         }
     }
 }

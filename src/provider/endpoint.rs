@@ -47,7 +47,9 @@ impl Endpoint {
         call: impl AsyncFnOnce() -> Result<Object, Error>,
         probe: impl AsyncFnOnce() -> Result<Object, Error>,
     ) -> Result<Arc<Object>, Error> {
-        self.single_flight.ask(key(token), || self.call(call, probe)).await
+        self.single_flight
+            .ask(key(token), || self.call(call, probe))
+            .await
     }
 
     /// Makes the call, if the bulkhead has room.
@@ -60,7 +62,9 @@ impl Endpoint {
         let mut permit = self.bulkhead.acquire().await.inspect_err(count)?;
         if permit.needs_probe() {
             permit
-                .probed(call_result(&timeout(PROBE, probe()).await.unwrap_or_else(late)))
+                .probed(call_result(
+                    &timeout(PROBE, probe()).await.unwrap_or_else(late),
+                ))
                 .inspect_err(count)?;
         }
         let started = Instant::now();

@@ -29,8 +29,9 @@ impl Error {
             Reason::AudienceMismatch => {
                 let [clients, companions] = ["additional_client_ids", "additional_audiences"]
                     .map(|setting| provider.setting(setting));
-                let added =
-                    format!("; if the provider adds the other audience to yours, list it in {companions}");
+                let added = format!(
+                    "; if the provider adds the other audience to yours, list it in {companions}"
+                );
                 match (provider.protocol(), provider.token_format) {
                     (Protocol::Introspection, Format::Any) => String::new(),
                     _ if refusal.detail == UNKNOWN_COMPANION => {
@@ -47,7 +48,9 @@ impl Error {
             _ => return refusal.into(),
         };
         let detail = refusal.detail;
-        let log = refusal.log.map(|received| format!("{detail}; received {received}{remedy}"));
+        let log = refusal
+            .log
+            .map(|received| format!("{detail}; received {received}{remedy}"));
         Refusal { log, ..refusal }.into()
     }
 }

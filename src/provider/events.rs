@@ -38,9 +38,15 @@ pub(super) struct Documents {
 impl Documents {
     pub fn new(client: &Client, settings: &config::Provider) -> Self {
         // A document at the issuer's own URL speaks for that issuer only.
-        let issuer = settings.issuer.clone().filter(|_| settings.ssf_url.is_none());
+        let issuer = settings
+            .issuer
+            .clone()
+            .filter(|_| settings.ssf_url.is_none());
         let derived = issuer.as_deref().and_then(|issuer| Url::parse(issuer).ok());
-        let url = settings.ssf_url.clone().or_else(|| derived.as_ref().map(transmitter_address));
+        let url = settings
+            .ssf_url
+            .clone()
+            .or_else(|| derived.as_ref().map(transmitter_address));
         let transmitter = Document::new(
             client.clone(),
             &settings.name,
@@ -50,7 +56,11 @@ impl Documents {
             }),
         );
         let keys = document::keys(client.clone(), &settings.name, "ssf_url");
-        Self { url, transmitter, keys }
+        Self {
+            url,
+            transmitter,
+            keys,
+        }
     }
 }
 
@@ -70,27 +80,38 @@ impl Provider {
     }
 
     pub async fn verify_event(&self, token: &IdToken, now: i64) -> Result<Object, EventError> {
-        timeout(DEADLINE, self.judge(token, now)).await.unwrap_or_else(late).map_err(|error| match error {
-            EventError::Unavailable(unavailable) => unavailable.named(&self.settings).into(),
-            refused @ EventError::Refused(_) => refused,
-        })
+        timeout(DEADLINE, self.judge(token, now))
+            .await
+            .unwrap_or_else(late)
+            .map_err(|error| match error {
+                EventError::Unavailable(unavailable) => unavailable.named(&self.settings).into(),
+                refused @ EventError::Refused(_) => refused,
+            })
     }
 
     /// Returns the secret that the provider signs its requests to us with.
     pub fn app_secret(&self) -> Result<Secret<String>, Unavailable> {
-        self.settings.client_secret.as_ref().map(Replaceable::now).ok_or_else(|| Unavailable {
-            check: vec![self.settings.setting("client_secret").into()],
-            ..Unavailable::new(Class::NoClientSecret)
-        })
+        self.settings
+            .client_secret
+            .as_ref()
+            .map(Replaceable::now)
+            .ok_or_else(|| Unavailable {
+                check: vec![self.settings.setting("client_secret").into()],
+                ..Unavailable::new(Class::NoClientSecret)
+            })
     }
 
     async fn judge(&self, token: &IdToken, now: i64) -> Result<Object, EventError> {
         // What costs no call comes first: anybody can send a message.
         security_event::check_kind(token, self.settings.kind() == Preset::Apple)?;
-        let jws = Jws::read_event(token)
-            .map_err(|refusal| Refused { fault: Fault::InvalidKey, ..failed(refusal) })?;
-        let claims =
-            token.unverified().ok_or(Refused::malformed("the message is not a signed JWT"))?.claims();
+        let jws = Jws::read_event(token).map_err(|refusal| Refused {
+            fault: Fault::InvalidKey,
+            ..failed(refusal)
+        })?;
+        let claims = token
+            .unverified()
+            .ok_or(Refused::malformed("the message is not a signed JWT"))?
+            .claims();
         security_event::check_audience(claims, &self.settings.client_ids)?;
         let Source { issuers, url, keys } = self.event_source(now).await?;
         security_event::check_issuer(claims, &issuers)?;
@@ -99,14 +120,20 @@ impl Provider {
                 let detail = "the message is not signed with a published key of the provider";
                 Err(Refused::new(Fault::InvalidKey, detail).into())
             }
-            verdict => Ok(verdict.map_err(|failure| failed(failure.into_refusal()))?.clone()),
+            verdict => Ok(verdict
+                .map_err(|failure| failed(failure.into_refusal()))?
+                .clone()),
         }
     }
 
     /// Returns the issuer and the keys of the provider's messages, from its document about security events. The issuer or
     /// the keys are those of its tokens if it publishes no document, or names no keys in it.
     async fn event_source(&self, now: i64) -> Result<Source<'_>, Unavailable> {
-        let Documents { url, transmitter, keys } = &self.upstream.events;
+        let Documents {
+            url,
+            transmitter,
+            keys,
+        } = &self.upstream.events;
         let mut issuers = self.settings.issuers.clone();
         if let Some(url) = url {
             match transmitter.get(url, now).await {
@@ -117,22 +144,36 @@ impl Provider {
                         return Ok(Source { issuers, url, keys });
                     }
                 }
-                Err(unavailable) if self.settings.ssf_url.is_none() && is_no_document(&unavailable) => {}
+                Err(unavailable)
+                    if self.settings.ssf_url.is_none() && is_no_document(&unavailable) => {}
                 Err(unavailable) => return Err(unavailable),
             }
         }
         let configured = self.settings.jwks_url.as_ref();
-        let url = self.locate(configured, now, Endpoint::Keys).await?.into_owned();
-        Ok(Source { issuers, url, keys: &self.upstream.keys })
+        let url = self
+            .locate(configured, now, Endpoint::Keys)
+            .await?
+            .into_owned();
+        Ok(Source {
+            issuers,
+            url,
+            keys: &self.upstream.keys,
+        })
     }
 }
 
 /// Returns true for the response of a server that has no document at this URL. Some answer every unknown path with a page, or
 /// lead to one.
 fn is_no_document(unavailable: &Unavailable) -> bool {
-    matches!(unavailable.class, Class::Status4xx | Class::Status3xx | Class::ContentType)
+    matches!(
+        unavailable.class,
+        Class::Status4xx | Class::Status3xx | Class::ContentType
+    )
 }
 
 fn failed(refusal: Refusal) -> Refused {
-    Refused { log: refusal.log, ..Refused::new(Fault::AuthenticationFailed, refusal.detail) }
+    Refused {
+        log: refusal.log,
+        ..Refused::new(Fault::AuthenticationFailed, refusal.detail)
+    }
 }

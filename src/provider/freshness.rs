@@ -14,13 +14,21 @@ const USUAL: i64 = 10 * 60;
 /// Returns the seconds for which the document may be used without another request.
 pub(super) fn lifetime(headers: &HeaderMap, now: i64) -> i64 {
     let given = max_age(headers).or_else(|| until_expiry(headers, now));
-    let age = text(headers, &AGE).and_then(|age| age.trim().parse().ok()).unwrap_or(0_i64).max(0);
-    given.map_or(USUAL, |seconds| seconds.saturating_sub(age)).clamp(SHORTEST, LONGEST)
+    let age = text(headers, &AGE)
+        .and_then(|age| age.trim().parse().ok())
+        .unwrap_or(0_i64)
+        .max(0);
+    given
+        .map_or(USUAL, |seconds| seconds.saturating_sub(age))
+        .clamp(SHORTEST, LONGEST)
 }
 
 /// Returns the strictest lifetime in `Cache-Control`.
 fn max_age(headers: &HeaderMap) -> Option<i64> {
-    let fields = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
+    let fields = headers
+        .get_all(CACHE_CONTROL)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     let directives = fields.flat_map(|field| field.split(',')).map(str::trim);
     directives
         .filter_map(|directive| {
@@ -37,7 +45,10 @@ fn max_age(headers: &HeaderMap) -> Option<i64> {
 
 /// Returns the provider's time when it answered (RFC 9110 §6.6.1), also if a cache answered in its place.
 pub(super) fn server_time(headers: &HeaderMap) -> Option<i64> {
-    let age = text(headers, &AGE).and_then(|age| age.trim().parse().ok()).unwrap_or(0_i64).max(0);
+    let age = text(headers, &AGE)
+        .and_then(|age| age.trim().parse().ok())
+        .unwrap_or(0_i64)
+        .max(0);
     Some(timestamp(text(headers, &DATE)?)?.saturating_add(age))
 }
 
@@ -55,8 +66,11 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 /// Parses an HTTP date in any of its three forms (RFC 9110 §5.6.7), or one with an offset as in an e-mail.
 fn timestamp(text: &str) -> Option<i64> {
     let text = text.trim();
-    let date = httpdate::parse_http_date(text).ok().map(OffsetDateTime::from);
-    date.or_else(|| OffsetDateTime::parse(text, &Rfc2822).ok()).map(OffsetDateTime::unix_timestamp)
+    let date = httpdate::parse_http_date(text)
+        .ok()
+        .map(OffsetDateTime::from);
+    date.or_else(|| OffsetDateTime::parse(text, &Rfc2822).ok())
+        .map(OffsetDateTime::unix_timestamp)
 }
 
 #[cfg(test)]
@@ -68,7 +82,10 @@ mod tests {
     fn of(fields: &[(&'static str, &'static str)]) -> i64 {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
-            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+            headers.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
         }
         lifetime(&headers, 784_111_777)
     }
@@ -76,17 +93,43 @@ mod tests {
     #[test]
     fn the_providers_word_counts_within_bounds() {
         assert_eq!(of(&[]), USUAL);
-        assert_eq!(of(&[("cache-control", "public, max-age=19204, must-revalidate, no-transform")]), 19204);
-        assert_eq!(of(&[("cache-control", "max-age=3600"), ("age", "600")]), 3000);
+        assert_eq!(
+            of(&[(
+                "cache-control",
+                "public, max-age=19204, must-revalidate, no-transform"
+            )]),
+            19204
+        );
+        assert_eq!(
+            of(&[("cache-control", "max-age=3600"), ("age", "600")]),
+            3000
+        );
         assert_eq!(of(&[("cache-control", "max-age=\"3600\"")]), 3600);
-        assert_eq!(of(&[("cache-control", "max-age=3600"), ("cache-control", "max-age=600")]), 600);
+        assert_eq!(
+            of(&[
+                ("cache-control", "max-age=3600"),
+                ("cache-control", "max-age=600")
+            ]),
+            600
+        );
         assert_eq!(of(&[("cache-control", "MAX-AGE=99999999")]), LONGEST);
-        for short in
-            ["max-age=0", "max-age=59", "no-store", "max-age=600, no-cache", "max-age=-1", "max-age=x"]
-        {
+        for short in [
+            "max-age=0",
+            "max-age=59",
+            "no-store",
+            "max-age=600, no-cache",
+            "max-age=-1",
+            "max-age=x",
+        ] {
             assert_eq!(of(&[("cache-control", short)]), SHORTEST, "{short}");
         }
-        assert_eq!(of(&[("cache-control", "max-age=600"), ("age", "99999999999999999999")]), 600);
+        assert_eq!(
+            of(&[
+                ("cache-control", "max-age=600"),
+                ("age", "99999999999999999999")
+            ]),
+            600
+        );
         assert_eq!(of(&[("cache-control", "private")]), USUAL);
     }
 
@@ -94,10 +137,16 @@ mod tests {
     fn an_expiry_counts_where_nothing_else_is_said() {
         let expires = ("expires", "Sun, 06 Nov 1994 09:49:37 GMT");
         assert_eq!(of(&[expires]), 3600);
-        assert_eq!(of(&[expires, ("date", "Sun, 06 Nov 1994 09:39:37 GMT")]), 600);
+        assert_eq!(
+            of(&[expires, ("date", "Sun, 06 Nov 1994 09:39:37 GMT")]),
+            600
+        );
         assert_eq!(of(&[expires, ("cache-control", "max-age=900")]), 900);
         assert_eq!(of(&[("expires", "0")]), SHORTEST);
-        assert_eq!(of(&[("expires", "Sun, 06 Nov 1994 08:00:00 GMT")]), SHORTEST);
+        assert_eq!(
+            of(&[("expires", "Sun, 06 Nov 1994 08:00:00 GMT")]),
+            SHORTEST
+        );
         assert_eq!(of(&[("expires", "Sun, 06 Nov 1994 10:49:37 +0100")]), 3600);
         // The older forms (RFC 850, asctime).
         assert_eq!(of(&[("expires", "Sunday, 06-Nov-94 09:49:37 GMT")]), 3600);

@@ -47,16 +47,25 @@ impl Health {
         if failing != inner.told {
             inner.told = failing;
             if failing {
-                tracing::warn!(provider, "most sign-ins get no usable answer from the identity provider");
+                tracing::warn!(
+                    provider,
+                    "most sign-ins get no usable answer from the identity provider"
+                );
             } else {
-                tracing::info!(provider, "the identity provider answers most sign-ins again");
+                tracing::info!(
+                    provider,
+                    "the identity provider answers most sign-ins again"
+                );
             }
         }
     }
 
     /// Returns true if most of the latest calls had no usable answer, or `None` if too few calls were made to tell.
     pub fn failing(&self, now: Instant) -> Option<bool> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).failing(now)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .failing(now)
     }
 }
 
@@ -69,7 +78,11 @@ impl Inner {
     }
 
     fn by_token(&self, now: Instant) -> usize {
-        if self.by_token_at.is_some_and(|at| within(at, now)) { self.by_token } else { 0 }
+        if self.by_token_at.is_some_and(|at| within(at, now)) {
+            self.by_token
+        } else {
+            0
+        }
     }
 
     fn failing(&self, now: Instant) -> Option<bool> {
@@ -81,7 +94,11 @@ impl Inner {
             return None;
         }
         // A crafted token can cause an answer that makes no sense. Genuine ones that succeed meanwhile tell the difference.
-        let failures = if answered == 0 { failed + by_token } else { failed };
+        let failures = if answered == 0 {
+            failed + by_token
+        } else {
+            failed
+        };
         Some(failures >= LEAST && failures > answered)
     }
 }
@@ -132,7 +149,10 @@ mod tests {
             (vec![(5, by_token())], Some(true)),
             (vec![(1, ANSWERED), (1_000, by_token())], Some(false)),
             (vec![(1_000, by_token()), (5, ANSWERED)], Some(false)),
-            (vec![(5, ANSWERED), (20, failed()), (11, ANSWERED)], Some(false)),
+            (
+                vec![(5, ANSWERED), (20, failed()), (11, ANSWERED)],
+                Some(false),
+            ),
         ] {
             assert_eq!(after(&results, now).failing(now), expected, "{results:?}");
         }
@@ -144,7 +164,10 @@ mod tests {
         for results in [[(5, failed())], [(5, by_token())]] {
             let health = after(&results, now);
             assert_eq!(health.failing(now + WINDOW), Some(true));
-            assert_eq!(health.failing(now + WINDOW + Duration::from_millis(1)), None);
+            assert_eq!(
+                health.failing(now + WINDOW + Duration::from_millis(1)),
+                None
+            );
         }
     }
 }

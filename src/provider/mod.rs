@@ -52,7 +52,9 @@ impl Providers {
             let upstream = Arc::new(Upstream::new(client.clone(), &settings));
             Provider { settings, upstream }
         };
-        let by_name = by_name.into_iter().map(|(name, settings)| (name, with_upstream(settings)));
+        let by_name = by_name
+            .into_iter()
+            .map(|(name, settings)| (name, with_upstream(settings)));
         Ok(Self(Arc::new(by_name.collect())))
     }
 
@@ -65,7 +67,10 @@ impl Providers {
             failing: provider.upstream.health.failing(Instant::now()),
             ..provider.upstream.endpoint.call_stats()
         };
-        self.0.iter().map(|(name, provider)| (name.as_str(), stats(provider))).collect()
+        self.0
+            .iter()
+            .map(|(name, provider)| (name.as_str(), stats(provider)))
+            .collect()
     }
 
     /// Replaces the client secrets by those of changed settings, and returns the keys of those that differ. A provider

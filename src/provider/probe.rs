@@ -34,7 +34,13 @@ impl Provider {
     /// checked.
     pub async fn check(&self, redirect_uri: Option<&str>, now: i64) -> Vec<(String, Finding)> {
         let (settings, started) = (&self.settings, Instant::now());
-        let mut probe = Probe { provider: self, settings, now, started, lines: Vec::new() };
+        let mut probe = Probe {
+            provider: self,
+            settings,
+            now,
+            started,
+            lines: Vec::new(),
+        };
         if settings.enabled {
             probe.verification().await;
         }
@@ -63,20 +69,24 @@ type Success<T> = (String, Option<i64>, T);
 impl Probe<'_> {
     async fn verification(&mut self) {
         let (settings, upstream) = (self.settings, &self.provider.upstream);
-        let (asked, signed) = (settings.verify != Verify::Jwks, settings.verify != Verify::Tokeninfo);
-        let discover = asked && settings.tokeninfo_url.is_none() || signed && settings.jwks_url.is_none();
+        let (asked, signed) = (
+            settings.verify != Verify::Jwks,
+            settings.verify != Verify::Tokeninfo,
+        );
+        let discover =
+            asked && settings.tokeninfo_url.is_none() || signed && settings.jwks_url.is_none();
         let published = match &settings.discovery {
             Some(url) if discover => {
                 let read = |_: &_| "states the issuer and the endpoints".into();
-                self.document("discovery", &upstream.metadata, url, read).await
+                self.document("discovery", &upstream.metadata, url, read)
+                    .await
             }
             _ => Some(Metadata::default()),
         };
         // The line about the document has the problem.
         let Some(published) = published else { return };
         if let Some(problem) = published.warning() {
-            let remedy =
-                "correct it at the provider, because what needs it does not work; nothing else is affected";
+            let remedy = "correct it at the provider, because what needs it does not work; nothing else is affected";
             let host = settings.discovery.as_ref().map(host).unwrap_or_default();
             self.add("discovery", host, Finding::warn(problem, remedy));
         }
@@ -101,9 +111,12 @@ impl Probe<'_> {
         let documents = &self.provider.upstream.events;
         if let Some(url) = &self.settings.ssf_url {
             let read = |_: &_| "states the issuer and the keys".into();
-            let sender = self.document("events", &documents.transmitter, url, read).await;
+            let sender = self
+                .document("events", &documents.transmitter, url, read)
+                .await;
             if let Some(url) = sender.and_then(|sender| sender.jwks_url) {
-                self.document("keys of events", &documents.keys, &url, usable).await;
+                self.document("keys of events", &documents.keys, &url, usable)
+                    .await;
             }
         }
     }
@@ -122,7 +135,10 @@ impl Probe<'_> {
             Ok((describe(&value), freshness::server_time(&headers), value))
         };
         let failed = |unavailable| fault(settings, unavailable, &setting, url);
-        self.call(endpoint, url, &setting, async { fetched.await.map_err(failed) }).await
+        self.call(endpoint, url, &setting, async {
+            fetched.await.map_err(failed)
+        })
+        .await
     }
 
     /// Asks the token-information endpoint about a made-up token.
@@ -130,43 +146,66 @@ impl Probe<'_> {
         let (settings, client) = (self.settings, &self.provider.upstream.client);
         let setting = settings.setting(tokeninfo::endpoint_setting(settings));
         let introspected = settings.protocol() == Protocol::Introspection;
-        let Some(token) = worthless_token(settings, self.time()) else { return };
+        let Some(token) = worthless_token(settings, self.time()) else {
+            return;
+        };
         let call = async {
             let response = attempt::send(tokeninfo::request(client, settings, url, &token)).await;
             let response = response.map_err(|failure| {
-                fault(settings, Failure::<Unavailable>::into_error(failure), &setting, url)
+                fault(
+                    settings,
+                    Failure::<Unavailable>::into_error(failure),
+                    &setting,
+                    url,
+                )
             })?;
-            let (status, time) = (response.status(), freshness::server_time(response.headers()));
+            let (status, time) = (
+                response.status(),
+                freshness::server_time(response.headers()),
+            );
             let answer = if introspected && status == StatusCode::BAD_REQUEST {
                 // RFC 7662 §2.2 answers an invalid token with a 200, so a 400 comes from another kind of endpoint,
                 // which would refuse valid tokens, too. Only an error that names the token is accepted.
-                let problem = "responds with 400 instead of the `active` member of token introspection";
+                let problem =
+                    "responds with 400 instead of the `active` member of token introspection";
                 let answer = tokeninfo::client_or_token(status, response).await;
                 Err(answer.ok_or_else(|| Fault::new(problem, correct(&setting)))?)
             } else {
                 tokeninfo::classify(settings, response).await
             };
             match answer.map_err(Failure::into_error) {
-                Ok(claims) if introspection::active(&claims).is_some() && !introspected => Err(Fault::new(
-                    "responds like a token introspection endpoint",
-                    format!("set {} to \"rfc7662\", or correct {setting}", settings.setting("preset")),
-                )),
+                Ok(claims) if introspection::active(&claims).is_some() && !introspected => {
+                    Err(Fault::new(
+                        "responds like a token introspection endpoint",
+                        format!(
+                            "set {} to \"rfc7662\", or correct {setting}",
+                            settings.setting("preset")
+                        ),
+                    ))
+                }
                 Ok(_) => Err(Fault::new("accepts an unsigned token", correct(&setting))),
                 // The made-up token is short and of plain letters.
-                Err(Error::Refused(_)) if status > StatusCode::UNAUTHORIZED => {
-                    Err(Fault::new(format!("responds with {}", status.as_u16()), correct(&setting)))
+                Err(Error::Refused(_)) if status > StatusCode::UNAUTHORIZED => Err(Fault::new(
+                    format!("responds with {}", status.as_u16()),
+                    correct(&setting),
+                )),
+                Err(Error::Refused(_)) => Ok((
+                    format!("rejects an invalid token as expected ({})", status.as_u16()),
+                    time,
+                    (),
+                )),
+                Err(Error::Unavailable(unavailable)) => {
+                    Err(fault(settings, unavailable, &setting, url))
                 }
-                Err(Error::Refused(_)) => {
-                    Ok((format!("rejects an invalid token as expected ({})", status.as_u16()), time, ()))
-                }
-                Err(Error::Unavailable(unavailable)) => Err(fault(settings, unavailable, &setting, url)),
             }
         };
-        if self.call("endpoint", url, &setting, call).await.is_some() && !settings.introspects_id_tokens() {
-            let problem =
-                "may not support id_tokens: RFC 7662 is about access tokens, and only a sign-in can tell";
+        if self.call("endpoint", url, &setting, call).await.is_some()
+            && !settings.introspects_id_tokens()
+        {
+            let problem = "may not support id_tokens: RFC 7662 is about access tokens, and only a sign-in can tell";
             let verify = settings.setting("verify");
-            let remedy = format!("sign in once, and set {verify} to \"jwks\" if the sign-in is refused");
+            let remedy =
+                format!("sign in once, and set {verify} to \"jwks\" if the sign-in is refused");
             self.add("endpoint", host(url), Finding::warn(problem, remedy));
         }
     }
@@ -176,8 +215,13 @@ impl Probe<'_> {
     async fn revocation(&mut self) {
         let settings = self.settings;
         if settings.client_key.is_some() || settings.revocation_url.is_some() {
-            for client_id in settings.client_ids.iter().filter(|client| settings.revokes(client)) {
-                self.code("revocation", client_id, &[], &format!(" of {client_id}")).await;
+            for client_id in settings
+                .client_ids
+                .iter()
+                .filter(|client| settings.revokes(client))
+            {
+                self.code("revocation", client_id, &[], &format!(" of {client_id}"))
+                    .await;
             }
         }
     }
@@ -194,17 +238,27 @@ impl Probe<'_> {
             }
             let verifier = MADE_UP.repeat(3);
             let fields = [("redirect_uri", redirect_uri), ("code_verifier", &verifier)];
-            self.code("staff sign-in", &settings.client_ids[0], &fields, "").await;
+            self.code("staff sign-in", &settings.client_ids[0], &fields, "")
+                .await;
         }
         if let Some(strayed) = settings.strayed_endpoint() {
             let problem = "is Google's, but the tokens come from elsewhere";
-            let remedy = format!("set {} to the provider's own endpoint", settings.setting(strayed));
+            let remedy = format!(
+                "set {} to the provider's own endpoint",
+                settings.setting(strayed)
+            );
             self.not_called(PAGE, Fault::new(problem, remedy));
         }
     }
 
     /// Checks that the token endpoint refuses a made-up code of a client.
-    async fn code(&mut self, endpoint: &str, client_id: &str, fields: &[(&str, &str)], whose: &str) {
+    async fn code(
+        &mut self,
+        endpoint: &str,
+        client_id: &str,
+        fields: &[(&str, &str)],
+        whose: &str,
+    ) {
         let (provider, settings, now) = (self.provider, self.settings, self.now);
         let url = match provider.token_endpoint(now).await {
             Ok((url, _)) => url,
@@ -216,22 +270,30 @@ impl Probe<'_> {
             match provider.send_code(client_id, &fields, now).await {
                 Ok(_) => Err(Fault::new("accepts an invalid code", correct(&setting))),
                 Err(Rejected::Client(error)) => {
-                    let [first, second, third] = provider.credentials().map(|field| settings.setting(field));
+                    let [first, second, third] =
+                        provider.credentials().map(|field| settings.setting(field));
                     let enabled = match settings.client_key {
                         Some(_) => ", and that the key is enabled for the primary App ID",
                         None => "",
                     };
                     let problem = format!("rejects the client credentials{whose} ({error})");
-                    Err(Fault::new(problem, format!("check {first}, {second} and {third}{enabled}")))
+                    Err(Fault::new(
+                        problem,
+                        format!("check {first}, {second} and {third}{enabled}"),
+                    ))
                 }
                 Err(Rejected::Code(error)) if error == "unsupported_grant_type" => Err(Fault::new(
                     "does not support the authorization-code grant",
                     "enable the authorization-code flow for this client at the provider",
                 )),
-                Err(Rejected::Code(error)) => {
-                    Ok((format!("rejects an invalid code{whose} as expected ({error})"), None, ()))
+                Err(Rejected::Code(error)) => Ok((
+                    format!("rejects an invalid code{whose} as expected ({error})"),
+                    None,
+                    (),
+                )),
+                Err(Rejected::Unavailable(unavailable)) => {
+                    Err(fault(settings, unavailable, &setting, &url))
                 }
-                Err(Rejected::Unavailable(unavailable)) => Err(fault(settings, unavailable, &setting, &url)),
             }
         };
         self.call(endpoint, &url, &setting, call).await;
@@ -240,7 +302,10 @@ impl Probe<'_> {
     /// Reports that the endpoint, or our authentication at it, could not be determined.
     fn not_located(&mut self, endpoint: &str, error: impl Display) {
         let remedy = format!("check {}", self.settings.setting("issuer"));
-        self.not_called(endpoint, Fault::new(format!("cannot be called: {error}"), remedy));
+        self.not_called(
+            endpoint,
+            Fault::new(format!("cannot be called: {error}"), remedy),
+        );
     }
 
     fn not_discovered(&mut self, endpoint: &str, member: Endpoint, field: &str) {
@@ -251,7 +316,11 @@ impl Probe<'_> {
 
     fn not_called(&mut self, endpoint: &str, fault: Fault) {
         let discovery = self.settings.discovery.as_ref();
-        self.add(endpoint, discovery.map(host).unwrap_or_default(), Finding::Fail(fault));
+        self.add(
+            endpoint,
+            discovery.map(host).unwrap_or_default(),
+            Finding::Fail(fault),
+        );
     }
 
     /// Makes a call, and adds a line about it, and one about the provider's clock.
@@ -263,27 +332,46 @@ impl Probe<'_> {
         call: impl Future<Output = Result<Success<T>, Fault>>,
     ) -> Option<T> {
         let started = Instant::now();
-        let late = |_| Err(fault(self.settings, Unavailable::new(Class::Timeout), setting, url));
+        let late = |_| {
+            Err(fault(
+                self.settings,
+                Unavailable::new(Class::Timeout),
+                setting,
+                url,
+            ))
+        };
         let outcome = timeout(DEADLINE, call).await.unwrap_or_else(late);
         let took = started.elapsed().as_millis();
         match outcome {
             Ok((well, time, value)) => {
-                self.add(endpoint, host(url), Finding::Ok(format!("{well}, {took} ms")));
+                self.add(
+                    endpoint,
+                    host(url),
+                    Finding::Ok(format!("{well}, {took} ms")),
+                );
                 if let (Some(time), Some((subject, _))) = (time, self.lines.last()) {
-                    let ahead = Finding::of_clock(time.saturating_sub(self.time()), "the provider's");
+                    let ahead =
+                        Finding::of_clock(time.saturating_sub(self.time()), "the provider's");
                     self.lines.push((format!("{subject}, its clock"), ahead));
                 }
                 Some(value)
             }
             Err(Fault { problem, remedy }) => {
-                self.add(endpoint, host(url), Finding::fail(format!("{problem}, {took} ms"), remedy));
+                self.add(
+                    endpoint,
+                    host(url),
+                    Finding::fail(format!("{problem}, {took} ms"), remedy),
+                );
                 None
             }
         }
     }
 
     fn add(&mut self, endpoint: &str, host: &str, finding: Finding) {
-        self.lines.push((format!("provider {}, {endpoint} ({host})", self.settings.name), finding));
+        self.lines.push((
+            format!("provider {}, {endpoint} ({host})", self.settings.name),
+            finding,
+        ));
     }
 
     fn time(&self) -> i64 {
@@ -303,7 +391,11 @@ pub(super) fn worthless_token(provider: &config::Provider, now: i64) -> Option<I
     let claims = json!({
         "iss": issuer, "aud": provider.client_ids[0], "sub": "vestibule-check", "iat": now, "exp": now + 300,
     });
-    let parts = [header.to_string().into_bytes(), claims.to_string().into_bytes(), vec![0; 256]];
+    let parts = [
+        header.to_string().into_bytes(),
+        claims.to_string().into_bytes(),
+        vec![0; 256],
+    ];
     let text = parts.map(|part| URL_SAFE_NO_PAD.encode(part)).join(".");
     IdToken::parse(&text, provider.token_format).ok()
 }
@@ -311,7 +403,12 @@ pub(super) fn worthless_token(provider: &config::Provider, now: i64) -> Option<I
 /// Explains what failed, to an operator who can correct `setting`.
 fn fault(settings: &config::Provider, unavailable: Unavailable, setting: &str, url: &Url) -> Fault {
     let class = unavailable.class();
-    let Unavailable { class: kind, why, seen, .. } = unavailable;
+    let Unavailable {
+        class: kind,
+        why,
+        seen,
+        ..
+    } = unavailable;
     let named = |field| settings.setting(field);
     let remedy = match kind {
         Class::Connect | Class::Connection if why.is_some() => CERTIFICATE.into(),
@@ -322,10 +419,16 @@ fn fault(settings: &config::Provider, unavailable: Unavailable, setting: &str, u
             )
         }
         Class::Status3xx => {
-            format!("set {setting} to the target of the redirect, because redirects are not followed")
+            format!(
+                "set {setting} to the target of the redirect, because redirects are not followed"
+            )
         }
         Class::Status4xx if why.as_deref() == Some(tokeninfo::CONFIDENTIAL) => {
-            format!("correct {setting}; {}: check {}", tokeninfo::CONFIDENTIAL, named("client_secret"))
+            format!(
+                "correct {setting}; {}: check {}",
+                tokeninfo::CONFIDENTIAL,
+                named("client_secret")
+            )
         }
         Class::Status4xx if seen.as_deref() == Some("responds with 403") => {
             format!("correct {setting}, or allow this machine's IP address at the provider")
@@ -334,7 +437,11 @@ fn fault(settings: &config::Provider, unavailable: Unavailable, setting: &str, u
         Class::Status5xx => format!("see the provider's status page, or check {setting}"),
         Class::ErrorIn200 => "see the provider's status page".into(),
         Class::ClientAuthentication => {
-            format!("check {} and {}", named("client_id"), named("client_secret"))
+            format!(
+                "check {} and {}",
+                named("client_id"),
+                named("client_secret")
+            )
         }
         Class::NotIntrospected => format!("set {} to \"jwks\"", named("verify")),
         Class::NotIntrospection => format!("correct {setting} or {}", named("preset")),

@@ -31,11 +31,18 @@ pub struct Proxy {
 impl Proxy {
     /// Reads the environment. Returns `None` if it names no proxy.
     pub fn of_environment() -> Result<Option<Self>, ClientError> {
-        let Some((variable, text)) = first(&VARIABLES) else { return Ok(None) };
+        let Some((variable, text)) = first(&VARIABLES) else {
+            return Ok(None);
+        };
         let url = read(&text).ok_or(ClientError::Proxy(variable))?;
-        let exceptions =
-            first(&EXCEPTIONS).map(|(_, text)| text.replace(char::is_control, " ")).unwrap_or_default();
-        Ok(Some(Self { variable, url: Secret::new(url), exceptions }))
+        let exceptions = first(&EXCEPTIONS)
+            .map(|(_, text)| text.replace(char::is_control, " "))
+            .unwrap_or_default();
+        Ok(Some(Self {
+            variable,
+            url: Secret::new(url),
+            exceptions,
+        }))
     }
 
     /// Has a client use it.
@@ -43,7 +50,8 @@ impl Proxy {
         let proxy = reqwest::Proxy::https(self.url.expose().clone())
             // The error would show the URL.
             .map_err(|_| ClientError::Proxy(self.variable))?;
-        Ok(client.proxy(proxy.no_proxy(NoProxy::from_string(&format!("{HERE},{}", self.exceptions)))))
+        Ok(client
+            .proxy(proxy.no_proxy(NoProxy::from_string(&format!("{HERE},{}", self.exceptions)))))
     }
 }
 
@@ -69,8 +77,13 @@ fn first(variables: &[&'static str]) -> Option<(&'static str, String)> {
 
 /// Reads the URL of an HTTP proxy, whose scheme may be left out.
 fn read(text: &str) -> Option<Url> {
-    let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let text = if text.contains("://") {
+        text.to_owned()
+    } else {
+        format!("http://{text}")
+    };
     let url = Url::parse(&text).ok()?;
-    let is_bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
+    let is_bare =
+        matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
     (matches!(url.scheme(), "http" | "https") && url.has_host() && is_bare).then_some(url)
 }

@@ -35,7 +35,11 @@ pub struct Revocable {
 }
 
 const fn kind(access: bool) -> &'static str {
-    if access { "access_token" } else { "refresh_token" }
+    if access {
+        "access_token"
+    } else {
+        "refresh_token"
+    }
 }
 
 impl Provider {
@@ -51,10 +55,14 @@ impl Provider {
                 other => self.rejected(other).into(),
             })?;
             self.check_subject(&answer, code.subject)?;
-            let found =
-                [false, true].into_iter().find_map(|access| Some((access, answer.str(kind(access))?)));
+            let found = [false, true]
+                .into_iter()
+                .find_map(|access| Some((access, answer.str(kind(access))?)));
             let (access, token) = found.ok_or(Unavailable::new(Class::NoToken))?;
-            Ok(Revocable { token: Secret::new(token.to_owned()), access })
+            Ok(Revocable {
+                token: Secret::new(token.to_owned()),
+                access,
+            })
         };
         timeout(DEADLINE, exchanged)
             .await
@@ -67,13 +75,18 @@ impl Provider {
         let revoked = async {
             let url = self.revocation_url(now).await?;
             let (_, authentication) = self.token_endpoint(now).await?;
-            let fields = [("token", token.token.expose().as_str()), ("token_type_hint", kind(token.access))];
+            let fields = [
+                ("token", token.token.expose().as_str()),
+                ("token_type_hint", kind(token.access)),
+            ];
             let request = self.authenticated(&url, authentication, client_id, &fields, now)?;
             let response = request.send().await.map_err(attempt::unreached)?;
             match response.status() {
                 status if status.is_success() => Ok(()),
                 StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED => match error(response).await {
-                    Rejected::Code(name) if matches!(&*name, "invalid_token" | "invalid_grant") => Ok(()),
+                    Rejected::Code(name) if matches!(&*name, "invalid_token" | "invalid_grant") => {
+                        Ok(())
+                    }
                     other => Err(self.rejected(other).into()),
                 },
                 _ => Err(attempt::unavailable(&response, "revocation_url").into()),
@@ -90,10 +103,19 @@ impl Provider {
     fn check_subject(&self, answer: &Object, subject: &str) -> Result<(), Error> {
         let Some(token) = answer.get("id_token") else {
             let required = self.settings.kind() == Preset::Apple;
-            return if required { Err(refused("its answer has no id_token")) } else { Ok(()) };
+            return if required {
+                Err(refused("its answer has no id_token"))
+            } else {
+                Ok(())
+            };
         };
-        let token = token.as_str().and_then(|text| IdToken::parse(text, Format::Jwt).ok());
-        match token.as_ref().and_then(|token| token.unverified()?.claimed("sub")) {
+        let token = token
+            .as_str()
+            .and_then(|text| IdToken::parse(text, Format::Jwt).ok());
+        match token
+            .as_ref()
+            .and_then(|token| token.unverified()?.claimed("sub"))
+        {
             Some(claimed) if claimed == subject => Ok(()),
             Some(_) => Err(refused("it is another user's")),
             None => Err(refused("the id_token of its answer names nobody")),
@@ -115,11 +137,20 @@ impl Provider {
     ) -> Result<RequestBuilder, Unavailable> {
         let client = &self.upstream.client;
         let Some(key) = &self.settings.client_key else {
-            return Ok(credentials::post(client, &self.settings, authentication, url, fields));
+            return Ok(credentials::post(
+                client,
+                &self.settings,
+                authentication,
+                url,
+                fields,
+            ));
         };
         let secret = key.secret(client_id, now);
         let secret = secret.map_err(|_| Unavailable::client_authentication(&["private_key"]))?;
-        let own = [("client_id", client_id), ("client_secret", secret.expose().as_str())];
+        let own = [
+            ("client_id", client_id),
+            ("client_secret", secret.expose().as_str()),
+        ];
         Ok(client.post(url.clone()).form(&[fields, &own].concat()))
     }
 
@@ -135,10 +166,16 @@ impl Provider {
     /// Returns the failure of a request that the provider rejects, if the token or the code is not to blame.
     pub(super) fn rejected(&self, rejected: Rejected) -> Unavailable {
         let (name, unavailable) = match rejected {
-            Rejected::Client(name) => (name, Unavailable::client_authentication(&self.credentials())),
+            Rejected::Client(name) => (
+                name,
+                Unavailable::client_authentication(&self.credentials()),
+            ),
             Rejected::Code(name) => (name, Unavailable::new(Class::Status4xx)),
             Rejected::Unavailable(unavailable) => return unavailable,
         };
-        Unavailable { why: Some(format!("the provider's error is {name}")), ..unavailable }
+        Unavailable {
+            why: Some(format!("the provider's error is {name}")),
+            ..unavailable
+        }
     }
 }

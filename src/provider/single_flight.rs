@@ -88,7 +88,10 @@ mod tests {
         let flight = SingleFlight::new();
         let mut gone = Box::pin(flight.ask([1; 32], std::future::pending::<u32>));
         let mut waits = Box::pin(flight.ask([1; 32], || async { 7 }));
-        for future in [&mut gone as &mut (dyn Future<Output = u32> + Unpin), &mut waits] {
+        for future in [
+            &mut gone as &mut (dyn Future<Output = u32> + Unpin),
+            &mut waits,
+        ] {
             assert!(poll_once(future).await.is_none());
         }
         drop(gone);
@@ -99,7 +102,8 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_left_of_a_call_whose_callers_all_went_away() {
         let flight = SingleFlight::new();
-        let mut callers = [(); 2].map(|()| Box::pin(flight.ask([1; 32], std::future::pending::<u32>)));
+        let mut callers =
+            [(); 2].map(|()| Box::pin(flight.ask([1; 32], std::future::pending::<u32>)));
         for caller in &mut callers {
             assert!(poll_once(caller).await.is_none());
         }
@@ -111,10 +115,12 @@ mod tests {
     }
 
     async fn poll_once(mut future: &mut (dyn Future<Output = u32> + Unpin)) -> Option<u32> {
-        std::future::poll_fn(|context| match std::pin::Pin::new(&mut future).poll(context) {
-            std::task::Poll::Ready(value) => std::task::Poll::Ready(Some(value)),
-            std::task::Poll::Pending => std::task::Poll::Ready(None),
-        })
+        std::future::poll_fn(
+            |context| match std::pin::Pin::new(&mut future).poll(context) {
+                std::task::Poll::Ready(value) => std::task::Poll::Ready(Some(value)),
+                std::task::Poll::Pending => std::task::Poll::Ready(None),
+            },
+        )
         .await
     }
 }

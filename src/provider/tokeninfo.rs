@@ -14,7 +14,8 @@ use crate::config::{ClientAuthentication, Protocol, Provider};
 use crate::domain::{IdToken, Object, Reason, Refusal, introspection};
 
 /// The likely reason for which an introspection endpoint forbids the request.
-pub(super) const CONFIDENTIAL: &str = "introspection requires a confidential client with its own secret";
+pub(super) const CONFIDENTIAL: &str =
+    "introspection requires a confidential client with its own secret";
 
 /// The longest path and query that are sent. Most servers accept a request line of 8 KiB and answer 414 to a
 /// longer one (RFC 9110 §4.1 recommends 8,000 bytes).
@@ -35,17 +36,27 @@ pub(super) async fn ask(
 }
 
 /// Classifies a response: claims, the token's fault, or the provider's.
-pub(super) async fn classify(provider: &Provider, response: Response) -> Result<Object, Failure<Error>> {
+pub(super) async fn classify(
+    provider: &Provider,
+    response: Response,
+) -> Result<Object, Failure<Error>> {
     match (response.status(), provider.protocol()) {
         (StatusCode::OK, Protocol::Introspection) => introspected(provider, response).await,
         (StatusCode::FORBIDDEN, Protocol::Introspection) => {
             let why = Some(CONFIDENTIAL.to_owned());
-            Err(Unavailable { why, ..attempt::unavailable(&response, endpoint_setting(provider)) }.into())
+            Err(Unavailable {
+                why,
+                ..attempt::unavailable(&response, endpoint_setting(provider))
+            }
+            .into())
         }
         (StatusCode::OK, _) => claims(response).await,
-        (status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED), Protocol::Introspection) => {
-            Err(client_or_token(status, response).await.unwrap_or_else(refused))
-        }
+        (
+            status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED),
+            Protocol::Introspection,
+        ) => Err(client_or_token(status, response)
+            .await
+            .unwrap_or_else(refused)),
         (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED, _) => {
             // reqwest reuses a connection only after its body was read to the end.
             let _ = answer::body(response).await;
@@ -65,10 +76,19 @@ pub(super) async fn classify(provider: &Provider, response: Response) -> Result<
 /// Returns the setting to look at when the endpoint does not understand us. An address that was discovered is changed by
 /// the issuer.
 pub(super) const fn endpoint_setting(provider: &Provider) -> &'static str {
-    if provider.tokeninfo_url.is_some() { "tokeninfo_url" } else { "issuer" }
+    if provider.tokeninfo_url.is_some() {
+        "tokeninfo_url"
+    } else {
+        "issuer"
+    }
 }
 
-pub(super) fn request(client: &Client, provider: &Provider, url: &Url, token: &IdToken) -> RequestBuilder {
+pub(super) fn request(
+    client: &Client,
+    provider: &Provider,
+    url: &Url,
+    token: &IdToken,
+) -> RequestBuilder {
     let id_token = ("id_token", token.expose());
     match provider.protocol() {
         Protocol::Tokeninfo => {
@@ -76,15 +96,27 @@ pub(super) fn request(client: &Client, provider: &Provider, url: &Url, token: &I
             target.query_pairs_mut().extend_pairs([id_token]);
             // Google's endpoint takes the same parameter from a form.
             let fits = target[Position::BeforePath..].len() <= MAX_TARGET;
-            if fits { client.get(target) } else { client.post(url.clone()).form(&[id_token]) }
+            if fits {
+                client.get(target)
+            } else {
+                client.post(url.clone()).form(&[id_token])
+            }
         }
         Protocol::TokeninfoForClient => {
             let client_id = ("client_id", intended_client(provider, token));
             client.post(url.clone()).form(&[id_token, client_id])
         }
         Protocol::Introspection => {
-            let authentication = provider.token_auth.unwrap_or(ClientAuthentication::ClientSecretBasic);
-            credentials::post(client, provider, authentication, url, &[("token", token.expose())])
+            let authentication = provider
+                .token_auth
+                .unwrap_or(ClientAuthentication::ClientSecretBasic);
+            credentials::post(
+                client,
+                provider,
+                authentication,
+                url,
+                &[("token", token.expose())],
+            )
         }
     }
 }
@@ -102,10 +134,14 @@ fn refused() -> Failure<Error> {
 }
 
 async fn claims(response: Response) -> Result<Object, Failure<Error>> {
-    let claims = answer::json(response).await.map_err(Unavailable::about_token)?;
+    let claims = answer::json(response)
+        .await
+        .map_err(Unavailable::about_token)?;
     match claims.str("error") {
         None if claims.get("error").is_none() => Ok(claims),
-        Some("server_error" | "temporarily_unavailable") => Err(Unavailable::new(Class::ErrorIn200).into()),
+        Some("server_error" | "temporarily_unavailable") => {
+            Err(Unavailable::new(Class::ErrorIn200).into())
+        }
         _ => Err(refused()),
     }
 }
@@ -115,7 +151,11 @@ async fn introspected(provider: &Provider, response: Response) -> Result<Object,
     match introspection::active(&claims) {
         Some(true) => Ok(introspection::claims(claims)),
         Some(false) => Err(refused()),
-        None => Err(Unavailable::misconfigured(Class::NotIntrospection, endpoint_setting(provider)).into()),
+        None => Err(Unavailable::misconfigured(
+            Class::NotIntrospection,
+            endpoint_setting(provider),
+        )
+        .into()),
     }
 }
 
@@ -124,9 +164,13 @@ async fn introspected(provider: &Provider, response: Response) -> Result<Object,
 /// §5.2). If the token were blamed for that, every sign-in would be refused until the secret is corrected.
 ///
 /// Returns `None` for a 400 that does not state its reason.
-pub(super) async fn client_or_token(status: StatusCode, response: Response) -> Option<Failure<Error>> {
+pub(super) async fn client_or_token(
+    status: StatusCode,
+    response: Response,
+) -> Option<Failure<Error>> {
     let error = answer::json(response).await.ok();
-    let client_rejected = || Unavailable::client_authentication(&["client_id", "client_secret"]).into();
+    let client_rejected =
+        || Unavailable::client_authentication(&["client_id", "client_secret"]).into();
     match error.as_ref().and_then(|error| error.str("error")) {
         Some("invalid_token") => Some(refused()),
         Some("invalid_client" | "unauthorized_client") => Some(client_rejected()),

@@ -40,18 +40,32 @@ impl Upstream {
         let read = move |document: &Object| {
             let metadata = Metadata::read(document, &issuer)?;
             // A document that sign-ins cannot use must not replace one that they can.
-            used.iter().try_for_each(|endpoint| metadata.url(*endpoint).map(drop))?;
+            used.iter()
+                .try_for_each(|endpoint| metadata.url(*endpoint).map(drop))?;
             Ok::<_, Unfit>(metadata)
         };
         let read = move |document: &Object| read(document).map_err(document::unfit("issuer"));
         let metadata = Document::new(client.clone(), &settings.name, "issuer", Box::new(read));
-        let setting = if settings.jwks_url.is_some() { "jwks_url" } else { "issuer" };
+        let setting = if settings.jwks_url.is_some() {
+            "jwks_url"
+        } else {
+            "issuer"
+        };
         let keys = document::keys(client.clone(), &settings.name, setting);
         let events = events::Documents::new(&client, settings);
         let endpoint = endpoint::Endpoint::new(settings);
         let health = Health::default();
         let (without_email, unusable_members) = (Once::new(), Once::new());
-        Self { client, endpoint, health, metadata, keys, events, without_email, unusable_members }
+        Self {
+            client,
+            endpoint,
+            health,
+            metadata,
+            keys,
+            events,
+            without_email,
+            unusable_members,
+        }
     }
 }
 
@@ -60,7 +74,9 @@ fn used_by_sign_ins(settings: &config::Provider) -> Vec<Endpoint> {
     let keys = settings.verify != Verify::Tokeninfo && settings.jwks_url.is_none();
     let asks = settings.verify != Verify::Jwks && settings.tokeninfo_url.is_none();
     let used = [(keys, Endpoint::Keys), (asks, Endpoint::Introspection)];
-    used.into_iter().filter_map(|(is_used, endpoint)| is_used.then_some(endpoint)).collect()
+    used.into_iter()
+        .filter_map(|(is_used, endpoint)| is_used.then_some(endpoint))
+        .collect()
 }
 
 impl Provider {
@@ -68,7 +84,10 @@ impl Provider {
     pub fn with_max_age(&self, max_age: u32) -> Self {
         let mut settings = self.settings.clone();
         settings.max_token_age = settings.max_token_age.min(max_age);
-        Self { settings, upstream: Arc::clone(&self.upstream) }
+        Self {
+            settings,
+            upstream: Arc::clone(&self.upstream),
+        }
     }
 }
 

@@ -27,30 +27,51 @@ impl Provider {
         now: i64,
     ) -> Result<VerifiedClaims, Error> {
         let proof = self.settings.dialect().email_proof;
-        let stated = id_token.unverified().map(Unverified::claims).and_then(|own| proof.given(own)).is_some();
+        let stated = id_token
+            .unverified()
+            .map(Unverified::claims)
+            .and_then(|own| proof.given(own))
+            .is_some();
         if claims.email.is_some() && (claims.email_verified || stated) {
             return Ok(claims);
         }
-        let answer = timeout(DEADLINE, self.userinfo(tokens, now)).await.unwrap_or_else(late);
-        let answer = answer.map_err(|unavailable: Unavailable| unavailable.named(&self.settings))?;
-        let Some(answer) = answer else { return Ok(claims) };
+        let answer = timeout(DEADLINE, self.userinfo(tokens, now))
+            .await
+            .unwrap_or_else(late);
+        let answer =
+            answer.map_err(|unavailable: Unavailable| unavailable.named(&self.settings))?;
+        let Some(answer) = answer else {
+            return Ok(claims);
+        };
         if answer.str("sub") != Some(claims.subject.as_str()) {
             let why = "userinfo is about another subject than the id_token".to_owned();
-            return Err(Unavailable { why: Some(why), ..Unavailable::new(Class::Disagreement) }.into());
+            return Err(Unavailable {
+                why: Some(why),
+                ..Unavailable::new(Class::Disagreement)
+            }
+            .into());
         }
         Ok(claims.completed_by(&answer, proof, self.settings.trust_email))
     }
 
     /// Returns the endpoint's claims; `None` if there is no endpoint, or no access token for it.
     async fn userinfo(&self, tokens: &Exchanged, now: i64) -> Result<Option<Object>, Unavailable> {
-        let (Some(discovery), Some(access_token)) = (&self.settings.discovery, &tokens.access_token) else {
+        let (Some(discovery), Some(access_token)) =
+            (&self.settings.discovery, &tokens.access_token)
+        else {
             return Ok(None);
         };
         let metadata = self.upstream.metadata.get(discovery, now).await?;
         // One that cannot be used is as absent: the log has named it by now.
-        let Ok(Some(url)) = metadata.value.url(Endpoint::Userinfo) else { return Ok(None) };
+        let Ok(Some(url)) = metadata.value.url(Endpoint::Userinfo) else {
+            return Ok(None);
+        };
         let answer = attempt::retry_once(|| async {
-            let request = self.upstream.client.get(url.clone()).bearer_auth(access_token.expose());
+            let request = self
+                .upstream
+                .client
+                .get(url.clone())
+                .bearer_auth(access_token.expose());
             let response = attempt::send(request).await?;
             if response.status() != StatusCode::OK {
                 return Err(attempt::unusable(&response, "issuer"));

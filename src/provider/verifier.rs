@@ -45,10 +45,14 @@ impl Provider {
         let claims = async {
             token.refuse_early(provider.token_format, &expected)?;
             // The call itself has a shorter timeout and ends first, so that its result is recorded.
-            timeout(DEADLINE + MARGIN, self.confirmed(token, &expected)).await.unwrap_or_else(late)
+            timeout(DEADLINE + MARGIN, self.confirmed(token, &expected))
+                .await
+                .unwrap_or_else(late)
         };
         let claims: Result<_, Error> = claims.await;
-        self.upstream.health.record(&provider.name, &claims, Instant::now());
+        self.upstream
+            .health
+            .record(&provider.name, &claims, Instant::now());
         let claims = claims.map_err(|error| error.named(provider))?;
         if claims.email.is_none() {
             self.warn_without_email();
@@ -56,21 +60,30 @@ impl Provider {
         Ok(claims)
     }
 
-    async fn confirmed(&self, token: &IdToken, expected: &Expected<'_>) -> Result<VerifiedClaims, Error> {
+    async fn confirmed(
+        &self,
+        token: &IdToken,
+        expected: &Expected<'_>,
+    ) -> Result<VerifiedClaims, Error> {
         match self.settings.verify {
             Verify::Tokeninfo => {
                 // Introspection confirms the token as a whole, and with it the claims of a JWT.
-                let own = token.unverified().filter(|_| self.introspects()).map(Unverified::claims);
+                let own = token
+                    .unverified()
+                    .filter(|_| self.introspects())
+                    .map(Unverified::claims);
                 self.asserted(token, own, expected).await
             }
             Verify::Jwks => vouched(self.signature(token, expected).await?, expected),
             Verify::Both => {
                 let signed = self.signature(token, expected).await?;
                 // The signature proves it; the endpoint's answer does not matter.
-                self.asserted(token, Some(signed), expected).await.map_err(|error| match error {
-                    Error::Refused(refusal) => refusal.vouched().into(),
-                    unavailable @ Error::Unavailable(_) => unavailable,
-                })
+                self.asserted(token, Some(signed), expected)
+                    .await
+                    .map_err(|error| match error {
+                        Error::Refused(refusal) => refusal.vouched().into(),
+                        unavailable @ Error::Unavailable(_) => unavailable,
+                    })
             }
         }
     }
@@ -83,15 +96,20 @@ impl Provider {
         expected: &Expected<'_>,
     ) -> Result<VerifiedClaims, Error> {
         // A token that fails our own checks is not sent to the provider.
-        let checked = own.map(|own| VerifiedClaims::validate(own, expected)).transpose()?;
+        let checked = own
+            .map(|own| VerifiedClaims::validate(own, expected))
+            .transpose()?;
         let answer = self.endpoint(token, expected.now).await?;
         match own.zip(checked) {
             Some((own, checked)) if self.introspects() => {
-                let claims =
-                    introspection::confirmed(own, &answer, expected.dialect).map_err(Refusal::vouched)?;
+                let claims = introspection::confirmed(own, &answer, expected.dialect)
+                    .map_err(Refusal::vouched)?;
                 let told = vouched(&claims, expected)?;
                 // The answer must not make the token younger.
-                Ok(VerifiedClaims { issued_at: told.issued_at.min(checked.issued_at), ..told })
+                Ok(VerifiedClaims {
+                    issued_at: told.issued_at.min(checked.issued_at),
+                    ..told
+                })
             }
             Some((own, _)) => {
                 cross_check(own, &answer)?;
@@ -108,21 +126,32 @@ impl Provider {
     async fn endpoint(&self, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {
         let (settings, upstream) = (&self.settings, &self.upstream);
         let configured = settings.tokeninfo_url.as_ref();
-        let url = self.locate(configured, now, Endpoint::Introspection).await?;
+        let url = self
+            .locate(configured, now, Endpoint::Introspection)
+            .await?;
         let call = || tokeninfo::ask(&upstream.client, settings, &url, token);
         let probe = || async {
-            let token = probe::worthless_token(settings, now).ok_or(Unavailable::new(Class::NoProbe))?;
+            let token =
+                probe::worthless_token(settings, now).ok_or(Unavailable::new(Class::NoProbe))?;
             tokeninfo::ask(&upstream.client, settings, &url, &token).await
         };
         upstream.endpoint.ask(token, call, probe).await
     }
 
-    async fn signature<'t>(&self, token: &'t IdToken, expected: &Expected<'_>) -> Result<&'t Object, Error> {
+    async fn signature<'t>(
+        &self,
+        token: &'t IdToken,
+        expected: &Expected<'_>,
+    ) -> Result<&'t Object, Error> {
         let jws = Jws::read(token)?;
         let now = expected.now;
         let configured = self.settings.jwks_url.as_ref();
         let url = self.locate(configured, now, Endpoint::Keys).await?;
-        let verdict = self.upstream.keys.verify(&jws, expected.issuers, &url, now).await?;
+        let verdict = self
+            .upstream
+            .keys
+            .verify(&jws, expected.issuers, &url, now)
+            .await?;
         Ok(verdict.map_err(Failure::into_refusal)?)
     }
 
@@ -154,7 +183,10 @@ impl Provider {
         let metadata = self.settings.discovery.as_ref().ok_or_else(missing)?;
         let metadata = self.upstream.metadata.get(metadata, now).await?;
         self.warn_of_unusable(&metadata.value);
-        let url = metadata.value.url(endpoint).map_err(document::unfit("issuer"))?;
+        let url = metadata
+            .value
+            .url(endpoint)
+            .map_err(document::unfit("issuer"))?;
         Ok(Cow::Owned(url.cloned().ok_or_else(missing)?))
     }
 
@@ -163,7 +195,11 @@ impl Provider {
         if let Some(cause) = metadata.warning() {
             self.upstream.unusable_members.call_once(|| {
                 let provider = &self.settings.name;
-                tracing::warn!(provider, cause, "the provider publishes endpoints that are not used");
+                tracing::warn!(
+                    provider,
+                    cause,
+                    "the provider publishes endpoints that are not used"
+                );
             });
         }
     }
@@ -173,13 +209,20 @@ impl Provider {
         now: i64,
     ) -> Result<(Cow<'_, Url>, ClientAuthentication), Unavailable> {
         let settings = &self.settings;
-        let url = self.locate(settings.token_url.as_ref(), now, Endpoint::Token).await?;
+        let url = self
+            .locate(settings.token_url.as_ref(), now, Endpoint::Token)
+            .await?;
         let published = match &settings.discovery {
-            Some(url) if settings.token_auth.is_none() => Some(self.upstream.metadata.get(url, now).await?),
+            Some(url) if settings.token_auth.is_none() => {
+                Some(self.upstream.metadata.get(url, now).await?)
+            }
             _ => None,
         };
         let published = published.as_ref().map(|held| &held.value);
-        Ok((url, authorization_code::authentication(settings, published)?))
+        Ok((
+            url,
+            authorization_code::authentication(settings, published)?,
+        ))
     }
 }
 
@@ -196,5 +239,7 @@ fn cross_check(own: &Object, answer: &Object) -> Result<(), Unavailable> {
     let agreed = issuer::same(&text(own, "iss"), &text(answer, "iss"))
         && text(own, "sub") == text(answer, "sub")
         && claims::audience(own) == claims::audience(answer);
-    agreed.then_some(()).ok_or_else(|| Unavailable::new(Class::Disagreement).by_token())
+    agreed
+        .then_some(())
+        .ok_or_else(|| Unavailable::new(Class::Disagreement).by_token())
 }

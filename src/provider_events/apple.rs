@@ -23,10 +23,12 @@ pub(super) async fn read(provider: &Provider, body: Vec<u8>, now: i64) -> Result
 }
 
 fn payload(body: &[u8]) -> Result<IdToken, Refused> {
-    let token = Object::parse(body).ok().and_then(|mut body| match body.remove("payload")? {
-        Value::String(token) => IdToken::message(token),
-        _ => None,
-    });
+    let token = Object::parse(body)
+        .ok()
+        .and_then(|mut body| match body.remove("payload")? {
+            Value::String(token) => IdToken::message(token),
+            _ => None,
+        });
     token.ok_or(Refused::malformed(
         "the body must be a JSON object whose `payload` is a JWT, each of at most 400 values",
     ))
@@ -44,7 +46,11 @@ fn report(claims: &Object, now: i64) -> Result<Report, Refused> {
         events.extend(event(told)?);
     }
     // Apple reports an event after it has happened.
-    Ok(Report { id, at: at.min(issued), events })
+    Ok(Report {
+        id,
+        at: at.min(issued),
+        events,
+    })
 }
 
 /// Returns the objects in `events`: one or several, in a string or, for the day on which Apple corrects that, without.
@@ -53,9 +59,11 @@ fn told(claims: &Object) -> Result<Vec<Object>, Refused> {
     let value = match claims.get("events") {
         Some(Value::String(text)) => {
             // The wrapper refuses members that occur twice, at any depth.
-            let wrapped =
-                Object::parse(format!(r#"{{"events":{text}}}"#).as_bytes()).map_err(|_| MALFORMED)?;
-            let alone = wrapped.get("events").filter(|_| wrapped.members().count() == 1);
+            let wrapped = Object::parse(format!(r#"{{"events":{text}}}"#).as_bytes())
+                .map_err(|_| MALFORMED)?;
+            let alone = wrapped
+                .get("events")
+                .filter(|_| wrapped.members().count() == 1);
             alone.cloned().ok_or(MALFORMED)?
         }
         Some(value) => value.clone(),
@@ -93,7 +101,10 @@ fn event(told: &Object) -> Result<Option<Event>, Refused> {
         kind,
         subject: Some(Subject::Subject(subject.to_owned())),
         reason: None,
-        email: told.str("email").and_then(Email::parse).map(|email| email.as_given().to_owned()),
+        email: told
+            .str("email")
+            .and_then(Email::parse)
+            .map(|email| email.as_given().to_owned()),
     }))
 }
 
@@ -127,34 +138,72 @@ mod tests {
     #[test]
     fn an_event_is_read_from_a_string_an_object_and_a_list_and_an_unknown_one_is_no_mistake() {
         let subject = Some(Subject::Subject("000001.aa.0001".into()));
-        let known = Event { kind: EventKind::AccountDeleted, subject, reason: None, email: None };
+        let known = Event {
+            kind: EventKind::AccountDeleted,
+            subject,
+            reason: None,
+            email: None,
+        };
         for (kind, events) in [("account-delete", vec![known]), ("account-paused", vec![])] {
             let id = "abede67e-7b1b-4d4c-b7a2-5a2a1d6f0c1e".to_owned();
-            let expected = Report { id, at: NOW - 20, events };
+            let expected = Report {
+                id,
+                at: NOW - 20,
+                events,
+            };
             let told = told(kind);
-            for events in
-                [json!(told.to_string()), told.clone(), json!([told]), json!(json!([told]).to_string())]
-            {
-                assert_eq!(told_by(&claims(&events)).as_ref(), Ok(&expected), "{events}");
+            for events in [
+                json!(told.to_string()),
+                told.clone(),
+                json!([told]),
+                json!(json!([told]).to_string()),
+            ] {
+                assert_eq!(
+                    told_by(&claims(&events)).as_ref(),
+                    Ok(&expected),
+                    "{events}"
+                );
             }
         }
         // An unknown one need not even have a subject.
-        assert!(told_by(&claims(&json!(r#"{"type":"new"}"#))).unwrap().events.is_empty());
+        assert!(
+            told_by(&claims(&json!(r#"{"type":"new"}"#)))
+                .unwrap()
+                .events
+                .is_empty()
+        );
     }
 
     #[test]
     fn the_e_mail_address_is_kept_whatever_is_private_email_is() {
-        for private in [json!("true"), json!("false"), json!(true), json!(null), json!(1)] {
+        for private in [
+            json!("true"),
+            json!("false"),
+            json!(true),
+            json!(null),
+            json!(1),
+        ] {
             let mut told = told("email-disabled");
             told["email"] = "Relay@privaterelay.appleid.com".into();
             told["is_private_email"] = private;
             let report = told_by(&claims(&json!(told.to_string()))).unwrap();
-            assert_eq!(report.events[0].email.as_deref(), Some("Relay@privaterelay.appleid.com"));
+            assert_eq!(
+                report.events[0].email.as_deref(),
+                Some("Relay@privaterelay.appleid.com")
+            );
         }
-        for odd in [json!("not an address"), json!(1), json!(["a@x"]), json!(null)] {
+        for odd in [
+            json!("not an address"),
+            json!(1),
+            json!(["a@x"]),
+            json!(null),
+        ] {
             let mut told = told("email-enabled");
             told["email"] = odd;
-            assert_eq!(told_by(&claims(&json!(told.to_string()))).unwrap().events[0].email, None);
+            assert_eq!(
+                told_by(&claims(&json!(told.to_string()))).unwrap().events[0].email,
+                None
+            );
         }
     }
 
@@ -166,9 +215,14 @@ mod tests {
                 told["event_time"] = time.clone();
                 told
             });
-            told_by(&claims(&json!(events.collect::<Value>().to_string()))).unwrap().at
+            told_by(&claims(&json!(events.collect::<Value>().to_string())))
+                .unwrap()
+                .at
         };
-        assert_eq!(at(&[json!((NOW - 90) * 1000), json!((NOW - 30) * 1000)]), NOW - 30);
+        assert_eq!(
+            at(&[json!((NOW - 90) * 1000), json!((NOW - 30) * 1000)]),
+            NOW - 30
+        );
         assert_eq!(at(&[json!((NOW + 90) * 1000)]), NOW);
         for odd in [json!(null), json!("1"), json!(1.5), json!(u64::MAX)] {
             assert_eq!(at(&[odd]), NOW);
@@ -197,7 +251,10 @@ mod tests {
             with("events", json!("")),
             with("events", json!("{")),
             with("events", json!("{},\"x\":{}")),
-            with("events", json!(r#"{"type":"consent-revoked","sub":"a","sub":"b"}"#)),
+            with(
+                "events",
+                json!(r#"{"type":"consent-revoked","sub":"a","sub":"b"}"#),
+            ),
             with("events", json!([])),
             with("events", json!(["consent-revoked"])),
             with("events", json!(many)),
@@ -216,10 +273,22 @@ mod tests {
     #[test]
     fn the_payload_is_a_member_of_one_object() {
         let body = |payload: &str| format!(r#"{{"payload":{payload},"more":1}}"#);
-        assert_eq!(payload(body(r#""e30.e30.c2ln""#).as_bytes()).unwrap().expose(), "e30.e30.c2ln");
+        assert_eq!(
+            payload(body(r#""e30.e30.c2ln""#).as_bytes())
+                .unwrap()
+                .expose(),
+            "e30.e30.c2ln"
+        );
         let twice = r#"{"payload":"e30.e30.c2ln","payload":"e30.e30.c2ln"}"#.to_owned();
         let bare = ["", "e30.e30.c2ln", "{}", r#"["e30.e30.c2ln"]"#].map(str::to_owned);
-        let odd = ["1", r#""""#, r#""e30.e30""#, r#""a.b.c""#, r#""bnVsbA.e30.c2ln""#].map(body);
+        let odd = [
+            "1",
+            r#""""#,
+            r#""e30.e30""#,
+            r#""a.b.c""#,
+            r#""bnVsbA.e30.c2ln""#,
+        ]
+        .map(body);
         for odd in bare.into_iter().chain(odd).chain([twice]) {
             assert!(payload(odd.as_bytes()).is_err(), "{odd}");
         }

@@ -58,8 +58,11 @@ async fn once(
     request: &SignedRequest,
     origin: &Origin,
 ) -> Result<Uuid, Error> {
-    let Registered { code, outcome, account } =
-        store::register(pool, provider, &request.id, &request.subject, request.at).await?;
+    let Registered {
+        code,
+        outcome,
+        account,
+    } = store::register(pool, provider, &request.id, &request.subject, request.at).await?;
     match account {
         _ if outcome.is_some() => {}
         None => store::settle_deleted(pool, code).await?,
@@ -80,16 +83,37 @@ async fn remove(
 ) -> Result<(), Error> {
     let actor = format!("provider:{provider}");
     // The address is the provider's, not the user's.
-    let origin = Origin { ip: None, user_agent: None, request_id: origin.request_id.clone() };
-    let by = By { actor: Actor::Provider(&actor), reason: Some(REASON), origin: &origin };
+    let origin = Origin {
+        ip: None,
+        user_agent: None,
+        request_id: origin.request_id.clone(),
+    };
+    let by = By {
+        actor: Actor::Provider(&actor),
+        reason: Some(REASON),
+        origin: &origin,
+    };
     if account.others {
         let done = store::unlink(pool, code, account, by).await?;
-        return if done { Ok(()) } else { Err(Error::Raced(None)) };
+        return if done {
+            Ok(())
+        } else {
+            Err(Error::Raced(None))
+        };
     }
-    match users::delete(pool, account.user, Some(account.updated_at), Asking::Staff(by)).await? {
+    match users::delete(
+        pool,
+        account.user,
+        Some(account.updated_at),
+        Asking::Staff(by),
+    )
+    .await?
+    {
         Deletion::Done(traces) => erasure::begin(pool, &traces).await,
         // The user has changed since the request was registered.
-        Deletion::NotFound | Deletion::NotPermitted | Deletion::Hijacked => return Err(Error::Raced(None)),
+        Deletion::NotFound | Deletion::NotPermitted | Deletion::Hijacked => {
+            return Err(Error::Raced(None));
+        }
     }
     store::settle_deleted(pool, code).await
 }

@@ -28,9 +28,17 @@ pub struct SignedRequest {
 }
 
 /// Verifies the signed request in a form.
-pub fn read(provider: &Provider, media_type: &str, body: &[u8], now: i64) -> Result<SignedRequest, Error> {
+pub fn read(
+    provider: &Provider,
+    media_type: &str,
+    body: &[u8],
+    now: i64,
+) -> Result<SignedRequest, Error> {
     if media_type != "application/x-www-form-urlencoded" {
-        return Err(Refused::malformed("`Content-Type` must be `application/x-www-form-urlencoded`").into());
+        return Err(Refused::malformed(
+            "`Content-Type` must be `application/x-www-form-urlencoded`",
+        )
+        .into());
     }
     let mut requests = form_urlencoded::parse(body).filter(|(name, _)| name == "signed_request");
     let (Some((_, request)), None) = (requests.next(), requests.next()) else {
@@ -44,17 +52,27 @@ impl SignedRequest {
     fn read(text: &str, app_secret: &Secret<String>, now: i64) -> Result<Self, Refused> {
         const MALFORMED: Refused =
             Refused::malformed("`signed_request` must be two base64url parts separated by a dot");
-        const FORGED: Refused =
-            Refused::new(Fault::AuthenticationFailed, "the request is not signed with the app secret");
+        const FORGED: Refused = Refused::new(
+            Fault::AuthenticationFailed,
+            "the request is not signed with the app secret",
+        );
         let malformed = Refused::malformed;
         // Facebook's documentation has both parts without padding, and some of its requests have it.
-        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part.trim_end_matches('=')).map_err(|_| MALFORMED);
+        let decode = |part: &str| {
+            URL_SAFE_NO_PAD
+                .decode(part.trim_end_matches('='))
+                .map_err(|_| MALFORMED)
+        };
         let (signature, payload) = text.split_once('.').ok_or(MALFORMED)?;
         let (signature, content) = (decode(signature)?, decode(payload)?);
         let key = Key::new(HMAC_SHA256, app_secret.expose().as_bytes());
         verify(&key, payload.as_bytes(), &signature).map_err(|_| FORGED)?;
-        let claims = Object::parse(&content).map_err(|_| malformed("the payload must be a JSON object"))?;
-        if !claims.str("algorithm").is_some_and(|name| name.eq_ignore_ascii_case("HMAC-SHA256")) {
+        let claims =
+            Object::parse(&content).map_err(|_| malformed("the payload must be a JSON object"))?;
+        if !claims
+            .str("algorithm")
+            .is_some_and(|name| name.eq_ignore_ascii_case("HMAC-SHA256"))
+        {
             return Err(malformed("`algorithm` must be HMAC-SHA256"));
         }
         // That of a login is signed with the same secret, and the scripts of a page can read it.
@@ -75,8 +93,17 @@ impl SignedRequest {
 
     pub fn deauthorization(self) -> Report {
         let subject = Some(Subject::Subject(self.subject));
-        let event = Event { kind: EventKind::Deauthorized, subject, reason: None, email: None };
-        Report { id: self.id, at: self.at, events: vec![event] }
+        let event = Event {
+            kind: EventKind::Deauthorized,
+            subject,
+            reason: None,
+            email: None,
+        };
+        Report {
+            id: self.id,
+            at: self.at,
+            events: vec![event],
+        }
     }
 }
 
@@ -92,7 +119,10 @@ mod tests {
 
     fn signed_with(secret: &str, payload: &str) -> String {
         let payload = URL_SAFE_NO_PAD.encode(payload);
-        let signature = sign(&Key::new(HMAC_SHA256, secret.as_bytes()), payload.as_bytes());
+        let signature = sign(
+            &Key::new(HMAC_SHA256, secret.as_bytes()),
+            payload.as_bytes(),
+        );
         format!("{}.{payload}", URL_SAFE_NO_PAD.encode(signature))
     }
 
@@ -114,7 +144,8 @@ mod tests {
     #[test]
     fn a_request_that_was_made_elsewhere_is_read() {
         let text = "0oi8Fcu5K0zyA9CqK1Z-F9WzYX3HhcMneIrdFNsDF94.eyJhbGdvcml0aG0iOiJITUFDLVNIQTI1NiIsImV4cGlyZXMiOjEyOTE4NDA0MDAsImlzc3VlZF9hdCI6MTI5MTgzNjgwMCwib2F1dGhfdG9rZW4iOiJ1c2VyLWFjY2Vzcy10b2tlbiIsInVzZXJfaWQiOiIyMTg0NzEifQ";
-        let read = SignedRequest::read(text, &Secret::new("appsecret".into()), 1_291_836_900).unwrap();
+        let read =
+            SignedRequest::read(text, &Secret::new("appsecret".into()), 1_291_836_900).unwrap();
         assert_eq!((read.subject.as_str(), read.at), ("218471", 1_291_836_800));
     }
 
@@ -122,24 +153,44 @@ mod tests {
     fn a_genuine_request_is_read_with_or_without_padding() {
         let text = signed_with(SECRET, &claims().to_string());
         let request = read(&text).unwrap();
-        assert_eq!((request.at, request.subject.as_str(), request.id.len()), (NOW - 5, "218471", 43));
+        assert_eq!(
+            (request.at, request.subject.as_str(), request.id.len()),
+            (NOW - 5, "218471", 43)
+        );
         let (signature, payload) = text.split_once('.').unwrap();
-        assert_eq!(read(&format!("{signature}=.{payload}")), Ok(request.clone()));
+        assert_eq!(
+            read(&format!("{signature}=.{payload}")),
+            Ok(request.clone())
+        );
         let report = request.clone().deauthorization();
         assert_eq!((report.id, report.at), (request.id, NOW - 5));
         let subject = Some(Subject::Subject("218471".into()));
         assert_eq!(
             report.events,
-            [Event { kind: EventKind::Deauthorized, subject, reason: None, email: None }]
+            [Event {
+                kind: EventKind::Deauthorized,
+                subject,
+                reason: None,
+                email: None
+            }]
         );
     }
 
     #[test]
     fn the_id_is_that_of_the_content() {
         let id = |text: &str| read(text).unwrap().id;
-        assert_eq!(id(&with("user_id", json!("1"))), id(&with("user_id", json!("1"))));
-        assert_ne!(id(&with("user_id", json!("1"))), id(&with("user_id", json!("2"))));
-        assert_ne!(id(&with("issued_at", json!(NOW))), id(&with("issued_at", json!(NOW - 1))));
+        assert_eq!(
+            id(&with("user_id", json!("1"))),
+            id(&with("user_id", json!("1")))
+        );
+        assert_ne!(
+            id(&with("user_id", json!("1"))),
+            id(&with("user_id", json!("2")))
+        );
+        assert_ne!(
+            id(&with("issued_at", json!(NOW))),
+            id(&with("issued_at", json!(NOW - 1)))
+        );
     }
 
     #[test]

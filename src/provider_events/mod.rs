@@ -43,7 +43,12 @@ impl Sender {
 
 /// Judges a message of a provider, and returns what it says. `media_type` is that of the request, in lower case and
 /// without parameters.
-pub async fn read(provider: &Provider, media_type: &str, body: Vec<u8>, now: i64) -> Result<Report, Error> {
+pub async fn read(
+    provider: &Provider,
+    media_type: &str,
+    body: Vec<u8>,
+    now: i64,
+) -> Result<Report, Error> {
     match Sender::of(provider.settings.kind()) {
         Sender::SecurityEvents => security_event::read(provider, media_type, body, now).await,
         Sender::Apple => apple::read(provider, body, now).await,

@@ -17,8 +17,16 @@ pub struct Report {
 impl Report {
     /// Returns the report without events about no account, such as a verification.
     pub fn about_accounts(&self) -> Self {
-        let events = self.events.iter().filter(|event| event.subject.is_some()).cloned();
-        Self { id: self.id.clone(), at: self.at, events: events.collect() }
+        let events = self
+            .events
+            .iter()
+            .filter(|event| event.subject.is_some())
+            .cloned();
+        Self {
+            id: self.id.clone(),
+            at: self.at,
+            events: events.collect(),
+        }
     }
 }
 
@@ -88,21 +96,41 @@ pub struct Effect {
 }
 
 impl Effect {
-    const NONE: Self = Self { ends_sessions: false, suspends: None, recycles_address: false };
-    const ENDS: Self = Self { ends_sessions: true, ..Self::NONE };
-    const SUSPENDS: Self = Self { suspends: Some(true), ..Self::ENDS };
-    const LIFTS: Self = Self { suspends: Some(false), ..Self::NONE };
-    const RECYCLES: Self = Self { recycles_address: true, ..Self::NONE };
+    const NONE: Self = Self {
+        ends_sessions: false,
+        suspends: None,
+        recycles_address: false,
+    };
+    const ENDS: Self = Self {
+        ends_sessions: true,
+        ..Self::NONE
+    };
+    const SUSPENDS: Self = Self {
+        suspends: Some(true),
+        ..Self::ENDS
+    };
+    const LIFTS: Self = Self {
+        suspends: Some(false),
+        ..Self::NONE
+    };
+    const RECYCLES: Self = Self {
+        recycles_address: true,
+        ..Self::NONE
+    };
 
     /// Decides as Google's documentation of Cross-Account Protection and the RISC and CAEP profiles ask.
-    #[expect(clippy::match_same_arms, reason = "the first arms are exceptions with reasons of their own")]
+    #[expect(
+        clippy::match_same_arms,
+        reason = "the first arms are exceptions with reasons of their own"
+    )]
     pub fn of(event: &Event) -> Self {
         match (event.kind, event.reason.as_deref()) {
             // One of many accounts that were opened by a machine: staff decide.
             (EventKind::AccountDisabled, Some("bulk-account")) => Self::NONE,
-            (EventKind::AccountDisabled | EventKind::AccountPurged | EventKind::AccountDeleted, _) => {
-                Self::SUSPENDS
-            }
+            (
+                EventKind::AccountDisabled | EventKind::AccountPurged | EventKind::AccountDeleted,
+                _,
+            ) => Self::SUSPENDS,
             (EventKind::AccountEnabled, _) => Self::LIFTS,
             // A further passkey, for example.
             (EventKind::CredentialChange, Some("create")) => Self::NONE,

@@ -45,33 +45,48 @@ fn report(claims: &Object, issuers: &Issuers, now: i64) -> Result<Report, Refuse
     let issued_at = security_event::issued_at(claims, now)?;
     let id = security_event::message_id(claims)?.to_owned();
     let events = claims.get("events").and_then(Value::as_object);
-    let events = events.ok_or(Refused::malformed("`events` must be an object with an event"))?;
+    let events = events.ok_or(Refused::malformed(
+        "`events` must be an object with an event",
+    ))?;
     if !(1..=MAX_EVENTS).contains(&events.len()) {
         return Err(Refused::malformed("`events` must have 1 to 16 events"));
     }
     // An event is told of after it has happened.
-    let stated =
-        claims.get("toe").into_iter().chain(events.values().filter_map(|event| event.get("event_timestamp")));
+    let stated = claims.get("toe").into_iter().chain(
+        events
+            .values()
+            .filter_map(|event| event.get("event_timestamp")),
+    );
     let at = stated.filter_map(time).fold(issued_at, i64::min).min(now);
     let whole = claims.get("sub_id").or_else(|| claims.get("subject"));
     // Google's issuer has a slash at its end here, and none in its tokens.
     let ours = |iss: &str| {
-        Some(iss) == claims.str("iss") || issuers.include(iss) || issuers.include(iss.trim_end_matches('/'))
+        Some(iss) == claims.str("iss")
+            || issuers.include(iss)
+            || issuers.include(iss.trim_end_matches('/'))
     };
     let mut read = Vec::new();
     for (uri, event) in events {
         // A receiver need not understand every event (RFC 8417 §2).
         let Some(name) = Name::of(uri) else { continue };
-        let event = event.as_object().ok_or(Refused::malformed("an event must be an object"))?;
+        let event = event
+            .as_object()
+            .ok_or(Refused::malformed("an event must be an object"))?;
         read.push(name.event(event, whole, claims.str("sub"), &ours)?);
     }
-    Ok(Report { id, at, events: read })
+    Ok(Report {
+        id,
+        at,
+        events: read,
+    })
 }
 
 /// Returns a time, which senders of old drafts give in milliseconds.
 fn time(value: &Value) -> Option<i64> {
     const FAR_FUTURE: i64 = 100_000_000_000;
-    seconds(value).filter(|at| *at > 0).map(|at| if at > FAR_FUTURE { at / 1000 } else { at })
+    seconds(value)
+        .filter(|at| *at > 0)
+        .map(|at| if at > FAR_FUTURE { at / 1000 } else { at })
 }
 
 /// A type of event, by the end of its URI.
@@ -83,8 +98,9 @@ struct Name {
 
 impl Name {
     fn of(uri: &str) -> Option<Self> {
-        let (family, name) =
-            uri.strip_prefix("https://schemas.openid.net/secevent/")?.split_once("/event-type/")?;
+        let (family, name) = uri
+            .strip_prefix("https://schemas.openid.net/secevent/")?
+            .split_once("/event-type/")?;
         let (kind, reason) = match (family, name) {
             ("risc", "sessions-revoked" | "session-revoked") | ("caep", "session-revoked") => {
                 (EventKind::SessionsRevoked, None)
@@ -93,7 +109,9 @@ impl Name {
             ("risc", "account-disabled") => (EventKind::AccountDisabled, None),
             ("risc", "account-enabled") => (EventKind::AccountEnabled, None),
             ("risc", "account-purged") => (EventKind::AccountPurged, None),
-            ("risc", "account-credential-change-required") => (EventKind::CredentialChange, Some("required")),
+            ("risc", "account-credential-change-required") => {
+                (EventKind::CredentialChange, Some("required"))
+            }
             ("risc", "credential-compromise") => (EventKind::CredentialChange, Some("compromised")),
             ("caep", "credential-change") => (EventKind::CredentialChange, None),
             ("risc", "identifier-changed") => (EventKind::IdentifierChanged, None),
@@ -113,13 +131,26 @@ impl Name {
         ours: &dyn Fn(&str) -> bool,
     ) -> Result<Event, Refused> {
         let stated = ["reason", "change_type", "initiating_entity"];
-        let stated = stated.iter().find_map(|member| event.get(*member)?.as_str()).and_then(word);
-        let subject = match event.get("subject").or_else(|| event.get("sub_id")).or(whole) {
+        let stated = stated
+            .iter()
+            .find_map(|member| event.get(*member)?.as_str())
+            .and_then(word);
+        let subject = match event
+            .get("subject")
+            .or_else(|| event.get("sub_id"))
+            .or(whole)
+        {
             _ if self.kind == EventKind::Verification => None,
             Some(subject) => subject_of(subject, ours)?,
-            None => Some(sub.and_then(|sub| text(sub, Subject::Subject)).ok_or(NO_SUBJECT)?),
+            None => Some(
+                sub.and_then(|sub| text(sub, Subject::Subject))
+                    .ok_or(NO_SUBJECT)?,
+            ),
         };
-        let new = event.get("new-value").or_else(|| event.get("new_value")).and_then(Value::as_str);
+        let new = event
+            .get("new-value")
+            .or_else(|| event.get("new_value"))
+            .and_then(Value::as_str);
         Ok(Event {
             kind: self.kind,
             subject,
@@ -136,9 +167,13 @@ const NO_SUBJECT: Refused = Refused::malformed("the event's subject is missing o
 fn subject_of(subject: &Value, ours: &dyn Fn(&str) -> bool) -> Result<Option<Subject>, Refused> {
     let member = |name: &str| subject.get(name).and_then(Value::as_str);
     if member("iss").is_some_and(|iss| !ours(iss)) {
-        return Err(Refused::malformed("the event's subject is another issuer's"));
+        return Err(Refused::malformed(
+            "the event's subject is another issuer's",
+        ));
     }
-    let format = member("format").or_else(|| member("subject_type")).unwrap_or_default();
+    let format = member("format")
+        .or_else(|| member("subject_type"))
+        .unwrap_or_default();
     let read = match format.replace('-', "_").as_str() {
         // Google (`id_token_claims`) and drafts name no format, or one of their own.
         "iss_sub" | "id_token_claims" | "" if member("sub").is_some() => {
@@ -149,10 +184,20 @@ fn subject_of(subject: &Value, ours: &dyn Fn(&str) -> bool) -> Result<Option<Sub
         }
         "opaque" => member("id").and_then(|id| text(id, Subject::Subject)),
         // Of what a complex subject names, only the user is known here.
-        "complex" | "" => return subject.get("user").map_or(Ok(None), |user| subject_of(user, ours)),
+        "complex" | "" => {
+            return subject
+                .get("user")
+                .map_or(Ok(None), |user| subject_of(user, ours));
+        }
         "aliases" => {
-            let aliases = subject.get("identifiers").and_then(Value::as_array).ok_or(NO_SUBJECT)?;
-            let read = aliases.iter().take(MAX_EVENTS).filter_map(|alias| subject_of(alias, ours).ok()?);
+            let aliases = subject
+                .get("identifiers")
+                .and_then(Value::as_array)
+                .ok_or(NO_SUBJECT)?;
+            let read = aliases
+                .iter()
+                .take(MAX_EVENTS)
+                .filter_map(|alias| subject_of(alias, ours).ok()?);
             // The subject cannot change hands, as an address can.
             return Ok(read.min_by_key(|alias| !matches!(alias, Subject::Subject(_))));
         }

@@ -22,7 +22,10 @@ pub(super) async fn apply(
         provider,
         report.id,
         OffsetDateTime::from_unix_timestamp(report.at).unwrap_or(OffsetDateTime::UNIX_EPOCH),
-        &events.iter().map(|event| event.kind.into()).collect::<Vec<&str>>() as &[&str],
+        &events
+            .iter()
+            .map(|event| event.kind.into())
+            .collect::<Vec<&str>>() as &[&str],
         &texts(|event| match &event.subject {
             Some(Subject::Subject(subject)) => Some(subject.clone()),
             _ => None,
@@ -33,12 +36,25 @@ pub(super) async fn apply(
         }) as &[Option<String>],
         &texts(|event| event.reason.clone()) as &[Option<String>],
         &texts(|event| event.email.as_deref().and_then(folded)) as &[Option<String>],
-        &effects.iter().map(|effect| effect.ends_sessions).collect::<Vec<_>>(),
-        &effects.iter().map(|effect| effect.suspends).collect::<Vec<_>>() as &[Option<bool>],
-        &effects.iter().map(|effect| effect.recycles_address).collect::<Vec<_>>(),
+        &effects
+            .iter()
+            .map(|effect| effect.ends_sessions)
+            .collect::<Vec<_>>(),
+        &effects
+            .iter()
+            .map(|effect| effect.suspends)
+            .collect::<Vec<_>>() as &[Option<bool>],
+        &effects
+            .iter()
+            .map(|effect| effect.recycles_address)
+            .collect::<Vec<_>>(),
         request_id,
     );
-    if raced.fetch_one(pool).await? { Err(Error::Raced(None)) } else { Ok(()) }
+    if raced.fetch_one(pool).await? {
+        Err(Error::Raced(None))
+    } else {
+        Ok(())
+    }
 }
 
 fn folded(email: &str) -> Option<String> {

@@ -50,14 +50,22 @@ struct Shared {
 /// What is stored of a code or a token, encrypted.
 #[derive(Serialize, Deserialize)]
 enum Contents {
-    Code { code: String, redirect_uri: Option<String> },
-    Token { token: String },
+    Code {
+        code: String,
+        redirect_uri: Option<String>,
+    },
+    Token {
+        token: String,
+    },
 }
 
 impl Contents {
     /// Seals the contents of the row with that id.
     fn seal(&self, seal: &Seal, id: Uuid) -> Result<Vec<u8>, Unopened> {
-        seal.seal(&id.to_string(), serde_json::to_vec(self).map_err(|_| Unopened)?)
+        seal.seal(
+            &id.to_string(),
+            serde_json::to_vec(self).map_err(|_| Unopened)?,
+        )
     }
 
     fn open(seal: &Seal, id: Uuid, sealed: &[u8]) -> Result<Self, Unopened> {
@@ -86,14 +94,27 @@ impl ProviderTokens {
     pub fn new(providers: &Providers, secret_key: &SecretKeys) -> Result<Self, Unopened> {
         let (exchanges, revocations) = (Attempts::new("provider"), Attempts::new("provider"));
         let (readings, tasks) = (Arc::<Readings>::default(), Tasks::default());
-        let (providers, seal) = (providers.clone(), Arc::new(Seal::new(secret_key, "provider tokens")?));
-        let tokens = Self(Arc::new(Shared { providers, seal, exchanges, revocations, readings, tasks }));
+        let (providers, seal) = (
+            providers.clone(),
+            Arc::new(Seal::new(secret_key, "provider tokens")?),
+        );
+        let tokens = Self(Arc::new(Shared {
+            providers,
+            seal,
+            exchanges,
+            revocations,
+            readings,
+            tasks,
+        }));
         let revoking = tokens.revoking();
         for name in &revoking {
             tokens.0.exchanges.begin(name, Exchange::VARIANTS);
             tokens.0.revocations.begin(name, Revocation::VARIANTS);
         }
-        tokens.0.readings.set(revoking.iter().map(|name| Summary::empty(name)).collect());
+        tokens
+            .0
+            .readings
+            .set(revoking.iter().map(|name| Summary::empty(name)).collect());
         Ok(tokens)
     }
 
@@ -101,8 +122,17 @@ impl ProviderTokens {
     fn revoking(&self) -> Vec<String> {
         let mut names = self.0.providers.names();
         let revokes = |name: &String| {
-            let provider = self.0.providers.get(name).map(|provider| &provider.settings);
-            provider.is_some_and(|settings| settings.client_ids.iter().any(|client| settings.revokes(client)))
+            let provider = self
+                .0
+                .providers
+                .get(name)
+                .map(|provider| &provider.settings);
+            provider.is_some_and(|settings| {
+                settings
+                    .client_ids
+                    .iter()
+                    .any(|client| settings.revokes(client))
+            })
         };
         names.retain(revokes);
         names
@@ -110,13 +140,25 @@ impl ProviderTokens {
 
     /// Begins to exchange and to revoke. Parked tokens get another attempt, since the settings may be right now.
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
-        let Shared { providers, seal, exchanges, revocations, readings, tasks } = &*self.0;
+        let Shared {
+            providers,
+            seal,
+            exchanges,
+            revocations,
+            readings,
+            tasks,
+        } = &*self.0;
         let revoking = self.revoking();
         while in_time(async { retrying!(store::unpark(pool, &revoking, UNPARKED)) }).await?
             == UNPARKED.unsigned_abs()
         {}
         let queues = in_time(store::summaries(pool, &readings.queues())).await?;
-        for Summary { name, waiting, parked, .. } in queues.iter().filter(|one| !revoking.contains(&one.name))
+        for Summary {
+            name,
+            waiting,
+            parked,
+            ..
+        } in queues.iter().filter(|one| !revoking.contains(&one.name))
         {
             tracing::warn!(
                 provider = name,
@@ -129,14 +171,24 @@ impl ProviderTokens {
         for provider in revoking.iter().filter_map(|name| providers.get(name)) {
             let (pool, provider, seal) = (pool.clone(), provider.clone(), seal.clone());
             let (exchanges, revocations) = (exchanges.clone(), revocations.clone());
-            let task = Task { pool, provider, seal, exchanges, revocations, readings: readings.clone() };
-            tasks.spawn("provider tokens", move |stop| keep_working(task.clone(), stop));
+            let task = Task {
+                pool,
+                provider,
+                seal,
+                exchanges,
+                revocations,
+                readings: readings.clone(),
+            };
+            tasks.spawn("provider tokens", move |stop| {
+                keep_working(task.clone(), stop)
+            });
         }
         if !idle {
             let (pool, readings) = (pool.clone(), readings.clone());
             tasks.spawn("provider token readings", move |stop| {
                 let (pool, readings) = (pool.clone(), readings.clone());
-                let read = |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
+                let read =
+                    |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
                 let problem = "reading the queues of providers' tokens failed and will be retried";
                 async move { readings.keep_reading(&pool, stop, read, problem).await }
             });
@@ -165,8 +217,11 @@ impl ProviderTokens {
     ) -> Result<(), Error> {
         // Google's native apps are `azp`, and ask for a code for the server that has the secret.
         let own = claims.client_id.as_str();
-        let client_id =
-            if claims.for_first && !provider.revokes(own) { &provider.client_ids[0] } else { own };
+        let client_id = if claims.for_first && !provider.revokes(own) {
+            &provider.client_ids[0]
+        } else {
+            own
+        };
         if !provider.revokes(client_id) {
             return Ok(());
         }
@@ -177,7 +232,10 @@ impl ProviderTokens {
         };
         let id = id(&owner, posted);
         let PostedCode { code, redirect_uri } = posted;
-        let contents = Contents::Code { code: code.expose().clone(), redirect_uri: redirect_uri.clone() };
+        let contents = Contents::Code {
+            code: code.expose().clone(),
+            redirect_uri: redirect_uri.clone(),
+        };
         let sealed = contents.seal(&self.0.seal, id);
         let sealed = sealed.map_err(|unopened| Error::unexpected(&unopened.to_string()))?;
         retrying!(store::keep_code(pool, id, &owner, &sealed))
@@ -189,7 +247,12 @@ impl ProviderTokens {
     }
 
     pub fn register(&self, registry: &mut Registry) {
-        let Shared { exchanges, revocations, readings, .. } = &*self.0;
+        let Shared {
+            exchanges,
+            revocations,
+            readings,
+            ..
+        } = &*self.0;
         let help = "Attempts to exchange an authorization code for a token that can be revoked, by outcome";
         registry.register("provider_code_exchanges", help, exchanges.family.clone());
         let help = "Attempts to revoke a provider's token, by outcome";
@@ -215,7 +278,9 @@ impl ProviderTokens {
         let (mut found, mut after) = (Readable::default(), Uuid::nil());
         loop {
             let rows = in_time(store::stored(pool, after, BATCH)).await?;
-            let Some(last) = rows.last() else { return Ok(found) };
+            let Some(last) = rows.last() else {
+                return Ok(found);
+            };
             after = last.id;
             for row in &rows {
                 *match self.0.seal.sealed_by(&row.id.to_string(), &row.sealed) {
@@ -232,7 +297,12 @@ impl ProviderTokens {
 /// is exchanged once.
 fn id(owner: &Owner, posted: &PostedCode) -> Uuid {
     let mut digest = Context::new(&SHA256);
-    for part in [&owner.provider, &owner.subject, &owner.client_id, posted.code.expose()] {
+    for part in [
+        &owner.provider,
+        &owner.subject,
+        &owner.client_id,
+        posted.code.expose(),
+    ] {
         digest.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         digest.update(part.as_bytes());
     }

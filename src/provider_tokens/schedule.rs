@@ -8,7 +8,16 @@ pub const PATIENCE: u32 = 30 * 24 * 60 * 60;
 /// Seconds from each failed exchange to the next.
 const EXCHANGE: [u32; 6] = [1, 2, 5, 10, 20, 40];
 /// Seconds from each failed revocation to the next.
-const REVOCATION: [u32; 8] = [10, 60, 5 * 60, 15 * 60, 30 * 60, 60 * 60, 2 * 60 * 60, 4 * 60 * 60];
+const REVOCATION: [u32; 8] = [
+    10,
+    60,
+    5 * 60,
+    15 * 60,
+    30 * 60,
+    60 * 60,
+    2 * 60 * 60,
+    4 * 60 * 60,
+];
 
 pub fn after_exchange(attempts: i16) -> u32 {
     nth(&EXCHANGE, attempts)
@@ -35,6 +44,9 @@ mod tests {
         let revocations: Vec<_> = [1, 2, 8, 9, i16::MAX].map(after_revocation).into();
         assert_eq!(revocations, [10, 60, 14_400, 14_400, 14_400]);
         let hour: u32 = (1..=5).map(after_revocation).sum();
-        assert!(hour < 3600, "an outage of an hour is over by the sixth attempt");
+        assert!(
+            hour < 3600,
+            "an outage of an hour is over by the sixth attempt"
+        );
     }
 }

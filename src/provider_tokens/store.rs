@@ -49,7 +49,11 @@ pub struct Claimed {
 
 /// Stores a code to exchange. The same code again changes nothing.
 pub async fn keep_code(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) -> Result<(), Error> {
-    let Owner { provider, subject, client_id } = owner;
+    let Owner {
+        provider,
+        subject,
+        client_id,
+    } = owner;
     sqlx::query!(
         "INSERT INTO provider_tokens (id, provider, subject, client_id, state, sealed, next_attempt_at)
          VALUES ($1, $2, $3, $4, 'code', $5, now())
@@ -117,10 +121,24 @@ pub async fn claim(
     .fetch_all(pool)
     .await?;
     let claimed = rows.into_iter().map(|row| {
-        let owner = Owner { provider: row.provider, subject: row.subject, client_id: row.client_id };
-        let state = row.state.parse().map_err(|_| Error::unexpected(&row.state))?;
+        let owner = Owner {
+            provider: row.provider,
+            subject: row.subject,
+            client_id: row.client_id,
+        };
+        let state = row
+            .state
+            .parse()
+            .map_err(|_| Error::unexpected(&row.state))?;
         let (sealed, access) = (row.sealed, row.access);
-        Ok(Claimed { id: row.id, owner, state, sealed, access, attempts: row.attempts })
+        Ok(Claimed {
+            id: row.id,
+            owner,
+            state,
+            sealed,
+            access,
+            attempts: row.attempts,
+        })
     });
     claimed.collect()
 }
@@ -135,7 +153,11 @@ pub async fn keep_token(
     sealed: &[u8],
     access: bool,
 ) -> Result<bool, Error> {
-    let Owner { provider, subject, client_id } = owner;
+    let Owner {
+        provider,
+        subject,
+        client_id,
+    } = owner;
     let kept = sqlx::query_scalar!(
         r#"WITH identity AS MATERIALIZED (
                SELECT id FROM identities WHERE provider = $2 AND subject = $3 FOR KEY SHARE
@@ -239,7 +261,10 @@ pub async fn unpark(pool: &PgPool, providers: &[String], batch: i64) -> Result<u
 /// Returns what these providers have to revoke. `known` are the states as they were: what was due before is not looked at
 /// again. Where nothing is known, all providers with codes or tokens are looked at.
 pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>, Error> {
-    let mut names: BTreeMap<_, _> = known.iter().map(|queue| (queue.name.clone(), queue.since)).collect();
+    let mut names: BTreeMap<_, _> = known
+        .iter()
+        .map(|queue| (queue.name.clone(), queue.since))
+        .collect();
     if names.values().all(Option::is_none) {
         names.extend(providers(pool).await?.into_iter().map(|name| (name, None)));
     }

@@ -93,8 +93,14 @@ impl Task {
         match self.redeem(row).await {
             Ok(token) => {
                 let lost = Some("the service stopped before it was stored".to_owned());
-                let mut unstored = Unstored { task: self, id, lost };
-                let contents = Contents::Token { token: token.token.expose().clone() };
+                let mut unstored = Unstored {
+                    task: self,
+                    id,
+                    lost,
+                };
+                let contents = Contents::Token {
+                    token: token.token.expose().clone(),
+                };
                 let stored = match contents.seal(&self.seal, id) {
                     Ok(sealed) => self.store(row, &sealed, token.access).await,
                     Err(unopened) => Err(Error::unexpected(&unopened.to_string())),
@@ -115,7 +121,12 @@ impl Task {
                 let failure = failure.to_string();
                 let pause = schedule::after_exchange(row.attempts);
                 let given_up = self.fail(row, &failure, pause).await?;
-                let outcome: &str = if given_up { Exchange::Expired } else { Exchange::Failed }.into();
+                let outcome: &str = if given_up {
+                    Exchange::Expired
+                } else {
+                    Exchange::Failed
+                }
+                .into();
                 tracing::warn!(provider, %id, failure, outcome, "an authorization code was not exchanged");
                 self.exchanges.count(provider, outcome);
                 Ok(())
@@ -128,12 +139,17 @@ impl Task {
         if settings.revokes(client) {
             return Ok(());
         }
-        Err(Failure::Client { client: client.clone(), setting: settings.setting("client_id") })
+        Err(Failure::Client {
+            client: client.clone(),
+            setting: settings.setting("client_id"),
+        })
     }
 
     async fn redeem(&self, row: &Claimed) -> Result<Revocable, Failure> {
         self.has_credentials(row)?;
-        let Contents::Code { code, redirect_uri } = Contents::open(&self.seal, row.id, &row.sealed)? else {
+        let Contents::Code { code, redirect_uri } =
+            Contents::open(&self.seal, row.id, &row.sealed)?
+        else {
             return Err(Unopened.into());
         };
         let code = Code {
@@ -149,10 +165,15 @@ impl Task {
     async fn store(&self, row: &Claimed, sealed: &[u8], access: bool) -> Result<(), Error> {
         let mut others = 1..STORED;
         loop {
-            let store =
-                async { retrying!(store::keep_token(&self.pool, row.id, &row.owner, sealed, access)) };
+            let store = async {
+                retrying!(store::keep_token(
+                    &self.pool, row.id, &row.owner, sealed, access
+                ))
+            };
             match in_time(store).await {
-                Err(_) if !self.pool.is_closed() && others.next().is_some() => sleep(Self::PAUSE).await,
+                Err(_) if !self.pool.is_closed() && others.next().is_some() => {
+                    sleep(Self::PAUSE).await
+                }
                 stored => return stored.map(drop),
             }
         }
@@ -169,8 +190,15 @@ impl Task {
             Err(failure) => {
                 let failure = failure.to_string();
                 let attempts = row.attempts;
-                let given_up = self.fail(row, &failure, schedule::after_revocation(attempts)).await?;
-                let outcome: &str = if given_up { Revocation::Parked } else { Revocation::Failed }.into();
+                let given_up = self
+                    .fail(row, &failure, schedule::after_revocation(attempts))
+                    .await?;
+                let outcome: &str = if given_up {
+                    Revocation::Parked
+                } else {
+                    Revocation::Failed
+                }
+                .into();
                 tracing::warn!(provider, %id, attempts, failure, outcome, "a token was not revoked");
                 self.revocations.count(provider, outcome);
                 Ok(())
@@ -183,8 +211,14 @@ impl Task {
         let Contents::Token { token } = Contents::open(&self.seal, row.id, &row.sealed)? else {
             return Err(Unopened.into());
         };
-        let token = Revocable { token: Secret::new(token), access: row.access };
-        Ok(self.provider.revoke(&token, &row.owner.client_id, clock::now()).await?)
+        let token = Revocable {
+            token: Secret::new(token),
+            access: row.access,
+        };
+        Ok(self
+            .provider
+            .revoke(&token, &row.owner.client_id, clock::now())
+            .await?)
     }
 
     /// Returns true if there is no further attempt.
@@ -234,6 +268,9 @@ impl Worker for Task {
 
     fn abandon(&self) {
         let provider = self.name();
-        tracing::warn!(provider, "some calls about tokens were not answered before the shutdown");
+        tracing::warn!(
+            provider,
+            "some calls about tokens were not answered before the shutdown"
+        );
     }
 }

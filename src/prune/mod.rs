@@ -40,7 +40,11 @@ impl Limits {
     /// The times at which a session is looked at, with its age in seconds, the last one first.
     const fn looks(self) -> [(Look, u32); 3] {
         let unused = self.refresh_token_ttl + AFTERWARDS;
-        [(Look::Oldest, self.absolute_ttl + AFTERWARDS), (Look::Used, 2 * unused), (Look::Unused, unused)]
+        [
+            (Look::Oldest, self.absolute_ttl + AFTERWARDS),
+            (Look::Used, 2 * unused),
+            (Look::Unused, unused),
+        ]
     }
 }
 
@@ -128,7 +132,11 @@ impl Round {
 /// # Errors
 /// Some steps failed.
 pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Incomplete> {
-    let Limits { event_days, sessions_per_identity, .. } = limits;
+    let Limits {
+        event_days,
+        sessions_per_identity,
+        ..
+    } = limits;
     let begin = OffsetDateTime::UNIX_EPOCH;
     let mut round = Round::default();
     let mut pruned = Pruned::default();
@@ -148,13 +156,19 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Incomplete> 
                 pruned.webhook_messages = round.run(step, work).await;
             }
             Step::Partitions => {
-                round.run(step, Box::pin(keep_partitions(pool, event_days))).await;
+                round
+                    .run(step, Box::pin(keep_partitions(pool, event_days)))
+                    .await;
             }
             Step::Events => {
-                let work = walk(Uuid::nil(), |after| store::events(pool, after, event_days, BATCH));
+                let work = walk(Uuid::nil(), |after| {
+                    store::events(pool, after, event_days, BATCH)
+                });
                 pruned.events = round.run(step, work).await;
             }
-            Step::Sessions => pruned.sessions = round.run(step, expired_sessions(pool, limits)).await,
+            Step::Sessions => {
+                pruned.sessions = round.run(step, expired_sessions(pool, limits)).await
+            }
             Step::SurplusSessions => {
                 let work = steps(|| store::surplus_sessions(pool, sessions_per_identity, BATCH));
                 pruned.surplus_sessions = round.run(step, work).await;
@@ -174,11 +188,16 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Incomplete> 
         }
     }
     let Round(failed) = round;
-    if failed.is_empty() { Ok(pruned) } else { Err(Incomplete { pruned, failed }) }
+    if failed.is_empty() {
+        Ok(pruned)
+    } else {
+        Err(Incomplete { pruned, failed })
+    }
 }
 
 async fn keep_partitions(pool: &PgPool, event_days: u32) -> Result<usize, Error> {
-    in_time(async { partitions::keep(&mut *pool.acquire().await?, Some(event_days)).await }).await?;
+    in_time(async { partitions::keep(&mut *pool.acquire().await?, Some(event_days)).await })
+        .await?;
     Ok(0)
 }
 
@@ -195,8 +214,13 @@ pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Er
 }
 
 /// Deletes batch after batch until one is empty. Returns the number of rows.
-async fn all<B: Future<Output = Result<usize, Error>>>(batch: impl Fn() -> B) -> Result<usize, Error> {
-    walk((), |()| async { batch().await.map(|rows| (rows, (rows > 0).then_some(()))) }).await
+async fn all<B: Future<Output = Result<usize, Error>>>(
+    batch: impl Fn() -> B,
+) -> Result<usize, Error> {
+    walk((), |()| async {
+        batch().await.map(|rows| (rows, (rows > 0).then_some(())))
+    })
+    .await
 }
 
 /// Walks through all rows, each step from the end of the one before. Returns the number of rows deleted.
@@ -214,8 +238,13 @@ async fn walk<P: Copy, S: Future<Output = Result<(usize, Option<P>), Error>>>(
 }
 
 /// Takes step after step of a walk whose place is in the database. Returns the number of rows deleted.
-async fn steps<S: Future<Output = Result<store::Step, Error>>>(step: impl Fn() -> S) -> Result<usize, Error> {
-    walk((), |()| async { step().await.map(|(rows, more)| (rows, more.then_some(()))) }).await
+async fn steps<S: Future<Output = Result<store::Step, Error>>>(
+    step: impl Fn() -> S,
+) -> Result<usize, Error> {
+    walk((), |()| async {
+        step().await.map(|(rows, more)| (rows, more.then_some(())))
+    })
+    .await
 }
 
 /// Prunes for as long as the program runs. Several instances may do so at once: they skip each other's rows, and each

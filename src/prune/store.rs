@@ -86,7 +86,10 @@ pub async fn sessions(pool: &PgPool, look: Look, age: u32, step: i64) -> Result<
         waits,
     );
     let done = done.fetch_one(pool).await?;
-    Ok((usize::try_from(done.deleted).unwrap_or(usize::MAX), done.more))
+    Ok((
+        usize::try_from(done.deleted).unwrap_or(usize::MAX),
+        done.more,
+    ))
 }
 
 /// Takes the next step of a walk: reads at most `step` new sessions, and deletes those of their identities beyond `limit`,
@@ -128,7 +131,10 @@ pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<St
         step,
     );
     let done = done.fetch_one(pool).await?;
-    Ok((usize::try_from(done.deleted).unwrap_or(usize::MAX), done.more))
+    Ok((
+        usize::try_from(done.deleted).unwrap_or(usize::MAX),
+        done.more,
+    ))
 }
 
 /// Deletes the staff sessions that `admin::sign_in::store::by_session` treats as expired, and returns their number.

@@ -22,7 +22,10 @@ pub struct Attempts {
 
 impl Attempts {
     pub fn new(label: &'static str) -> Self {
-        Self { label, family: Family::default() }
+        Self {
+            label,
+            family: Family::default(),
+        }
     }
 
     /// Sets the counters of a queue to zero, so that the first failure is an increase.
@@ -37,7 +40,10 @@ impl Attempts {
     }
 
     fn counter(&self, queue: &str, outcome: &str) -> Counter {
-        self.family.get_or_create_owned(&[(self.label, queue.to_owned()), ("outcome", outcome.to_owned())])
+        self.family.get_or_create_owned(&[
+            (self.label, queue.to_owned()),
+            ("outcome", outcome.to_owned()),
+        ])
     }
 }
 
@@ -56,11 +62,18 @@ impl Collector for Gauges {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let queues = self.readings.queues();
         let age = |queue: &Summary| {
-            queue.oldest_at.map_or(0, |at| clock::now().saturating_sub(at.unix_timestamp()).max(0))
+            queue.oldest_at.map_or(0, |at| {
+                clock::now().saturating_sub(at.unix_timestamp()).max(0)
+            })
         };
         let [waiting, parked, oldest] = self.help;
         let gauges = [
-            ("waiting", waiting, None, (|queue| queue.waiting) as fn(&Summary) -> i64),
+            (
+                "waiting",
+                waiting,
+                None,
+                (|queue| queue.waiting) as fn(&Summary) -> i64,
+            ),
             ("parked", parked, None, |queue| queue.parked),
             ("oldest", oldest, Some(&Unit::Seconds), age),
         ];
@@ -68,7 +81,9 @@ impl Collector for Gauges {
             let name = format!("{}_{name}", self.prefix);
             let mut family = encoder.encode_descriptor(&name, help, unit, MetricType::Gauge)?;
             for queue in &queues {
-                family.encode_family(&[(self.label, queue.name.as_str())])?.encode_gauge(&read(queue))?;
+                family
+                    .encode_family(&[(self.label, queue.name.as_str())])?
+                    .encode_gauge(&read(queue))?;
             }
         }
         Ok(())

@@ -41,12 +41,18 @@ impl Summary {
     pub const COUNTED: i64 = 100_000;
 
     pub fn empty(name: &str) -> Self {
-        Self { name: name.to_owned(), ..Self::default() }
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
     }
 
     /// Returns true if the rows need a person: some are parked, or the oldest waits for more than ten minutes.
     pub fn is_behind(&self) -> bool {
-        self.parked > 0 || self.oldest_at.is_some_and(|at| clock::now() - at.unix_timestamp() > 600)
+        self.parked > 0
+            || self
+                .oldest_at
+                .is_some_and(|at| clock::now() - at.unix_timestamp() > 600)
     }
 }
 

@@ -31,7 +31,8 @@ impl Tasks {
     /// Begins nothing new, and waits for the answers to what was begun, for a limited time.
     pub async fn close(&self) {
         self.stop.send_replace(true);
-        let mut running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut running =
+            std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
         while running.join_next().await.is_some() {}
     }
 }

@@ -64,7 +64,11 @@ pub async fn keep_working<W: Worker>(mut worker: W, mut stop: Stop) {
     while !worker.pool().is_closed() && !*stop.borrow() {
         let most = if failures < TROUBLE { W::IN_FLIGHT } else { 1 };
         let room = most.saturating_sub(in_flight.len());
-        let claimed = if room > 0 { worker.claim(room).await } else { Vec::new() };
+        let claimed = if room > 0 {
+            worker.claim(room).await
+        } else {
+            Vec::new()
+        };
         // A full claim may have left others.
         let more = claimed.len() == room && failures < TROUBLE;
         for row in claimed {

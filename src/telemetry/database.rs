@@ -13,7 +13,9 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 /// Upper bounds of the histograms, in seconds.
-const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
+const BOUNDS: [f64; 12] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+];
 /// Upper bounds of the histogram of batch sizes.
 const SIZES: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 /// Target of the events of batches (`database::batch`).
@@ -95,8 +97,15 @@ struct Measured {
 fn note(name: &str, seconds: f64) {
     let _ = STEPS.try_with(|steps| {
         let took = Duration::from_secs_f64(seconds);
-        let step = Step { name: name.to_owned(), until: Instant::now(), took };
-        steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+        let step = Step {
+            name: name.to_owned(),
+            until: Instant::now(),
+            took,
+        };
+        steps
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(step);
     });
 }
 

@@ -23,8 +23,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The longest time for which the end of the process waits for the reader.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-static LINES: Lines =
-    Lines { state: Mutex::new(State::new()), wanted: Condvar::new(), written: Condvar::new() };
+static LINES: Lines = Lines {
+    state: Mutex::new(State::new()),
+    wanted: Condvar::new(),
+    written: Condvar::new(),
+};
 static DROPPED: LazyLock<Counter> = LazyLock::new(Counter::default);
 
 thread_local! {
@@ -55,7 +58,14 @@ struct State {
 
 impl State {
     const fn new() -> Self {
-        Self { waiting: Vec::new(), count: 0, untold: 0, idle: false, busy: false, ending: false }
+        Self {
+            waiting: Vec::new(),
+            count: 0,
+            untold: 0,
+            idle: false,
+            busy: false,
+            ending: false,
+        }
     }
 }
 
@@ -85,7 +95,10 @@ impl Lines {
             let mut state = self.lock();
             while state.waiting.is_empty() {
                 state.idle = true;
-                state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self
+                    .wanted
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
             (state.idle, state.busy) = (false, true);
             mem::swap(&mut batch, &mut state.waiting);
@@ -111,7 +124,10 @@ impl Lines {
             let mut state = self.lock();
             state.busy = false;
             self.written.notify_all();
-            drop(self.wanted.wait_timeout_while(state, PAUSE, |state| !state.ending));
+            drop(
+                self.wanted
+                    .wait_timeout_while(state, PAUSE, |state| !state.ending),
+            );
         }
     }
 

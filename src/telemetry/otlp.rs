@@ -79,13 +79,20 @@ impl Drop for Logs {
 /// Returns `true` if the variables of OpenTelemetry name a collector for a signal and do not disable it.
 fn is_wanted(signal: &str) -> Result<bool, Error> {
     let of_signal = |setting: &str| format!("OTEL_EXPORTER_OTLP_{signal}_{setting}");
-    let says =
-        |variable: &str, word: &str| set(variable).is_some_and(|value| value.eq_ignore_ascii_case(word));
+    let says = |variable: &str, word: &str| {
+        set(variable).is_some_and(|value| value.eq_ignore_ascii_case(word))
+    };
     let named = is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set(&of_signal("ENDPOINT"));
-    if !named || says("OTEL_SDK_DISABLED", "true") || says(&format!("OTEL_{signal}_EXPORTER"), "none") {
+    if !named
+        || says("OTEL_SDK_DISABLED", "true")
+        || says(&format!("OTEL_{signal}_EXPORTER"), "none")
+    {
         return Ok(false);
     }
-    let protocol = [of_signal("PROTOCOL"), "OTEL_EXPORTER_OTLP_PROTOCOL".to_owned()];
+    let protocol = [
+        of_signal("PROTOCOL"),
+        "OTEL_EXPORTER_OTLP_PROTOCOL".to_owned(),
+    ];
     // The exporter would warn, and use the protocol that it has.
     match protocol.into_iter().find(|variable| is_set(variable)) {
         Some(variable) if !says(&variable, "http/protobuf") => Err(Error::Protocol { variable }),
@@ -98,12 +105,15 @@ fn is_set(variable: &str) -> bool {
 }
 
 fn set(variable: &str) -> Option<String> {
-    env::var(variable).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+    env::var(variable)
+        .ok()
+        .map(|value| value.trim().to_owned())
+        .filter(|value| !value.is_empty())
 }
 
 fn resource() -> Resource {
-    let resource =
-        Resource::builder().with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+    let resource = Resource::builder()
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
     if is_set("OTEL_SERVICE_NAME") {
         return resource.build();
     }

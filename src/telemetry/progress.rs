@@ -19,12 +19,24 @@ pub(crate) struct Progress {
 impl Progress {
     /// Starts at zero. `what` names the counted items; `all` is the total in any unit, if it is known.
     pub fn new(what: &'static str, all: Option<u64>) -> Self {
-        let template =
-            if all.is_some() { "{wide_bar} {percent} %, {msg}, {eta} left" } else { "{spinner} {msg}" };
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = all.map_or_else(ProgressBar::new_spinner, ProgressBar::new).with_style(style);
+        let template = if all.is_some() {
+            "{wide_bar} {percent} %, {msg}, {eta} left"
+        } else {
+            "{spinner} {msg}"
+        };
+        let style =
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = all
+            .map_or_else(ProgressBar::new_spinner, ProgressBar::new)
+            .with_style(style);
         let now = Instant::now();
-        Self { bar, what, done: 0, began: now, told: now }
+        Self {
+            bar,
+            what,
+            done: 0,
+            began: now,
+            told: now,
+        }
     }
 
     /// Adds `count` items and `way` units of the total.
@@ -33,8 +45,16 @@ impl Progress {
         self.bar.inc(way);
         self.bar.set_message(format!("{} {}", self.done, self.what));
         if self.bar.is_hidden() && self.told.elapsed() >= PAUSE {
-            let way = self.bar.length().map(|all| format!(", {} %", self.bar.position() * 100 / all.max(1)));
-            tell(&format!("{} {}{}", self.done, self.what, way.unwrap_or_default()));
+            let way = self
+                .bar
+                .length()
+                .map(|all| format!(", {} %", self.bar.position() * 100 / all.max(1)));
+            tell(&format!(
+                "{} {}{}",
+                self.done,
+                self.what,
+                way.unwrap_or_default()
+            ));
             self.told = Instant::now();
         }
     }

@@ -50,12 +50,23 @@ async fn data_deletion_status(
     providers: &State<Providers>,
 ) -> Result<Cached<(Status, Html)>, Problem> {
     let page = |status, context| Cached::never((status, html("data_deletion", context)));
-    let known = Uuid::try_parse(code).ok().filter(|_| providers.get(name).is_some());
-    let Some(code) = known else { return Ok(page(Status::NotFound, Context::default())) };
+    let known = Uuid::try_parse(code)
+        .ok()
+        .filter(|_| providers.get(name).is_some());
+    let Some(code) = known else {
+        return Ok(page(Status::NotFound, Context::default()));
+    };
     let Some(found) = retrying!(data_deletion::status(db.pool(), name, code))? else {
         return Ok(page(Status::NotFound, Context::default()));
     };
     let code = Some(code.simple().to_string());
     let received_at = Some(rfc3339(found.received_at));
-    Ok(page(Status::Ok, Context { code, received_at, outcome: found.outcome }))
+    Ok(page(
+        Status::Ok,
+        Context {
+            code,
+            received_at,
+            outcome: found.outcome,
+        },
+    ))
 }

@@ -35,7 +35,9 @@ use crate::webhooks::Webhooks;
 use crate::{background, clock};
 
 /// The upper bounds of the request histograms, in seconds.
-const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+const BOUNDS: [f64; 12] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+];
 /// The outcome of a valid proof.
 const ACCEPTED: &str = "accepted";
 /// The outcome of a successful refresh.
@@ -108,23 +110,57 @@ impl Metrics {
         );
         registry.register_collector(Box::new(Process));
         let ours = registry.sub_registry_with_prefix("vestibule");
-        let build = Info::new([("version", env!("CARGO_PKG_VERSION")), ("commit", env!("VESTIBULE_COMMIT"))]);
+        let build = Info::new([
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("commit", env!("VESTIBULE_COMMIT")),
+        ]);
         ours.register("build", "Version and commit of the running program", build);
-        let in_flight = add(ours, "requests_in_flight", "Requests in progress", Gauge::default());
-        let requests = add(ours, "requests", "Requests by route and status", Family::default());
-        let problems = add(ours, "problems", "Failed requests by error", Family::default());
-        let durations = Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram);
+        let in_flight = add(
+            ours,
+            "requests_in_flight",
+            "Requests in progress",
+            Gauge::default(),
+        );
+        let requests = add(
+            ours,
+            "requests",
+            "Requests by route and status",
+            Family::default(),
+        );
+        let problems = add(
+            ours,
+            "problems",
+            "Failed requests by error",
+            Family::default(),
+        );
+        let durations =
+            Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram);
         let help = "Time from a request's arrival to its response";
         ours.register_with_unit("request_duration", help, Unit::Seconds, durations.clone());
-        let sign_ins = add(ours, "sign_ins", "Sign-ins by provider and outcome or error", Family::default());
+        let sign_ins = add(
+            ours,
+            "sign_ins",
+            "Sign-ins by provider and outcome or error",
+            Family::default(),
+        );
         let refreshes = add(ours, "refreshes", "Refreshes by outcome", Family::default());
         let help = "Requests with a DPoP proof or without a required one, by outcome";
         let proofs = add(ours, "proofs", help, Family::default());
-        let limited = add(ours, "rate_limited", "Requests refused by a rate limit", Family::default());
-        let help = "Lines of the log that were not written, since whoever reads it was too slow or gone";
+        let limited = add(
+            ours,
+            "rate_limited",
+            "Requests refused by a rate limit",
+            Family::default(),
+        );
+        let help =
+            "Lines of the log that were not written, since whoever reads it was too slow or gone";
         ours.register("log_lines_dropped", help, lines::dropped());
         for (name, help, times) in [
-            ("database_wait", "Time until a database connection was acquired", &database.waits),
+            (
+                "database_wait",
+                "Time until a database connection was acquired",
+                &database.waits,
+            ),
             (
                 "database_statement",
                 "Time of database statements, including the network",
@@ -138,7 +174,11 @@ impl Metrics {
         ] {
             ours.register_with_unit(name, help, Unit::Seconds, times.clone());
         }
-        ours.register("batch_size", "Sign-ins or refreshes per statement", database.batches.clone());
+        ours.register(
+            "batch_size",
+            "Sign-ins or refreshes per statement",
+            database.batches.clone(),
+        );
         let help = "Refused sign-ins that were not recorded as events";
         ours.register("unrecorded_refusals", help, refusals.unrecorded());
         let help = "Steps of pruning that failed";
@@ -146,11 +186,24 @@ impl Metrics {
         let help = "Panics of background tasks, each of which was replaced";
         ours.register("background_panics", help, background::panics());
         let names = providers.names();
-        ours.register_collector(Box::new(Readings { pools, keys, providers }));
+        ours.register_collector(Box::new(Readings {
+            pools,
+            keys,
+            providers,
+        }));
         webhooks.register(ours);
         provider_tokens.register(ours);
-        let metrics =
-            Self { registry, in_flight, requests, problems, durations, sign_ins, refreshes, proofs, limited };
+        let metrics = Self {
+            registry,
+            in_flight,
+            requests,
+            problems,
+            durations,
+            sign_ins,
+            refreshes,
+            proofs,
+            limited,
+        };
         metrics.begin(&names);
         metrics
     }
@@ -161,7 +214,11 @@ impl Metrics {
         for error in ErrorCode::all().map(|kind| kind.entry().error) {
             drop(self.problems.get_or_create(&[("error", error)]));
         }
-        for outcome in NotRefreshed::VARIANTS.iter().map(Into::into).chain([ROTATED]) {
+        for outcome in NotRefreshed::VARIANTS
+            .iter()
+            .map(Into::into)
+            .chain([ROTATED])
+        {
             drop(self.refreshes.get_or_create(&[("outcome", outcome)]));
         }
         for outcome in Refused::VARIANTS.iter().map(Into::into).chain([ACCEPTED]) {
@@ -169,8 +226,16 @@ impl Metrics {
         }
         for provider in providers {
             let errors = sign_in_errors().map(|kind| kind.entry().error);
-            for outcome in Outcome::VARIANTS.iter().map(Into::into).chain(errors).chain([NO_VERDICT]) {
-                drop(self.sign_ins.get_or_create(&SignIn { provider: provider.clone(), outcome }));
+            for outcome in Outcome::VARIANTS
+                .iter()
+                .map(Into::into)
+                .chain(errors)
+                .chain([NO_VERDICT])
+            {
+                drop(self.sign_ins.get_or_create(&SignIn {
+                    provider: provider.clone(),
+                    outcome,
+                }));
             }
         }
     }
@@ -209,21 +274,35 @@ impl Metrics {
         if let Some(problem) = problem
             && route != "/readyz"
         {
-            self.problems.get_or_create(&[("error", problem.kind.entry().error)]).inc();
+            self.problems
+                .get_or_create(&[("error", problem.kind.entry().error)])
+                .inc();
         }
         if problem.is_some_and(|problem| problem.kind == ErrorCode::RateLimited) {
             self.limited.get_or_create(&labels).inc();
         }
-        self.durations.get_or_create(&labels).observe(took.as_secs_f64());
+        self.durations
+            .get_or_create(&labels)
+            .observe(took.as_secs_f64());
         // Rocket's methods are a fixed set, so clients cannot add labels.
-        self.requests.get_or_create(&RequestLabels { method, route: route.to_owned(), status }).inc();
+        self.requests
+            .get_or_create(&RequestLabels {
+                method,
+                route: route.to_owned(),
+                status,
+            })
+            .inc();
     }
 
     /// Returns all metrics.
     pub fn text(&self, format: Format) -> Result<String, fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
-        Ok(if format == Format::Prometheus { prometheus(&text) } else { text })
+        Ok(if format == Format::Prometheus {
+            prometheus(&text)
+        } else {
+            text
+        })
     }
 }
 
@@ -247,7 +326,9 @@ fn prometheus(open_metrics: &str) -> String {
         };
         if let Some(described) = about.strip_prefix("HELP ") {
             help = described.split_once(' ').map_or("", |(_, help)| help);
-        } else if let Some((name, kind)) = about.strip_prefix("TYPE ").and_then(|typed| typed.split_once(' '))
+        } else if let Some((name, kind)) = about
+            .strip_prefix("TYPE ")
+            .and_then(|typed| typed.split_once(' '))
         {
             let (suffix, kind) = match kind {
                 "counter" => ("_total", kind),
@@ -255,7 +336,19 @@ fn prometheus(open_metrics: &str) -> String {
                 "unknown" => ("", "untyped"),
                 _ => ("", kind),
             };
-            text.extend(["# HELP ", name, suffix, " ", help, "\n# TYPE ", name, suffix, " ", kind, "\n"]);
+            text.extend([
+                "# HELP ",
+                name,
+                suffix,
+                " ",
+                help,
+                "\n# TYPE ",
+                name,
+                suffix,
+                " ",
+                kind,
+                "\n",
+            ]);
         }
     }
     text
@@ -276,7 +369,11 @@ impl SignIn {
         let name = request.uri().path().segments().last().unwrap_or_default();
         let providers = request.rocket().state::<Providers>();
         let known = providers.is_some_and(|providers| providers.get(name).is_some());
-        let provider = if known { name.to_owned() } else { String::new() };
+        let provider = if known {
+            name.to_owned()
+        } else {
+            String::new()
+        };
         let outcome = match problem {
             Some(problem) if problem.by_token => NO_VERDICT,
             Some(problem) => problem.kind.entry().error,
@@ -287,6 +384,10 @@ impl SignIn {
 }
 
 fn refresh(problem: Option<&Problem>) -> &'static str {
-    let Some(problem) = problem else { return ROTATED };
-    problem.not_refreshed.map_or(problem.kind.entry().error, Into::into)
+    let Some(problem) = problem else {
+        return ROTATED;
+    };
+    problem
+        .not_refreshed
+        .map_or(problem.kind.entry().error, Into::into)
 }

@@ -17,13 +17,23 @@ use utoipa::openapi::OpenApi;
 pub(crate) use self::api::view::{Cached, Json};
 pub use self::database::Db;
 pub use self::http::templates::rfc3339;
-pub(crate) use self::openapi::problems::{ErrorResponses, NotFoundOnly, Problems, errors, failures};
+pub(crate) use self::openapi::problems::{
+    ErrorResponses, NotFoundOnly, Problems, errors, failures,
+};
 pub use self::problem::{ErrorCode, Problem};
 use self::resource::Resource;
 pub(crate) use self::resource::resource;
 
 /// Returns the description of the whole service, with that of the features' routes under `/api/v1`.
 pub fn description(features: OpenApi) -> OpenApi {
-    let outside = [well_known::RESOURCE, ops::RESOURCE, data_deletion::RESOURCE, problem::pages::RESOURCE];
-    openapi::description(api::description().merge_from(features), outside.map(Resource::description))
+    let outside = [
+        well_known::RESOURCE,
+        ops::RESOURCE,
+        data_deletion::RESOURCE,
+        problem::pages::RESOURCE,
+    ];
+    openapi::description(
+        api::description().merge_from(features),
+        outside.map(Resource::description),
+    )
 }

@@ -17,8 +17,8 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{
-    Components, ComponentsBuilder, Content, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder,
-    PathsBuilder, RefOr, Required, Server,
+    Components, ComponentsBuilder, Content, Info, InfoBuilder, LicenseBuilder, OpenApi,
+    OpenApiBuilder, PathsBuilder, RefOr, Required, Server,
 };
 
 use self::problems::{NoErrors, Problems};
@@ -44,7 +44,10 @@ pub struct Document {
 
 impl Document {
     pub const fn new(describe: fn() -> OpenApi) -> Self {
-        Self { describe, json: OnceLock::new() }
+        Self {
+            describe,
+            json: OnceLock::new(),
+        }
     }
 }
 
@@ -64,7 +67,12 @@ pub fn description(api: OpenApi, outside: impl IntoIterator<Item = OpenApi>) -> 
     for routes in outside {
         whole.merge(routes);
     }
-    let schemas = json!(whole.components.as_ref().map(|components| &components.schemas));
+    let schemas = json!(
+        whole
+            .components
+            .as_ref()
+            .map(|components| &components.schemas)
+    );
     for operation in whole.paths.paths.values_mut().flat_map(operations) {
         complete(operation, &schemas);
     }
@@ -77,19 +85,38 @@ fn info() -> Info {
         .title("Vestibule")
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(format!("{INTRODUCTION}{}", problems::table())))
-        .license(Some(LicenseBuilder::new().name(licence).identifier(Some(licence)).build()))
+        .license(Some(
+            LicenseBuilder::new()
+                .name(licence)
+                .identifier(Some(licence))
+                .build(),
+        ))
         .build()
 }
 
 fn tags() -> [Tag; 7] {
-    let tag = |name, description| TagBuilder::new().name(name).description(Some(description)).build();
+    let tag = |name, description| {
+        TagBuilder::new()
+            .name(name)
+            .description(Some(description))
+            .build()
+    };
     [
         tag("Session", "Sign in, stay signed in, sign out."),
         tag("Account", "Read or delete the signed-in user."),
-        tag("Identities", "List, link and unlink the user's accounts at identity providers."),
-        tag("Providers", "For identity providers, which report changes of their accounts."),
+        tag(
+            "Identities",
+            "List, link and unlink the user's accounts at identity providers.",
+        ),
+        tag(
+            "Providers",
+            "For identity providers, which report changes of their accounts.",
+        ),
         tag("Verification", "For services that verify access tokens."),
-        tag("Operation", "For operators and monitoring: liveness, readiness and metrics."),
+        tag(
+            "Operation",
+            "For operators and monitoring: liveness, readiness and metrics.",
+        ),
         tag("Description", "The API description and its error pages."),
     ]
 }
@@ -103,9 +130,12 @@ fn components() -> Components {
         .security_scheme(ACCESS_TOKEN, SecurityScheme::Http(bearer.build()))
         .build();
     let headers = headers::all().into_iter();
-    components.headers = headers.map(|(name, header)| (name.to_owned(), header.into())).collect();
-    components.examples =
-        problems::examples().map(|(name, example)| (name.to_owned(), example.into())).collect();
+    components.headers = headers
+        .map(|(name, header)| (name.to_owned(), header.into()))
+        .collect();
+    components.examples = problems::examples()
+        .map(|(name, example)| (name.to_owned(), example.into()))
+        .collect();
     components
 }
 
@@ -118,14 +148,21 @@ fn complete(operation: &mut Operation, schemas: &Value) {
         if OPTIONAL_BODIES.contains(&id) {
             body.required = Some(Required::False);
         }
-        body.content.values_mut().for_each(|content| illustrate(content, schemas));
+        body.content
+            .values_mut()
+            .for_each(|content| illustrate(content, schemas));
     }
     // `RequestLog` adds the header to every answer.
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response {
             let name = headers::REQUEST_ID_HEADER;
-            response.headers.insert(name.to_owned(), headers::reference(name));
-            response.content.values_mut().for_each(|content| illustrate(content, schemas));
+            response
+                .headers
+                .insert(name.to_owned(), headers::reference(name));
+            response
+                .content
+                .values_mut()
+                .for_each(|content| illustrate(content, schemas));
         }
     }
 }
@@ -138,7 +175,8 @@ fn illustrate(content: &mut RefOr<Content>, schemas: &Value) {
         && content.examples.is_empty()
     {
         let name = schema.ref_location.rsplit('/').next().unwrap_or_default();
-        content.example = examples::of(name).or_else(|| Some(examples::sample(&schemas[name], schemas)));
+        content.example =
+            examples::of(name).or_else(|| Some(examples::sample(&schemas[name], schemas)));
     }
 }
 
@@ -156,7 +194,11 @@ fn illustrate(content: &mut RefOr<Content>, schemas: &Value) {
 )]
 #[get("/openapi.json")]
 fn get_open_api(document: &State<Document>) -> Result<Cached<(ContentType, &str)>, Problem> {
-    match document.json.get_or_init(|| (document.describe)().to_json().map_err(|error| error.to_string())) {
+    match document.json.get_or_init(|| {
+        (document.describe)()
+            .to_json()
+            .map_err(|error| error.to_string())
+    }) {
         Ok(json) => Ok(Cached::for_five_minutes((ContentType::JSON, json))),
         Err(error) => Err(Problem::internal().logged(error.as_str())),
     }

@@ -60,13 +60,24 @@ struct Readiness {
 
 impl<'r> Responder<'r, 'static> for Readiness {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
-        let Self { service, database, migrations, keys, ref cause } = self;
-        let ready = [service, database, migrations, keys].iter().all(|check| *check == "ok");
+        let Self {
+            service,
+            database,
+            migrations,
+            keys,
+            ref cause,
+        } = self;
+        let ready = [service, database, migrations, keys]
+            .iter()
+            .all(|check| *check == "ok");
         let mut status = Status::Ok;
         if !ready {
             // The log and the metrics must not report this as an internal error.
             let problem = Problem::new(ErrorCode::ServiceUnavailable, "the service is not ready");
-            let cause = cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
+            let cause = cause
+                .as_ref()
+                .map(|cause| format!(" ({cause})"))
+                .unwrap_or_default();
             let why = format!(
                 "service: {service}, database: {database}{cause}, migrations: {migrations}, keys: {keys}"
             );
@@ -89,16 +100,37 @@ impl<'r> Responder<'r, 'static> for Readiness {
 )]
 #[get("/readyz")]
 async fn readyz(probe: &State<Probe>, keys: &State<KeyRing>, stage: &State<Stage>) -> Readiness {
-    let unknown = Answer { database: "failed", migrations: "unknown", cause: None };
-    let Answer { database, migrations, cause } =
-        if stage.has_database() { probe.answer().await } else { unknown };
-    let keys = if keys.published().is_empty() { "none" } else { "ok" };
+    let unknown = Answer {
+        database: "failed",
+        migrations: "unknown",
+        cause: None,
+    };
+    let Answer {
+        database,
+        migrations,
+        cause,
+    } = if stage.has_database() {
+        probe.answer().await
+    } else {
+        unknown
+    };
+    let keys = if keys.published().is_empty() {
+        "none"
+    } else {
+        "ok"
+    };
     let service = match (stage.is_draining(), stage.has_started()) {
         (true, _) => "shutting_down",
         (false, true) => "ok",
         (false, false) => "starting",
     };
-    Readiness { service, database, migrations, keys, cause }
+    Readiness {
+        service,
+        database,
+        migrations,
+        keys,
+        cause,
+    }
 }
 
 /// The way on which readiness asks the database: on a connection of its own, and one question at a time, however many ask.
@@ -119,7 +151,10 @@ struct Answer {
 
 impl Probe {
     pub fn new(pool: PgPool) -> Self {
-        Self { pool, last: Mutex::default() }
+        Self {
+            pool,
+            last: Mutex::default(),
+        }
     }
 
     /// Returns an answer that came since the caller asked.
@@ -132,13 +167,21 @@ impl Probe {
             return answer.clone();
         }
         let answer = match within(TIMEOUT, self.ask()).await {
-            Some(Ok((database, migrations))) => Answer { database, migrations, cause: None },
-            Some(Err(error)) => {
-                Answer { database: "failed", migrations: "unknown", cause: Some(error.to_string()) }
-            }
-            None => {
-                Answer { database: "no answer in time", migrations: "unknown", cause: self.refusal().await }
-            }
+            Some(Ok((database, migrations))) => Answer {
+                database,
+                migrations,
+                cause: None,
+            },
+            Some(Err(error)) => Answer {
+                database: "failed",
+                migrations: "unknown",
+                cause: Some(error.to_string()),
+            },
+            None => Answer {
+                database: "no answer in time",
+                migrations: "unknown",
+                cause: self.refusal().await,
+            },
         };
         *last = Some((Instant::now(), answer.clone()));
         answer
@@ -170,8 +213,11 @@ struct Observer;
 
 request_guard!(Observer, |request| {
     let observers: Option<&Observers> = request.rocket().state();
-    let near = client_address::of(request).zip(observers).is_some_and(|(ip, networks)| networks.include(ip));
-    near.then_some(Self).ok_or_else(|| Problem::new(ErrorCode::NotFound, "this path does not exist"))
+    let near = client_address::of(request)
+        .zip(observers)
+        .is_some_and(|(ip, networks)| networks.include(ip));
+    near.then_some(Self)
+        .ok_or_else(|| Problem::new(ErrorCode::NotFound, "this path does not exist"))
 });
 errors!(Observer: [ErrorCode::NotFound]);
 
@@ -187,8 +233,14 @@ errors!(Observer: [ErrorCode::NotFound]);
     )), Problems<Observer>),
 )]
 #[get("/metrics")]
-fn metrics(_observer: Observer, metrics: &State<Metrics>, format: Format) -> Result<Exposition, Status> {
-    let text = metrics.text(format).map_err(|_| Status::InternalServerError)?;
+fn metrics(
+    _observer: Observer,
+    metrics: &State<Metrics>,
+    format: Format,
+) -> Result<Exposition, Status> {
+    let text = metrics
+        .text(format)
+        .map_err(|_| Status::InternalServerError)?;
     Ok(Exposition { format, text })
 }
 
@@ -219,6 +271,10 @@ impl<'r> FromRequest<'r> for Format {
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, Infallible> {
         let prefers_text = fields::preference(request, "text", "plain")
             > fields::preference(request, "application", "openmetrics-text");
-        Outcome::Success(if prefers_text { Self::Prometheus } else { Self::OpenMetrics })
+        Outcome::Success(if prefers_text {
+            Self::Prometheus
+        } else {
+            Self::OpenMetrics
+        })
     }
 }

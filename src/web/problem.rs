@@ -55,7 +55,11 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(kind: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, detail: detail.into(), ..Self::default() }
+        Self {
+            kind,
+            detail: detail.into(),
+            ..Self::default()
+        }
     }
 
     pub fn malformed(detail: impl Into<Cow<'static, str>>) -> Self {
@@ -64,34 +68,52 @@ impl Problem {
 
     /// Returns the problem of a service that may be available after so many seconds.
     pub fn unavailable(seconds: u32, detail: &'static str) -> Self {
-        Self { retry_after: Some(seconds), ..Self::new(ErrorCode::ServiceUnavailable, detail) }
+        Self {
+            retry_after: Some(seconds),
+            ..Self::new(ErrorCode::ServiceUnavailable, detail)
+        }
     }
 
     /// Adds the cause, which only the log may show.
     pub fn logged(self, log: impl Into<String>) -> Self {
-        Self { log: Some(log.into()), ..self }
+        Self {
+            log: Some(log.into()),
+            ..self
+        }
     }
 
     /// Returns the same with the reason why the session is over, if that may be told.
     pub fn because(self, reason: Option<EndReason>) -> Self {
         match reason {
-            Some(told) => Self { reason, detail: told.sentence().into(), ..self },
+            Some(told) => Self {
+                reason,
+                detail: told.sentence().into(),
+                ..self
+            },
             None => self,
         }
     }
 
     /// Prefixes the logged cause with the provider's name, which neither the route nor the cause contains.
     pub fn about(self, provider: &str) -> Self {
-        Self { log: self.log.map(|log| format!("{provider}: {log}")), ..self }
+        Self {
+            log: self.log.map(|log| format!("{provider}: {log}")),
+            ..self
+        }
     }
 
     /// Returns the problem for a request whose credential is an access token: see [`ErrorCode::beside_a_bearer`].
     pub fn beside_a_bearer(self) -> Self {
-        Self { kind: self.kind.beside_a_bearer(), ..self }
+        Self {
+            kind: self.kind.beside_a_bearer(),
+            ..self
+        }
     }
 
     pub const fn status(&self) -> Status {
-        Status { code: self.kind.entry().status }
+        Status {
+            code: self.kind.entry().status,
+        }
     }
 
     /// Keeps the problem with its request. If the request has a problem already, the first stays.
@@ -131,7 +153,12 @@ pub(super) struct Body<'a> {
 impl<'r> Responder<'r, 'static> for Problem {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
         let problem = self.keep(request);
-        let Entry { status, error, title, .. } = problem.kind.entry();
+        let Entry {
+            status,
+            error,
+            title,
+            ..
+        } = problem.kind.entry();
         let request_id = RequestId::of(request).as_str();
         let body = Body {
             type_: format!("/problems/{error}"),
@@ -147,7 +174,9 @@ impl<'r> Responder<'r, 'static> for Problem {
         let mut response = Response::build();
         response
             .status(problem.status())
-            .header(ContentType::new("application", "problem+json").with_params(("charset", "utf-8")))
+            .header(
+                ContentType::new("application", "problem+json").with_params(("charset", "utf-8")),
+            )
             .header(Header::new("Cache-Control", "no-store"))
             // Rocket runs no fairing for a request whose method or target it does not understand.
             .header(Header::new("X-Content-Type-Options", "nosniff"))
@@ -181,7 +210,10 @@ impl From<Reason> for Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        Self { log: refusal.log, ..Self::new(ErrorCode::Refused(refusal.reason), refusal.detail) }
+        Self {
+            log: refusal.log,
+            ..Self::new(ErrorCode::Refused(refusal.reason), refusal.detail)
+        }
     }
 }
 
@@ -206,7 +238,10 @@ impl From<provider_events::Error> for Problem {
     fn from(error: provider_events::Error) -> Self {
         use provider_events::Error;
         match error {
-            Error::Refused(refused) => Self { log: refused.log, ..Self::malformed(refused.detail) },
+            Error::Refused(refused) => Self {
+                log: refused.log,
+                ..Self::malformed(refused.detail)
+            },
             Error::Unavailable(unavailable) => provider::Error::from(unavailable).into(),
         }
     }
@@ -243,12 +278,14 @@ impl From<refresh::Error> for Problem {
         use refresh::Error;
         match error {
             Error::Refused(why) => {
-                let detail =
-                    "the refresh token is unknown, expired or already used, or its session has ended";
+                let detail = "the refresh token is unknown, expired or already used, or its session has ended";
                 let problem = Self::new(ErrorCode::InvalidRefreshToken, detail)
                     .because(why.told())
                     .logged(why.to_string());
-                Self { not_refreshed: Some(why), ..problem }
+                Self {
+                    not_refreshed: Some(why),
+                    ..problem
+                }
             }
             Error::Unproven(_) => Refused::OtherKey.into(),
             Error::Store(error) => error.into(),
@@ -260,7 +297,11 @@ impl From<refresh::Error> for Problem {
 impl Problem {
     /// Returns the problem for a status that no code explained. Below 500, the request is at fault.
     pub fn unexplained(status: u16) -> Self {
-        if status < 500 { Self::malformed("the request was refused") } else { Self::internal() }
+        if status < 500 {
+            Self::malformed("the request was refused")
+        } else {
+            Self::internal()
+        }
     }
 
     /// Returns the problem of a token from before an event that ended the account's sessions, or the user's deletion.
@@ -270,6 +311,9 @@ impl Problem {
     }
 
     pub fn internal() -> Self {
-        Self::new(ErrorCode::InternalError, "internal error; the request itself may be valid")
+        Self::new(
+            ErrorCode::InternalError,
+            "internal error; the request itself may be valid",
+        )
     }
 }

@@ -45,9 +45,11 @@ impl Resource {
                 // utoipa adds the parameters of Rocket's path, which may have other names there.
                 if let Some(parameters) = &mut operation.parameters {
                     parameters.retain(|parameter| match parameter {
-                        RefOr::T(Parameter { name, parameter_in: ParameterIn::Path, .. }) => {
-                            path.contains(&format!("{{{name}}}"))
-                        }
+                        RefOr::T(Parameter {
+                            name,
+                            parameter_in: ParameterIn::Path,
+                            ..
+                        }) => path.contains(&format!("{{{name}}}")),
                         _ => true,
                     });
                 }
@@ -58,8 +60,20 @@ impl Resource {
 }
 
 pub fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    let PathItem { get, put, post, delete, options, head, patch, trace, .. } = item;
-    [get, put, post, delete, options, head, patch, trace].into_iter().flatten()
+    let PathItem {
+        get,
+        put,
+        post,
+        delete,
+        options,
+        head,
+        patch,
+        trace,
+        ..
+    } = item;
+    [get, put, post, delete, options, head, patch, trace]
+        .into_iter()
+        .flatten()
 }
 
 fn camel_case(name: &str) -> String {

@@ -36,7 +36,9 @@ struct JwkSet {
 )]
 #[get("/.well-known/jwks.json")]
 fn keys(keys: &State<KeyRing>) -> Result<Document, Problem> {
-    Document::new(&JwkSet { keys: keys.published() })
+    Document::new(&JwkSet {
+        keys: keys.published(),
+    })
 }
 
 /// Get the authorization server's metadata
@@ -102,7 +104,11 @@ impl Document {
 
     /// Returns `true` if `If-None-Match` lists the document's tag, compared weakly (RFC 9110 §13.1.2).
     fn is_known_to(&self, request: &Request<'_>) -> bool {
-        let mut tags = request.headers().get("If-None-Match").flat_map(|list| list.split(',')).map(str::trim);
+        let mut tags = request
+            .headers()
+            .get("If-None-Match")
+            .flat_map(|list| list.split(','))
+            .map(str::trim);
         tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.etag)
     }
 }
@@ -112,13 +118,18 @@ impl<'r> Responder<'r, 'static> for Document {
         let known = self.is_known_to(request);
         let mut response = Response::build();
         response
-            .header(Header::new("Cache-Control", format!("public, max-age={}", config::Keys::MAX_AGE)))
+            .header(Header::new(
+                "Cache-Control",
+                format!("public, max-age={}", config::Keys::MAX_AGE),
+            ))
             .header(Header::new("Access-Control-Allow-Origin", "*"))
             .header(Header::new("ETag", self.etag));
         if known {
             response.status(Status::NotModified);
         } else {
-            response.header(ContentType::JSON).sized_body(self.json.len(), std::io::Cursor::new(self.json));
+            response
+                .header(ContentType::JSON)
+                .sized_body(self.json.len(), std::io::Cursor::new(self.json));
         }
         response.ok()
     }

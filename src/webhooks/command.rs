@@ -115,14 +115,32 @@ fn unknown(name: &str) -> String {
 async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>> {
     let summaries = store::summaries(pool, &[]).await?;
     say!("name\thost\twaiting\toldest\tparked\tlast failure");
-    for webhook in webhooks.iter().filter(|one| !summaries.iter().any(|summary| summary.name == one.name)) {
-        say!("{}\t{}\t0\t-\t0\tno instance has started with it", webhook.name, webhook.host());
+    for webhook in webhooks
+        .iter()
+        .filter(|one| !summaries.iter().any(|summary| summary.name == one.name))
+    {
+        say!(
+            "{}\t{}\t0\t-\t0\tno instance has started with it",
+            webhook.name,
+            webhook.host()
+        );
     }
     for summary in summaries {
-        let host = webhooks.iter().find(|webhook| webhook.name == summary.name).map(Webhook::host);
-        let (host, oldest) = (host.unwrap_or_else(|| "not configured".into()), at(summary.oldest_at));
+        let host = webhooks
+            .iter()
+            .find(|webhook| webhook.name == summary.name)
+            .map(Webhook::host);
+        let (host, oldest) = (
+            host.unwrap_or_else(|| "not configured".into()),
+            at(summary.oldest_at),
+        );
         let failure = summary.failure.unwrap_or_default();
-        say!("{}\t{host}\t{}\t{oldest}\t{}\t{failure}", summary.name, summary.waiting, summary.parked);
+        say!(
+            "{}\t{host}\t{}\t{oldest}\t{}\t{failure}",
+            summary.name,
+            summary.waiting,
+            summary.parked
+        );
     }
     Ok(())
 }
@@ -130,7 +148,9 @@ async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>>
 async fn messages(pool: &PgPool, name: &str) -> Result<(), Box<dyn Error>> {
     say!("message\ttype\tuser\tattempts\tnext attempt\tlast failure");
     for message in store::unaccepted(pool, name, Which::Failed, 0, LISTED).await? {
-        let next = message.next_attempt_at.map_or_else(|| "parked".into(), |next| at(Some(next)));
+        let next = message
+            .next_attempt_at
+            .map_or_else(|| "parked".into(), |next| at(Some(next)));
         say!(
             "{}\t{}\t{}\t{}\t{next}\t{}",
             message.message_id,
@@ -152,7 +172,11 @@ async fn test(webhook: Webhook) -> Result<(), Box<dyn Error>> {
     let sender = Sender::new(webhook)?;
     match sender.test().await {
         Ok(accepted) => {
-            say!("accepted: the answer is {}{}", accepted.status, shown(&accepted.body));
+            say!(
+                "accepted: the answer is {}{}",
+                accepted.status,
+                shown(&accepted.body)
+            );
             Ok(())
         }
         Err(failed) => Err(format!("not accepted: {failed}{}", shown(&failed.body)).into()),
@@ -163,7 +187,11 @@ async fn test(webhook: Webhook) -> Result<(), Box<dyn Error>> {
 fn shown(body: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(body).chars().take(200).collect();
     let text = one_line(&text);
-    if text.trim().is_empty() { String::new() } else { format!(": {}", text.trim()) }
+    if text.trim().is_empty() {
+        String::new()
+    } else {
+        format!(": {}", text.trim())
+    }
 }
 
 #[cfg(test)]
@@ -172,7 +200,10 @@ mod tests {
 
     #[test]
     fn an_answer_cannot_control_the_terminal() {
-        assert_eq!(shown(b"no\x1b[2Jthing\r\nhere \xff"), ": no [2Jthing  here \u{fffd}");
+        assert_eq!(
+            shown(b"no\x1b[2Jthing\r\nhere \xff"),
+            ": no [2Jthing  here \u{fffd}"
+        );
         assert_eq!(shown(b"\r\n"), "");
         assert_eq!(shown(&[b'x'; 1000]).len(), 202);
     }

@@ -53,7 +53,8 @@ impl Delivery {
     async fn settle_alone(self, ended: Ended) {
         if let Err(error) = self.record(slice::from_ref(&ended)).await {
             let (webhook, id) = (self.webhook(), ended.message.message_id);
-            let problem = "the result of a webhook message was not recorded, so it will be sent again";
+            let problem =
+                "the result of a webhook message was not recorded, so it will be sent again";
             tracing::warn!(webhook, %id, %error, "{problem}");
         }
     }
@@ -83,10 +84,17 @@ impl Worker for Delivery {
         }
         if let Some(after) = self.catching_up {
             let replay = async {
-                Ok(retrying!(store::replay(&self.pool, self.webhook(), None, false, after, STEP))?.1)
+                Ok(retrying!(store::replay(
+                    &self.pool,
+                    self.webhook(),
+                    None,
+                    false,
+                    after,
+                    STEP
+                ))?
+                .1)
             };
-            let problem =
-                "the messages that wait for a retry could not be made due, which will be tried again";
+            let problem = "the messages that wait for a retry could not be made due, which will be tried again";
             self.catching_up = self.step(after, replay, problem).await;
         }
         let webhook = self.webhook();
@@ -101,9 +109,18 @@ impl Worker for Delivery {
         let webhook = self.webhook();
         let (id, attempts) = (message.message_id.to_string(), message.attempts);
         let sent = self.sender.send(&id, &message.payload, clock::now()).await;
-        let Err(Failed { failure, retry_after, .. }) = sent else {
+        let Err(Failed {
+            failure,
+            retry_after,
+            ..
+        }) = sent
+        else {
             self.attempts.count(webhook, DELIVERED);
-            return Ended { message, failure: None, pause: None };
+            return Ended {
+                message,
+                failure: None,
+                pause: None,
+            };
         };
         self.attempts.count(webhook, failure.class());
         let kind = &message.kind;
@@ -113,11 +130,29 @@ impl Worker for Delivery {
         };
         let failure = failure.to_string();
         if pause.is_some() {
-            tracing::info!(webhook, id, kind, attempts, failure, "a webhook message was not accepted");
+            tracing::info!(
+                webhook,
+                id,
+                kind,
+                attempts,
+                failure,
+                "a webhook message was not accepted"
+            );
         } else {
-            tracing::warn!(webhook, id, kind, attempts, failure, "a webhook message is parked");
+            tracing::warn!(
+                webhook,
+                id,
+                kind,
+                attempts,
+                failure,
+                "a webhook message is parked"
+            );
         }
-        Ended { message, failure: Some(failure), pause: pause.map(|pause| pause.as_secs_f64()) }
+        Ended {
+            message,
+            failure: Some(failure),
+            pause: pause.map(|pause| pause.as_secs_f64()),
+        }
     }
 
     fn has_failed(ended: &Ended) -> bool {
@@ -139,6 +174,9 @@ impl Worker for Delivery {
 
     fn abandon(&self) {
         let webhook = self.webhook();
-        tracing::info!(webhook, "some webhook messages were not answered in time and will be sent again");
+        tracing::info!(
+            webhook,
+            "some webhook messages were not answered in time and will be sent again"
+        );
     }
 }

@@ -14,14 +14,27 @@ const TAG: &str = "Webhooks";
 pub fn describe(api: &mut OpenApi) {
     let messages = MessageType::VARIANTS.iter().map(|kind| {
         let name = kind.to_string();
-        let words = kind.get_documentation().unwrap_or_default().trim().replace('\n', " ");
-        let described = webhook(&name, words.split_once(". ").unwrap_or_default(), &data(*kind));
+        let words = kind
+            .get_documentation()
+            .unwrap_or_default()
+            .trim()
+            .replace('\n', " ");
+        let described = webhook(
+            &name,
+            words.split_once(". ").unwrap_or_default(),
+            &data(*kind),
+        );
         (name, described)
     });
-    let words = ("A receiver is tried", "It tells of no change, and `data` is empty: answer with 2xx.");
+    let words = (
+        "A receiver is tried",
+        "It tells of no change, and `data` is empty: answer with 2xx.",
+    );
     let messages = messages.chain([(TEST.to_owned(), webhook(TEST, words, &json!({})))]);
-    let tag =
-        TagBuilder::new().name(TAG).description(Some("What other systems are told by webhooks.")).build();
+    let tag = TagBuilder::new()
+        .name(TAG)
+        .description(Some("What other systems are told by webhooks."))
+        .build();
     api.tags.get_or_insert_default().push(tag);
     // A test finds them there.
     api.webhooks = serde_json::from_value(Value::Object(messages.collect())).ok();
@@ -64,9 +77,13 @@ fn data(kind: MessageType) -> Value {
     // Not `oneOf`, nor `null` alone: generators for Java make classes of these that do not exist.
     let mut user = user();
     user["type"] = json!(["object", "null"]);
-    user["description"] = json!("The user as of the change; `null` if there is no such user any more.");
+    user["description"] =
+        json!("The user as of the change; `null` if there is no such user any more.");
     let mut data = Map::from_iter([
-        ("user_id".to_owned(), id("The user whom the change concerns.")),
+        (
+            "user_id".to_owned(),
+            id("The user whom the change concerns."),
+        ),
         ("user".to_owned(), user),
     ]);
     let more = match kind {
@@ -150,7 +167,11 @@ fn identity(required: &[&str]) -> Value {
 
 /// Returns the schema of an object that has all of these members.
 fn object(properties: &Value) -> Value {
-    let required: Vec<_> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+    let required: Vec<_> = properties
+        .as_object()
+        .into_iter()
+        .flat_map(Map::keys)
+        .collect();
     json!({ "type": "object", "required": required, "properties": properties })
 }
 

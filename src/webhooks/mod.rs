@@ -53,11 +53,18 @@ type Senders = Arc<[Arc<Sender>]>;
 
 impl Webhooks {
     pub fn new(webhooks: Vec<Webhook>) -> Result<Self, ClientError> {
-        let senders = webhooks.into_iter().map(|webhook| Sender::new(webhook).map(Arc::new));
+        let senders = webhooks
+            .into_iter()
+            .map(|webhook| Sender::new(webhook).map(Arc::new));
         let senders = RwLock::new(senders.collect::<Result<_, _>>()?);
         let attempts = Attempts::new("webhook");
         let (readings, tasks) = (Arc::default(), Mutex::default());
-        Ok(Self(Arc::new(Shared { senders, attempts, readings, tasks })))
+        Ok(Self(Arc::new(Shared {
+            senders,
+            attempts,
+            readings,
+            tasks,
+        })))
     }
 
     /// Stores the receivers' subscriptions, and begins to send.
@@ -68,7 +75,9 @@ impl Webhooks {
     /// Replaces the receivers by others, to which it sends from now on.
     pub async fn change(&self, others: &Self, pool: &PgPool) -> Result<(), Error> {
         let senders = others.senders();
-        let Shared { attempts, readings, .. } = &*self.0;
+        let Shared {
+            attempts, readings, ..
+        } = &*self.0;
         let mut running = self.0.tasks.lock().await;
         let wanted: Vec<_> = senders.iter().map(|sender| &sender.webhook).collect();
         for webhook in in_time(store::subscribe(pool, &wanted)).await? {
@@ -84,28 +93,49 @@ impl Webhooks {
             let (pool, sender) = (pool.clone(), sender.clone());
             let (attempts, readings) = (attempts.clone(), readings.clone());
             let (waking, catching_up) = (Some(0), None);
-            let delivery = Delivery { pool, sender, attempts, readings, waking, catching_up };
-            tasks.spawn("webhook deliveries", move |stop| keep_working(delivery.clone(), stop));
+            let delivery = Delivery {
+                pool,
+                sender,
+                attempts,
+                readings,
+                waking,
+                catching_up,
+            };
+            tasks.spawn("webhook deliveries", move |stop| {
+                keep_working(delivery.clone(), stop)
+            });
         }
         if !senders.is_empty() {
             let (pool, readings) = (pool.clone(), readings.clone());
             tasks.spawn("webhook readings", move |stop| {
                 let (pool, readings) = (pool.clone(), readings.clone());
-                let read = |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
+                let read =
+                    |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
                 let problem = "reading the queues of webhooks failed and will be retried";
                 async move { readings.keep_reading(&pool, stop, read, problem).await }
             });
         }
-        *self.0.senders.write().unwrap_or_else(PoisonError::into_inner) = senders;
+        *self
+            .0
+            .senders
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = senders;
         Ok(())
     }
 
     fn senders(&self) -> Senders {
-        self.0.senders.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .senders
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub fn configured(&self) -> Vec<Webhook> {
-        self.senders().iter().map(|sender| sender.webhook.clone()).collect()
+        self.senders()
+            .iter()
+            .map(|sender| sender.webhook.clone())
+            .collect()
     }
 
     pub fn of_name(&self, name: &str) -> Option<Webhook> {
@@ -113,7 +143,10 @@ impl Webhooks {
     }
 
     fn sender(&self, name: &str) -> Option<Arc<Sender>> {
-        self.senders().iter().find(|sender| sender.webhook.name == name).cloned()
+        self.senders()
+            .iter()
+            .find(|sender| sender.webhook.name == name)
+            .cloned()
     }
 
     /// Sends a test message to a receiver. Returns `None` if there is none of that name in this instance's settings.
@@ -169,13 +202,19 @@ pub async fn replay(
         return Ok(None);
     }
     let queues = in_time(async { retrying!(store::summaries(pool, &[])) }).await?;
-    let queue = queues.into_iter().find(|queue| queue.name == webhook).unwrap_or_default();
+    let queue = queues
+        .into_iter()
+        .find(|queue| queue.name == webhook)
+        .unwrap_or_default();
     let of = u64::try_from(queue.waiting + queue.parked).unwrap_or_default();
     let (mut due, mut after) = (0, 0);
     loop {
         let batch =
-            in_time(async { retrying!(store::replay(pool, webhook, only, true, after, REPLAYED)) }).await?;
-        let (Some(last), number) = (batch.1, batch.0) else { return Ok(Some(Replayed { due, of })) };
+            in_time(async { retrying!(store::replay(pool, webhook, only, true, after, REPLAYED)) })
+                .await?;
+        let (Some(last), number) = (batch.1, batch.0) else {
+            return Ok(Some(Replayed { due, of }));
+        };
         (due, after) = (due + u64::try_from(number).unwrap_or(u64::MAX), last);
     }
 }

@@ -18,7 +18,9 @@ impl Resolve for Resolver {
         let reach = self.0;
         Box::pin(async move {
             // The port is that of the URL.
-            let found = lookup_host((name.as_str(), 0)).await.map_err(|_| Failure::NoAddress)?;
+            let found = lookup_host((name.as_str(), 0))
+                .await
+                .map_err(|_| Failure::NoAddress)?;
             let found = permitted(reach, found)?;
             Ok::<Addrs, Box<dyn Error + Send + Sync>>(Box::new(found.into_iter()))
         })
@@ -26,13 +28,23 @@ impl Resolve for Resolver {
 }
 
 /// Returns the addresses that may be reached. An answer may mix them with others, which are not tried.
-fn permitted(reach: Reach, found: impl Iterator<Item = SocketAddr>) -> Result<Vec<SocketAddr>, Failure> {
+fn permitted(
+    reach: Reach,
+    found: impl Iterator<Item = SocketAddr>,
+) -> Result<Vec<SocketAddr>, Failure> {
     let found: Vec<_> = found.collect();
     if found.is_empty() {
         return Err(Failure::NoAddress);
     }
-    let permitted: Vec<_> = found.into_iter().filter(|address| reach.permits(address.ip())).collect();
-    if permitted.is_empty() { Err(Failure::PrivateNetwork) } else { Ok(permitted) }
+    let permitted: Vec<_> = found
+        .into_iter()
+        .filter(|address| reach.permits(address.ip()))
+        .collect();
+    if permitted.is_empty() {
+        Err(Failure::PrivateNetwork)
+    } else {
+        Ok(permitted)
+    }
 }
 
 #[cfg(test)]
@@ -42,12 +54,27 @@ mod tests {
     #[test]
     fn of_several_addresses_only_those_of_the_internet_are_tried() {
         let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
-            texts.iter().map(|text| (text.parse::<std::net::IpAddr>().unwrap(), 0).into()).collect()
+            texts
+                .iter()
+                .map(|text| (text.parse::<std::net::IpAddr>().unwrap(), 0).into())
+                .collect()
         };
         let found = |texts: &[&str]| permitted(Reach::Internet, addresses(texts).into_iter());
-        let mixed = ["10.0.0.1", "1.1.1.1", "::1", "2606:4700::1111", "169.254.169.254"];
-        assert_eq!(found(&mixed), Ok(addresses(&["1.1.1.1", "2606:4700::1111"])));
-        assert_eq!(found(&["127.0.0.1", "::ffff:192.168.0.1"]), Err(Failure::PrivateNetwork));
+        let mixed = [
+            "10.0.0.1",
+            "1.1.1.1",
+            "::1",
+            "2606:4700::1111",
+            "169.254.169.254",
+        ];
+        assert_eq!(
+            found(&mixed),
+            Ok(addresses(&["1.1.1.1", "2606:4700::1111"]))
+        );
+        assert_eq!(
+            found(&["127.0.0.1", "::ffff:192.168.0.1"]),
+            Err(Failure::PrivateNetwork)
+        );
         assert_eq!(found(&[]), Err(Failure::NoAddress));
     }
 }

@@ -6,8 +6,17 @@ use std::time::Duration;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 /// Seconds from each failed attempt to the next.
-const DELAYS: [u64; 9] =
-    [5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
+const DELAYS: [u64; 9] = [
+    5,
+    5 * MINUTE,
+    30 * MINUTE,
+    2 * HOUR,
+    5 * HOUR,
+    10 * HOUR,
+    14 * HOUR,
+    20 * HOUR,
+    24 * HOUR,
+];
 /// The longest time that a receiver can ask us to wait.
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 
@@ -27,7 +36,10 @@ mod tests {
         let pauses: Vec<_> = (0..).map_while(|failures| pause(failures, None)).collect();
         assert_eq!(pauses.len(), 9, "ten attempts");
         assert!(pauses.is_sorted());
-        assert_eq!(pauses.iter().sum::<Duration>().as_secs(), 5 + 35 * 60 + 75 * 3600);
+        assert_eq!(
+            pauses.iter().sum::<Duration>().as_secs(),
+            5 + 35 * 60 + 75 * 3600
+        );
     }
 
     #[test]

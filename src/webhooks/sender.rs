@@ -65,7 +65,11 @@ pub struct Failed {
 
 impl From<Failure> for Failed {
     fn from(failure: Failure) -> Self {
-        Self { failure, retry_after: None, body: Vec::new() }
+        Self {
+            failure,
+            retry_after: None,
+            body: Vec::new(),
+        }
     }
 }
 
@@ -89,8 +93,9 @@ impl Sender {
     /// Sends a signed [`TEST`] message, of which the queue knows nothing.
     pub async fn test(&self) -> Result<Accepted, Failed> {
         let now = clock::now();
-        let timestamp =
-            OffsetDateTime::from_unix_timestamp(now).ok().and_then(|time| time.format(&Rfc3339).ok());
+        let timestamp = OffsetDateTime::from_unix_timestamp(now)
+            .ok()
+            .and_then(|time| time.format(&Rfc3339).ok());
         let payload = json!({ "type": TEST, "timestamp": timestamp, "data": {} }).to_string();
         self.send(&Uuid::now_v7().to_string(), &payload, now).await
     }
@@ -103,9 +108,15 @@ impl Sender {
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", id)
             .header("webhook-timestamp", now)
-            .header("webhook-signature", signatures(&self.webhook.secrets, id, now, payload))
+            .header(
+                "webhook-signature",
+                signatures(&self.webhook.secrets, id, now, payload),
+            )
             .body(payload.to_owned());
-        let response = request.send().await.map_err(|error| failure(&error.without_url()))?;
+        let response = request
+            .send()
+            .await
+            .map_err(|error| failure(&error.without_url()))?;
         let (status, retry_after) = (response.status(), retry_after(&response));
         let body = beginning(response).await;
         let code = status.as_u16();
@@ -115,7 +126,11 @@ impl Sender {
             StatusCode::GONE => Failure::Gone,
             _ => Failure::Status(code),
         };
-        Err(Failed { failure, retry_after, body })
+        Err(Failed {
+            failure,
+            retry_after,
+            body,
+        })
     }
 }
 
@@ -138,15 +153,31 @@ async fn beginning(mut response: Response) -> Vec<u8> {
 
 /// Returns the seconds of `Retry-After`, which counts for 429 and 503. A date is not read: clocks differ.
 fn retry_after(response: &Response) -> Option<Duration> {
-    let waits = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&response.status());
-    let seconds =
-        response.headers().get(RETRY_AFTER).filter(|_| waits)?.to_str().ok()?.trim().parse().ok()?;
+    let waits = [
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::SERVICE_UNAVAILABLE,
+    ]
+    .contains(&response.status());
+    let seconds = response
+        .headers()
+        .get(RETRY_AFTER)
+        .filter(|_| waits)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
     Some(Duration::from_secs(seconds))
 }
 
 fn failure(error: &reqwest::Error) -> Failure {
-    let causes = iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
-    if let Some(found) = causes.into_iter().find_map(|cause| cause.downcast_ref::<Failure>()) {
+    let causes = iter::successors(Some(error as &(dyn Error + 'static)), |&error| {
+        error.source()
+    });
+    if let Some(found) = causes
+        .into_iter()
+        .find_map(|cause| cause.downcast_ref::<Failure>())
+    {
         return found.clone();
     }
     match error {

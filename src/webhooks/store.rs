@@ -29,9 +29,18 @@ pub struct Claimed {
 /// Stores the receivers' subscriptions. Nothing further is queued for those that are no longer configured; what
 /// they have not got yet stays.
 pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<String>, Error> {
-    let names: Vec<_> = webhooks.iter().map(|webhook| webhook.name.clone()).collect();
-    let types =
-        |webhook: &&Webhook| webhook.types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let names: Vec<_> = webhooks
+        .iter()
+        .map(|webhook| webhook.name.clone())
+        .collect();
+    let types = |webhook: &&Webhook| {
+        webhook
+            .types
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let ended = sqlx::query_scalar!(
         "WITH wanted AS (
              SELECT name, string_to_array(types, ' ') AS events FROM unnest($1::text[], $2::text[]) AS t (name, types)
@@ -55,7 +64,12 @@ pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<Strin
 /// Looks at the next `step` messages of a webhook after `after` that wait for earlier ones of their users, and lets those be
 /// due whose earlier ones are gone: they were pruned while the webhook was not configured. Returns the last message that it
 /// looked at.
-pub async fn wake(pool: &PgPool, webhook: &str, after: i64, step: i64) -> Result<Option<i64>, Error> {
+pub async fn wake(
+    pool: &PgPool,
+    webhook: &str,
+    after: i64,
+    step: i64,
+) -> Result<Option<i64>, Error> {
     let last = sqlx::query_scalar!(
         "WITH step AS MATERIALIZED (
              SELECT id, user_id, other_id FROM webhook_messages
@@ -112,8 +126,14 @@ pub async fn settle(pool: &PgPool, ended: &[Ended]) -> Result<(), Error> {
     let settled = sqlx::query!(
         "SELECT FROM settle_webhook_messages($1, $2, $3, $4)",
         &ended.iter().map(|one| one.message.id).collect::<Vec<_>>(),
-        &ended.iter().map(|one| one.message.attempts).collect::<Vec<_>>(),
-        &ended.iter().map(|one| one.failure.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
+        &ended
+            .iter()
+            .map(|one| one.message.attempts)
+            .collect::<Vec<_>>(),
+        &ended
+            .iter()
+            .map(|one| one.failure.as_deref())
+            .collect::<Vec<_>>() as &[Option<&str>],
         &ended.iter().map(|one| one.pause).collect::<Vec<_>>() as &[Option<f64>],
     );
     settled.execute(pool).await?;
@@ -150,8 +170,14 @@ pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>,
            WHERE w.events <> '{}' OR EXISTS (SELECT FROM webhook_messages m WHERE m.webhook = w.name)
            ORDER BY w.name"#,
         Summary::COUNTED,
-        &known.iter().map(|summary| summary.name.clone()).collect::<Vec<_>>(),
-        &known.iter().map(|summary| summary.since).collect::<Vec<_>>() as &[Option<OffsetDateTime>],
+        &known
+            .iter()
+            .map(|summary| summary.name.clone())
+            .collect::<Vec<_>>(),
+        &known
+            .iter()
+            .map(|summary| summary.since)
+            .collect::<Vec<_>>() as &[Option<OffsetDateTime>],
     );
     Ok(summaries.fetch_all(pool).await?)
 }
@@ -208,8 +234,10 @@ pub async fn unaccepted(
 
 /// Returns true if instances have started with a webhook of that name, or it has messages left.
 pub async fn exists(pool: &PgPool, webhook: &str) -> Result<bool, Error> {
-    let found =
-        sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM webhooks WHERE name = $1) AS "found!""#, webhook);
+    let found = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM webhooks WHERE name = $1) AS "found!""#,
+        webhook
+    );
     Ok(found.fetch_one(pool).await?)
 }
 

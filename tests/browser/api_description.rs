@@ -12,18 +12,34 @@ return Math.max(red, green, blue);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_description_of_the_api_fits_a_telephone_by_day_and_by_night() {
-    let Some(window) = Window::open(Scripts::On).await else { return };
+    let Some(window) = Window::open(Scripts::On).await else {
+        return;
+    };
     let app = App::start().await;
     window.resize(390).await;
     for scheme in ["light", "dark"] {
         window.prefer(scheme).await;
-        window.client.goto(&format!("{}/api/v1/docs", app.url)).await.unwrap();
+        window
+            .client
+            .goto(&format!("{}/api/v1/docs", app.url))
+            .await
+            .unwrap();
         let operation = "//*[@id='operations-Session-signIn']";
         let part = |class: &str| format!("{operation}//*[contains(@class, '{class}')]");
-        window.element(&part("opblock-summary-control")).await.click().await.unwrap();
+        window
+            .element(&part("opblock-summary-control"))
+            .await
+            .click()
+            .await
+            .unwrap();
         window.element(&part("responses-table")).await;
-        let width = window.evaluate("return document.scrollingElement.scrollWidth").await;
-        assert_eq!(width, 390, "{scheme}: nothing sticks out, also of an operation that is open");
+        let width = window
+            .evaluate("return document.scrollingElement.scrollWidth")
+            .await;
+        assert_eq!(
+            width, 390,
+            "{scheme}: nothing sticks out, also of an operation that is open"
+        );
         let brightness = window.evaluate(BRIGHTNESS).await.as_u64().unwrap();
         assert_eq!(brightness < 128, scheme == "dark", "{scheme}: {brightness}");
         assert_eq!(window.complaints().await, Vec::<String>::new(), "{scheme}");

@@ -78,9 +78,18 @@ fn start() -> Option<Driver> {
     let mut said = BufReader::new(keeper.stdout.take().unwrap()).lines();
     // It chooses a free port itself and tells which.
     let started = |line: &String| line.contains("started successfully");
-    let line = said.by_ref().map(Result::unwrap).find(started).expect("chromedriver starts");
+    let line = said
+        .by_ref()
+        .map(Result::unwrap)
+        .find(started)
+        .expect("chromedriver starts");
     let port = line.trim_end_matches('.').rsplit(' ').next().unwrap();
-    Some(Driver { url: format!("http://127.0.0.1:{port}"), chromium, _keeper: keeper, _said: said })
+    Some(Driver {
+        url: format!("http://127.0.0.1:{port}"),
+        chromium,
+        _keeper: keeper,
+        _said: said,
+    })
 }
 
 /// Whether pages may run scripts.
@@ -107,26 +116,43 @@ impl Window {
             "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" },
             "timeouts": { "implicit": TIMEOUT, "script": 120_000 },
         });
-        Some(Self { client: Client::begin(&running.url, capabilities).await.expect("Chromium starts") })
+        Some(Self {
+            client: Client::begin(&running.url, capabilities)
+                .await
+                .expect("Chromium starts"),
+        })
     }
 
     /// Speaks to Chromium in its own protocol.
     pub async fn devtools(&self, method: &str, parameters: Value) -> Value {
         let command = json!({ "cmd": method, "params": parameters });
-        self.client.post("/goog/cdp/execute", command).await.unwrap()
+        self.client
+            .post("/goog/cdp/execute", command)
+            .await
+            .unwrap()
     }
 
     /// What Chromium complained about since it was last asked.
     pub async fn complaints(&self) -> Vec<String> {
-        let log = self.client.post("/se/log", json!({ "type": "browser" })).await.unwrap();
-        log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()
+        let log = self
+            .client
+            .post("/se/log", json!({ "type": "browser" }))
+            .await
+            .unwrap();
+        log.as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["message"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// Makes it a screen of that width.
     pub async fn resize(&self, width: u32) {
         let height = if width < 500 { 844 } else { 900 };
-        let screen = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
-        self.devtools("Emulation.setDeviceMetricsOverride", screen).await;
+        let screen =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.devtools("Emulation.setDeviceMetricsOverride", screen)
+            .await;
     }
 
     /// Lets people prefer `light` or `dark`.
@@ -139,7 +165,8 @@ impl Window {
     pub async fn photograph(&self, file: &Path) {
         let metrics = self.devtools("Page.getLayoutMetrics", json!({})).await;
         let size = &metrics["cssContentSize"];
-        let clip = json!({ "x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1 });
+        let clip =
+            json!({ "x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1 });
         let what = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
         let picture = self.devtools("Page.captureScreenshot", what).await;
         let picture = STANDARD.decode(picture["data"].as_str().unwrap()).unwrap();

@@ -18,29 +18,50 @@ const PICTURES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/screenshots");
 #[tokio::test(flavor = "multi_thread")]
 async fn on_telephone_desk_and_paper_by_day_and_by_night_nobody_is_kept_out_and_nothing_is_torn() {
     let Some(axe) = Axe::find() else { return };
-    let Some(window) = Window::open(Scripts::On).await else { return };
+    let Some(window) = Window::open(Scripts::On).await else {
+        return;
+    };
     let desk = Desk::open().await;
     let people = People::arrive(&desk).await;
     let pages = pages::all(&desk, &people).await;
     // Its name is long.
-    window.devtools("Emulation.setTimezoneOverride", json!({ "timezoneId": "Asia/Kolkata" })).await;
+    window
+        .devtools(
+            "Emulation.setTimezoneOverride",
+            json!({ "timezoneId": "Asia/Kolkata" }),
+        )
+        .await;
     let (mut wrong, mut zoned) = (Vec::new(), 0);
     for viewer in [Viewer::Anyone, Viewer::Support, Viewer::Admin] {
         window.client.delete_all_cookies().await.unwrap();
         if let Some(email) = viewer.email() {
-            window.sign_in(&format!("{}/admin", desk.app.url), email).await;
+            window
+                .sign_in(&format!("{}/admin", desk.app.url), email)
+                .await;
             window.arrive("Overview").await;
         }
-        for page in pages.iter().filter(|page| page.content == Content::Page && page.viewer == viewer) {
-            for (width, scheme) in [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")] {
+        for page in pages
+            .iter()
+            .filter(|page| page.content == Content::Page && page.viewer == viewer)
+        {
+            for (width, scheme) in [
+                (390, "light"),
+                (390, "dark"),
+                (1280, "light"),
+                (1280, "dark"),
+            ] {
                 window.resize(width).await;
                 window.prefer(scheme).await;
                 let look = format!("{}-{width}-{scheme}", page.name);
                 let found = judge(&axe, &window, &desk.app.url, page, width).await;
                 wrong.extend(found.into_iter().map(|what| format!("{look}: {what}")));
-                window.photograph(&Path::new(PICTURES).join(format!("{look}.png"))).await;
+                window
+                    .photograph(&Path::new(PICTURES).join(format!("{look}.png")))
+                    .await;
             }
-            let has_zone = window.evaluate("return document.body.innerText.includes('GMT+5:30')").await;
+            let has_zone = window
+                .evaluate("return document.body.innerText.includes('GMT+5:30')")
+                .await;
             zoned += u32::from(has_zone == json!(true));
             let found = measure(&window).await.into_iter();
             wrong.extend(found.map(|what| format!("{}: {what}", page.name)));
@@ -74,19 +95,32 @@ return [...wide, ...torn, ...bad].map(box => `misplaced: ${box.outerHTML.slice(0
 /// What is wrong with a page.
 async fn judge(axe: &Axe, window: &Window, base: &str, page: &Address, width: u32) -> Vec<String> {
     window.complaints().await;
-    window.client.goto(&format!("{base}{}", page.path)).await.unwrap();
+    window
+        .client
+        .goto(&format!("{base}{}", page.path))
+        .await
+        .unwrap();
     let mut wrong = axe.judge(window).await;
     let misplaced = window.evaluate(MISPLACED).await;
-    wrong.extend(misplaced.as_array().unwrap().iter().map(ToString::to_string));
-    let needed = window.evaluate("return document.scrollingElement.scrollWidth").await.as_u64().unwrap();
+    wrong.extend(
+        misplaced
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(ToString::to_string),
+    );
+    let needed = window
+        .evaluate("return document.scrollingElement.scrollWidth")
+        .await
+        .as_u64()
+        .unwrap();
     if needed > u64::from(width) {
         wrong.push(format!("it needs {needed} px"));
     }
     // Chromium tells of the status of the page itself, too.
     let complaints = window.complaints().await.into_iter();
-    wrong.extend(
-        complaints
-            .filter(|text| page.status == 200 || !text.contains(&format!("a status of {}", page.status))),
-    );
+    wrong.extend(complaints.filter(|text| {
+        page.status == 200 || !text.contains(&format!("a status of {}", page.status))
+    }));
     wrong
 }

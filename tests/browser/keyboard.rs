@@ -29,7 +29,9 @@ const PARTS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
-    let Some((window, desk, people)) = Window::at_work(Scripts::On).await else { return };
+    let Some((window, desk, people)) = Window::at_work(Scripts::On).await else {
+        return;
+    };
     for width in [390, 1280] {
         window.resize(width).await;
         for path in [
@@ -39,7 +41,11 @@ async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
             "/admin/staff".into(),
             "/admin/webhooks/shop".into(),
         ] {
-            window.client.goto(&format!("{}{path}", desk.app.url)).await.unwrap();
+            window
+                .client
+                .goto(&format!("{}{path}", desk.app.url))
+                .await
+                .unwrap();
             let mut focus = window.evaluate(FOCUS).await;
             let count = focus["count"].as_i64().unwrap();
             assert!(count > 5, "{path}: {focus}");
@@ -52,7 +58,11 @@ async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
                     }
                 }
                 let expected = (Some(number), Some(true), Some(true));
-                let found = (focus["number"].as_i64(), focus["outlined"].as_bool(), focus["seen"].as_bool());
+                let found = (
+                    focus["number"].as_i64(),
+                    focus["outlined"].as_bool(),
+                    focus["seen"].as_bool(),
+                );
                 assert_eq!(found, expected, "{path}, {width} px: {focus}");
             }
         }
@@ -62,10 +72,21 @@ async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_stop_leads_past_the_navigation() {
-    let Some((window, desk, _people)) = Window::at_work(Scripts::Off).await else { return };
-    window.client.goto(&format!("{}/admin/users", desk.app.url)).await.unwrap();
+    let Some((window, desk, _people)) = Window::at_work(Scripts::Off).await else {
+        return;
+    };
+    window
+        .client
+        .goto(&format!("{}/admin/users", desk.app.url))
+        .await
+        .unwrap();
     window.client.strike(TAB).await.unwrap();
-    assert_eq!(window.evaluate("return document.activeElement.innerText").await, "Skip to the content");
+    assert_eq!(
+        window
+            .evaluate("return document.activeElement.innerText")
+            .await,
+        "Skip to the content"
+    );
     window.client.strike(ENTER).await.unwrap();
     window.client.strike(TAB).await.unwrap();
     let focus = window.evaluate(FOCUS).await;

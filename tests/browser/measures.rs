@@ -78,7 +78,11 @@ return {
 ";
 
 fn texts(value: &Value) -> impl Iterator<Item = &str> {
-    value.as_array().unwrap().iter().map(|text| text.as_str().unwrap())
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|text| text.as_str().unwrap())
 }
 
 /// What is wrong with the page in the window by measure, on screens of all widths, light and dark, and on paper.
@@ -88,7 +92,9 @@ pub async fn measure(window: &Window) -> Vec<String> {
         window.resize(width).await;
         let broken = window.evaluate(BROKEN).await;
         wrong.extend(texts(&broken).map(|text| format!("{width} px: torn: {text}")));
-        let needed = window.evaluate("return document.scrollingElement.scrollWidth").await;
+        let needed = window
+            .evaluate("return document.scrollingElement.scrollWidth")
+            .await;
         if needed.as_u64().unwrap() > u64::from(width) {
             wrong.push(format!("it needs {needed} px of {width}"));
         }
@@ -100,9 +106,13 @@ pub async fn measure(window: &Window) -> Vec<String> {
     }
     if window.path().await.starts_with("/admin") {
         window.resize(640).await;
-        window.devtools("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
+        window
+            .devtools("Emulation.setEmulatedMedia", json!({ "media": "print" }))
+            .await;
         let found = window.evaluate(ON_PAPER).await;
-        window.devtools("Emulation.setEmulatedMedia", json!({ "media": "" })).await;
+        window
+            .devtools("Emulation.setEmulatedMedia", json!({ "media": "" }))
+            .await;
         wrong.extend(texts(&found).map(|text| format!("on paper: {text}")));
     }
     wrong
@@ -110,23 +120,45 @@ pub async fn measure(window: &Window) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_telephone_the_header_is_two_rows_and_fifty_people_are_a_short_list() {
-    let Some((window, desk, _people)) = Window::at_work(Scripts::On).await else { return };
-    window.client.goto(&format!("{}/admin/users", desk.app.url)).await.unwrap();
+    let Some((window, desk, _people)) = Window::at_work(Scripts::On).await else {
+        return;
+    };
+    window
+        .client
+        .goto(&format!("{}/admin/users", desk.app.url))
+        .await
+        .unwrap();
     for (width, header, list) in [(320, 112, 6_500), (390, 112, 5_000), (1280, 64, 3_500)] {
         window.resize(width).await;
         let found = window.evaluate(HEADER).await;
-        assert!(found["height"].as_f64().unwrap() <= f64::from(header), "{width} px: {found}");
+        assert!(
+            found["height"].as_f64().unwrap() <= f64::from(header),
+            "{width} px: {found}"
+        );
         assert_eq!(found["home"], json!("Vestibule /admin"), "{width} px");
-        assert_eq!((&found["inside"], &found["small"]), (&json!(true), &json!([])), "{width} px");
-        let height = window.evaluate("return document.scrollingElement.scrollHeight").await.as_u64().unwrap();
-        assert!(height <= list, "{width} px: the list of fifty is {height} px long");
+        assert_eq!(
+            (&found["inside"], &found["small"]),
+            (&json!(true), &json!([])),
+            "{width} px"
+        );
+        let height = window
+            .evaluate("return document.scrollingElement.scrollHeight")
+            .await
+            .as_u64()
+            .unwrap();
+        assert!(
+            height <= list,
+            "{width} px: the list of fifty is {height} px long"
+        );
     }
     window.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_torn_or_faint_is_found() {
-    let Some(window) = Window::open(Scripts::On).await else { return };
+    let Some(window) = Window::open(Scripts::On).await else {
+        return;
+    };
     let page = "data:text/html,<body style='background:white'><p style='width:3em;overflow-wrap:anywhere'>facebookpages</p>\
                 <p style='width:3em'>two words</p><button style='border:1px solid silver'>x</button>\
                 <button style='border:1px solid black'>y</button>";
@@ -136,6 +168,9 @@ async fn what_is_torn_or_faint_is_found() {
         texts(&broken).count() == 1 && broken[0].as_str().unwrap().starts_with("facebookpages"),
         "{broken}"
     );
-    assert!(texts(&faint).count() == 1 && faint[0].as_str().unwrap().contains("silver"), "{faint}");
+    assert!(
+        texts(&faint).count() == 1 && faint[0].as_str().unwrap().contains("silver"),
+        "{faint}"
+    );
     window.close().await;
 }

@@ -11,24 +11,37 @@ impl Window {
         let window = Self::open(scripts).await?;
         let desk = Desk::open().await;
         let people = People::arrive(&desk).await;
-        window.sign_in(&format!("{}/admin", desk.app.url), ADMIN).await;
+        window
+            .sign_in(&format!("{}/admin", desk.app.url), ADMIN)
+            .await;
         window.arrive("Overview").await;
         Some((window, desk, people))
     }
 
     /// Waits for the element of that `XPath`.
     pub async fn element(&self, path: &str) -> Element<'_> {
-        self.client.find(path).await.unwrap_or_else(|error| panic!("there is no {path}: {error}"))
+        self.client
+            .find(path)
+            .await
+            .unwrap_or_else(|error| panic!("there is no {path}: {error}"))
     }
 
     /// Presses the button of that name.
     pub async fn press(&self, name: &str) {
-        self.element(&format!("//button[normalize-space()='{name}']")).await.click().await.unwrap();
+        self.element(&format!("//button[normalize-space()='{name}']"))
+            .await
+            .click()
+            .await
+            .unwrap();
     }
 
     /// Follows the link of that name.
     pub async fn follow(&self, name: &str) {
-        self.element(&format!("//a[normalize-space()='{name}']")).await.click().await.unwrap();
+        self.element(&format!("//a[normalize-space()='{name}']"))
+            .await
+            .click()
+            .await
+            .unwrap();
     }
 
     /// Opens what is folded away under that name.
@@ -51,35 +64,53 @@ impl Window {
     /// Chooses from the list of that label.
     pub async fn choose(&self, label: &str, option: &str) {
         let list = format!("//*[@id=//label[normalize-space()='{label}']/@for]");
-        self.element(&format!("{list}/option[normalize-space()='{option}']")).await.click().await.unwrap();
+        self.element(&format!("{list}/option[normalize-space()='{option}']"))
+            .await
+            .click()
+            .await
+            .unwrap();
     }
 
     /// Marks the choice of that label.
     pub async fn mark(&self, label: &str) {
-        self.element(&format!("//label[normalize-space()='{label}']/input")).await.click().await.unwrap();
+        self.element(&format!("//label[normalize-space()='{label}']/input"))
+            .await
+            .click()
+            .await
+            .unwrap();
     }
 
     /// Gives a reason in the field of that label, and presses the button of its form.
     pub async fn act(&self, label: &str, reason: &str, button: &str) {
         self.fill(label, reason).await;
         let form = format!("//label[normalize-space()='{label}']/ancestor::form");
-        self.element(&format!("{form}//button[normalize-space()='{button}']")).await.click().await.unwrap();
+        self.element(&format!("{form}//button[normalize-space()='{button}']"))
+            .await
+            .click()
+            .await
+            .unwrap();
     }
 
     /// Searches with the field in the header.
     pub async fn search(&self, text: &str) {
         self.fill("Find a user, a request or a receipt", text).await;
-        self.element("//button[@aria-label='Search']").await.click().await.unwrap();
+        self.element("//button[@aria-label='Search']")
+            .await
+            .click()
+            .await
+            .unwrap();
     }
 
     /// Waits for the page of that title.
     pub async fn arrive(&self, title: &str) {
-        self.element(&format!("//title[normalize-space()='{title} · Vestibule']")).await;
+        self.element(&format!("//title[normalize-space()='{title} · Vestibule']"))
+            .await;
     }
 
     /// Waits for a text on the page.
     pub async fn see(&self, text: &str) {
-        self.element(&format!("//main[contains(normalize-space(), '{text}')]")).await;
+        self.element(&format!("//main[contains(normalize-space(), '{text}')]"))
+            .await;
     }
 
     /// What can be read on the page.
@@ -89,7 +120,11 @@ impl Window {
 
     /// The path of the page.
     pub async fn path(&self) -> String {
-        self.evaluate("return location.pathname").await.as_str().unwrap().to_owned()
+        self.evaluate("return location.pathname")
+            .await
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     /// Signs in at the identity provider's page, on the way to a page of ours.

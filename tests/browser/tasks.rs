@@ -22,17 +22,36 @@ use Step::{Act, Choose, Fill, Follow, Mark, Press, Search, See, Unfold};
 
 /// The tasks in an order that leaves for each what it needs, with their clicks.
 const TASKS: [(&str, u32, &[Step]); 14] = [
-    ("find by half a name", 2, &[Search("Ada Love"), Follow("Ada Lovelace"), See("Can sign in.")]),
+    (
+        "find by half a name",
+        2,
+        &[
+            Search("Ada Love"),
+            Follow("Ada Lovelace"),
+            See("Can sign in."),
+        ],
+    ),
     (
         "find by a typing mistake",
         2,
-        &[Search("ada.lovelace@exmaple.com"), Follow("Ada Lovelace"), See("Can sign in.")],
+        &[
+            Search("ada.lovelace@exmaple.com"),
+            Follow("Ada Lovelace"),
+            See("Can sign in."),
+        ],
     ),
-    ("find by an e-mail address", 1, &[Search("ada.lovelace@example.com"), See("Can sign in.")]),
+    (
+        "find by an e-mail address",
+        1,
+        &[Search("ada.lovelace@example.com"), See("Can sign in.")],
+    ),
     (
         "say why a user cannot sign in",
         1,
-        &[Search("chinese@example.com"), See("Cannot sign in: idp suspended")],
+        &[
+            Search("chinese@example.com"),
+            See("Cannot sign in: idp suspended"),
+        ],
     ),
     (
         "end the session of a lost phone",
@@ -129,18 +148,29 @@ const TASKS: [(&str, u32, &[Step]); 14] = [
             See("Signs in with: second"),
         ],
     ),
-    ("see whose sign-ins are refused, and why", 1, &[Follow("Token expired"), See("Reason: Token expired")]),
+    (
+        "see whose sign-ins are refused, and why",
+        1,
+        &[Follow("Token expired"), See("Reason: Token expired")],
+    ),
     (
         "send again what a receiver has not accepted",
         3,
-        &[Follow("Its messages"), Follow("Send all again …"), Act("Send again"), See("on the way.")],
+        &[
+            Follow("Its messages"),
+            Follow("Send all again …"),
+            Act("Send again"),
+            See("on the way."),
+        ],
     ),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_task_takes_as_many_clicks_as_its_row_says_with_and_without_scripts() {
     for scripts in [Scripts::On, Scripts::Off] {
-        let Some((window, desk, _people)) = Window::at_work(scripts).await else { return };
+        let Some((window, desk, _people)) = Window::at_work(scripts).await else {
+            return;
+        };
         let overview = format!("{}/admin", desk.app.url);
         for (task, expected, steps) in TASKS {
             window.client.goto(&overview).await.unwrap();

@@ -9,7 +9,11 @@ pub fn npm(file: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
     let file = folder.join("node_modules").join(file);
     if !file.is_file() {
-        skip(&format!("{} is not there; `npm ci` in {} installs it", file.display(), folder.display()));
+        skip(&format!(
+            "{} is not there; `npm ci` in {} installs it",
+            file.display(),
+            folder.display()
+        ));
         return None;
     }
     Some(file)

@@ -18,8 +18,12 @@ const WRONG: &str =
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_is_valid_html() {
-    let Some(checker) = npm("vnu-jar/build/dist/vnu.jar") else { return };
-    let Some(java) = program("java", (11, 0)) else { return };
+    let Some(checker) = npm("vnu-jar/build/dist/vnu.jar") else {
+        return;
+    };
+    let Some(java) = program("java", (11, 0)) else {
+        return;
+    };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
@@ -27,19 +31,35 @@ async fn every_page_is_valid_html() {
 
     let desk = Desk::open().await;
     let people = People::arrive(&desk).await;
-    for page in pages::all(&desk, &people).await.iter().filter(|page| page.content == Content::Page) {
+    for page in pages::all(&desk, &people)
+        .await
+        .iter()
+        .filter(|page| page.content == Content::Page)
+    {
         let answer = page.open(&desk).await;
         fs::write(folder.join(format!("{}.html", page.name)), answer.text).unwrap();
     }
 
     let mut command = Command::new(java);
-    command.arg("-Xss4m").arg("-jar").arg(checker).args(["--format", "json", "--stdout"]).arg(&folder);
+    command
+        .arg("-Xss4m")
+        .arg("-jar")
+        .arg(checker)
+        .args(["--format", "json", "--stdout"])
+        .arg(&folder);
     let output = command.output().unwrap();
     let verdict: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     let messages = verdict["messages"].as_array().unwrap();
-    let of_wrong = |message: &&Value| message["url"].as_str().is_some_and(|url| url.ends_with("/wrong.html"));
+    let of_wrong = |message: &&Value| {
+        message["url"]
+            .as_str()
+            .is_some_and(|url| url.ends_with("/wrong.html"))
+    };
     assert_eq!(messages.iter().filter(of_wrong).count(), 1, "{messages:#?}");
-    let others: Vec<_> = messages.iter().filter(|message| !of_wrong(message)).collect();
+    let others: Vec<_> = messages
+        .iter()
+        .filter(|message| !of_wrong(message))
+        .collect();
     assert!(others.is_empty(), "{others:#?}");
 }

@@ -74,7 +74,8 @@ async fn client() -> Option<&'static Path> {
         let mut npm = npm("clients/typescript")?;
         // Beside `dist`, which the client's own tests write meanwhile.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vestibule-client");
-        npm.args(["exec", "--", "tsc", "-p", ".", "--outDir"]).arg(&folder);
+        npm.args(["exec", "--", "tsc", "-p", ".", "--outDir"])
+            .arg(&folder);
         npm.current_dir(project("clients/typescript"));
         printed(npm).await;
         Some(folder)
@@ -87,12 +88,16 @@ fn page(service: &str) -> String {
     let guide = fs::read_to_string(project("docs/web.md")).unwrap();
     let (_, page) = guide.split_once("```html\n").expect("the guide has a page");
     let (page, _) = page.split_once("```").unwrap();
-    let replaced =
-        [("https://accounts.google.com/gsi/client", "/google.js"), ("https://id.example.com", service)];
-    replaced.into_iter().fold(page.to_owned(), |page, (text, by)| {
-        assert_eq!(page.matches(text).count(), 1, "{text}");
-        page.replace(text, by)
-    })
+    let replaced = [
+        ("https://accounts.google.com/gsi/client", "/google.js"),
+        ("https://id.example.com", service),
+    ];
+    replaced
+        .into_iter()
+        .fold(page.to_owned(), |page, (text, by)| {
+            assert_eq!(page.matches(text).count(), 1, "{text}");
+            page.replace(text, by)
+        })
 }
 
 struct Shown {
@@ -112,7 +117,10 @@ fn button() -> RawJavaScript<&'static str> {
 
 #[get("/token/<nonce>")]
 async fn token(nonce: &str, shown: &State<Shown>) -> String {
-    let url = format!("{}/mint?email=ada@example.com&nonce={nonce}", shown.provider);
+    let url = format!(
+        "{}/mint?email=ada@example.com&nonce={nonce}",
+        shown.provider
+    );
     reqwest::get(url).await.unwrap().text().await.unwrap()
 }
 
@@ -124,7 +132,10 @@ struct Site {
 
 impl Site {
     async fn start(port: u16, desk: &Desk, client: &Path) -> Self {
-        let shown = Shown { page: page(&service(desk)), provider: format!("{}/dev/idp", desk.app.url) };
+        let shown = Shown {
+            page: page(&service(desk)),
+            provider: format!("{}/dev/idp", desk.app.url),
+        };
         let settings = rocket::Config::figment()
             .merge(("port", port))
             .merge(("log_level", "off"))
@@ -134,7 +145,9 @@ impl Site {
             .manage(shown)
             .mount("/", routes![index, button, token])
             .mount("/vestibule-client", FileServer::from(client))
-            .attach(AdHoc::on_liftoff("ready", |_| Box::pin(async { lifted_off.send(()).unwrap() })));
+            .attach(AdHoc::on_liftoff("ready", |_| {
+                Box::pin(async { lifted_off.send(()).unwrap() })
+            }));
         let served = tokio::spawn(async { drop(rocket.launch().await.unwrap()) });
         running.await.expect("the site starts");
         Self { port, served }
@@ -175,12 +188,19 @@ impl Scene {
         let desk = Desk::open_altered(|figment| {
             // The page proves its key for the URL that it uses.
             let port: u16 = figment.extract_inner("port").unwrap();
-            figment.merge(("web.origins", [origin])).merge(("public_url", format!("http://localhost:{port}")))
+            figment
+                .merge(("web.origins", [origin]))
+                .merge(("public_url", format!("http://localhost:{port}")))
         })
         .await;
         let listed = Site::start(ports[0], &desk, client).await;
         let unlisted = Site::start(ports[1], &desk, client).await;
-        let scene = Self { window, desk, listed, unlisted };
+        let scene = Self {
+            window,
+            desk,
+            listed,
+            unlisted,
+        };
         scene.visit().await;
         scene.window.see("Signed out: never").await;
         scene.sign_in().await;
@@ -188,7 +208,11 @@ impl Scene {
     }
 
     async fn visit(&self) {
-        self.window.client.goto(&self.listed.at("localhost")).await.unwrap();
+        self.window
+            .client
+            .goto(&self.listed.at("localhost"))
+            .await
+            .unwrap();
     }
 
     async fn sign_in(&self) {
@@ -201,7 +225,11 @@ impl Scene {
     }
 
     async fn live_sessions(&self) -> i64 {
-        self.desk.app.database.count("SELECT count(*) FROM sessions WHERE ended_at IS NULL").await
+        self.desk
+            .app
+            .database
+            .count("SELECT count(*) FROM sessions WHERE ended_at IS NULL")
+            .await
     }
 
     /// A page elsewhere can do nothing with the cookie, which a form of it sends or not.
@@ -211,34 +239,54 @@ impl Scene {
         self.window.see("Signed out: unreachable").await;
         self.window.press("Sign in with Google").await;
         self.window.see("Not signed in: ").await;
-        let asked = client.execute_async(ASK, vec![json!(service)]).await.unwrap();
-        let refused = ["refused"; 6].into_iter().chain(["opaque"]).collect::<Vec<_>>();
+        let asked = client
+            .execute_async(ASK, vec![json!(service)])
+            .await
+            .unwrap();
+        let refused = ["refused"; 6]
+            .into_iter()
+            .chain(["opaque"])
+            .collect::<Vec<_>>();
         assert_eq!(asked, json!(refused), "{origin}");
         client.execute(FORM, vec![json!(service)]).await.unwrap();
-        self.window.element(&format!("//pre[contains(., '\"{form}\"')]")).await;
+        self.window
+            .element(&format!("//pre[contains(., '\"{form}\"')]"))
+            .await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_guides_page_stays_signed_in_through_reloads_until_a_tab_signs_out() {
-    let Some(scene) = Scene::begin().await else { return };
+    let Some(scene) = Scene::begin().await else {
+        return;
+    };
     let (window, client) = (&scene.window, &scene.window.client);
     let first = scene.cookie().await;
-    assert_eq!((&first["httpOnly"], &first["sameSite"]), (&json!(true), &json!("Strict")));
-    let seen = window.evaluate("return [document.cookie, localStorage.length, sessionStorage.length]").await;
+    assert_eq!(
+        (&first["httpOnly"], &first["sameSite"]),
+        (&json!(true), &json!("Strict"))
+    );
+    let seen = window
+        .evaluate("return [document.cookie, localStorage.length, sessionStorage.length]")
+        .await;
     assert_eq!(seen, json!(["", 0, 0]), "scripts see nothing of it");
     client.refresh().await.unwrap();
     window.see(SIGNED_IN).await;
     let mut last = scene.cookie().await;
     assert_ne!(last["value"], first["value"]);
 
-    let tabs = [client.tab().await.unwrap(), client.open_tab().await.unwrap()];
+    let tabs = [
+        client.tab().await.unwrap(),
+        client.open_tab().await.unwrap(),
+    ];
     client.turn_to(&tabs[1]).await.unwrap();
     scene.visit().await;
     window.see(SIGNED_IN).await;
     for tab in &tabs {
         client.turn_to(tab).await.unwrap();
-        window.evaluate("document.body.remove(); setTimeout(() => location.reload())").await;
+        window
+            .evaluate("document.body.remove(); setTimeout(() => location.reload())")
+            .await;
     }
     for tab in &tabs {
         client.turn_to(tab).await.unwrap();
@@ -263,7 +311,12 @@ async fn the_guides_page_stays_signed_in_through_reloads_until_a_tab_signs_out()
     assert_eq!(scene.live_sessions().await, 0);
 
     scene.sign_in().await;
-    scene.desk.app.database.run("UPDATE sessions SET expires_at = now()").await;
+    scene
+        .desk
+        .app
+        .database
+        .run("UPDATE sessions SET expires_at = now()")
+        .await;
     client.refresh().await.unwrap();
     window.see("Signed out: session_expired").await;
     // In place of the cookie that is of no use any more.
@@ -275,7 +328,9 @@ async fn the_guides_page_stays_signed_in_through_reloads_until_a_tab_signs_out()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pages_cookie_is_worth_nothing_without_its_key_which_no_script_can_copy() {
-    let Some(scene) = Scene::begin().await else { return };
+    let Some(scene) = Scene::begin().await else {
+        return;
+    };
     let (window, client) = (&scene.window, &scene.window.client);
     let bound = "SELECT count(*) FROM sessions WHERE jkt IS NOT NULL AND ended_at IS NULL";
     assert_eq!(scene.desk.app.database.count(bound).await, 1);
@@ -292,24 +347,39 @@ async fn a_pages_cookie_is_worth_nothing_without_its_key_which_no_script_can_cop
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_and_forms_elsewhere_can_do_nothing_with_a_pages_cookie() {
-    let Some(scene) = Scene::begin().await else { return };
+    let Some(scene) = Scene::begin().await else {
+        return;
+    };
     let client = &scene.window.client;
-    let (other_origin, other_site) = (scene.unlisted.at("localhost"), scene.unlisted.at("127.0.0.1"));
-    scene.assert_powerless(&other_origin, "cookie_refused").await;
-    scene.assert_powerless(&other_site, "unsupported_media_type").await;
-    scene.assert_powerless(&scene.listed.at("127.0.0.1"), "unsupported_media_type").await;
+    let (other_origin, other_site) = (
+        scene.unlisted.at("localhost"),
+        scene.unlisted.at("127.0.0.1"),
+    );
+    scene
+        .assert_powerless(&other_origin, "cookie_refused")
+        .await;
+    scene
+        .assert_powerless(&other_site, "unsupported_media_type")
+        .await;
+    scene
+        .assert_powerless(&scene.listed.at("127.0.0.1"), "unsupported_media_type")
+        .await;
     assert_eq!(scene.live_sessions().await, 1);
 
     scene.visit().await;
     scene.window.see(SIGNED_IN).await;
     let token = scene.cookie().await["value"].take();
     client.delete_all_cookies().await.unwrap();
-    let bare =
-        json!({ "name": COOKIE, "value": token, "sameSite": "None", "secure": true, "httpOnly": true });
-    client.post("/cookie", json!({ "cookie": bare })).await.unwrap();
+    let bare = json!({ "name": COOKIE, "value": token, "sameSite": "None", "secure": true, "httpOnly": true });
+    client
+        .post("/cookie", json!({ "cookie": bare }))
+        .await
+        .unwrap();
     // Now the browser sends it from other sites, too.
     scene.assert_powerless(&other_site, "cookie_refused").await;
-    scene.assert_powerless(&other_origin, "cookie_refused").await;
+    scene
+        .assert_powerless(&other_origin, "cookie_refused")
+        .await;
     scene.visit().await;
     scene.window.see(SIGNED_IN).await;
     assert_eq!(scene.live_sessions().await, 1);

@@ -20,14 +20,25 @@ impl Client {
     /// Begins a session at the driver of that URL.
     pub async fn begin(driver: &str, capabilities: Value) -> Answer<Self> {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let mut client = Self { http, session: format!("{driver}/session") };
-        let begun = client.post("", json!({ "capabilities": { "alwaysMatch": capabilities } })).await?;
+        let mut client = Self {
+            http,
+            session: format!("{driver}/session"),
+        };
+        let begun = client
+            .post(
+                "",
+                json!({ "capabilities": { "alwaysMatch": capabilities } }),
+            )
+            .await?;
         client.session = format!("{driver}/session/{}", begun["sessionId"].as_str().unwrap());
         Ok(client)
     }
 
     async fn send(&self, method: Method, path: &str, body: String) -> Answer {
-        let request = self.http.request(method, format!("{}{path}", self.session)).body(body);
+        let request = self
+            .http
+            .request(method, format!("{}{path}", self.session))
+            .body(body);
         let answer = request.send().await.map_err(|error| format!("{error:?}"))?;
         let done = answer.status().is_success();
         let text = answer.text().await.map_err(|error| format!("{error:?}"))?;
@@ -71,7 +82,8 @@ impl Client {
 
     /// A cookie that the browser sends to the page's host.
     pub async fn cookie(&self, name: &str) -> Answer {
-        self.send(Method::GET, &format!("/cookie/{name}"), String::new()).await
+        self.send(Method::GET, &format!("/cookie/{name}"), String::new())
+            .await
     }
 
     /// The tab that commands are for.
@@ -92,25 +104,41 @@ impl Client {
 
     /// What a script returns.
     pub async fn execute(&self, script: &str, arguments: Vec<Value>) -> Answer {
-        self.post("/execute/sync", json!({ "script": script, "args": arguments })).await
+        self.post(
+            "/execute/sync",
+            json!({ "script": script, "args": arguments }),
+        )
+        .await
     }
 
     /// What a script gives to its last argument, a function.
     pub async fn execute_async(&self, script: &str, arguments: Vec<Value>) -> Answer {
-        self.post("/execute/async", json!({ "script": script, "args": arguments })).await
+        self.post(
+            "/execute/async",
+            json!({ "script": script, "args": arguments }),
+        )
+        .await
     }
 
     /// Presses a key and lets go of it.
     pub async fn strike(&self, key: char) -> Answer {
         let strokes = ["keyDown", "keyUp"].map(|stroke| json!({ "type": stroke, "value": key }));
-        self.post("/actions", json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] }))
-            .await
+        self.post(
+            "/actions",
+            json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] }),
+        )
+        .await
     }
 
     /// Waits for the first element of that `XPath`.
     pub async fn find(&self, path: &str) -> Answer<Element<'_>> {
-        let found = self.post("/element", json!({ "using": "xpath", "value": path })).await?;
-        Ok(Element { client: self, path: format!("/element/{}", found[REFERENCE].as_str().unwrap()) })
+        let found = self
+            .post("/element", json!({ "using": "xpath", "value": path }))
+            .await?;
+        Ok(Element {
+            client: self,
+            path: format!("/element/{}", found[REFERENCE].as_str().unwrap()),
+        })
     }
 
     pub async fn close(self) -> Answer {
@@ -126,15 +154,21 @@ pub struct Element<'a> {
 
 impl Element<'_> {
     pub async fn click(&self) -> Answer {
-        self.client.post(&format!("{}/click", self.path), json!({})).await
+        self.client
+            .post(&format!("{}/click", self.path), json!({}))
+            .await
     }
 
     pub async fn clear(&self) -> Answer {
-        self.client.post(&format!("{}/clear", self.path), json!({})).await
+        self.client
+            .post(&format!("{}/clear", self.path), json!({}))
+            .await
     }
 
     pub async fn send_keys(&self, text: &str) -> Answer {
-        self.client.post(&format!("{}/value", self.path), json!({ "text": text })).await
+        self.client
+            .post(&format!("{}/value", self.path), json!({ "text": text }))
+            .await
     }
 
     pub async fn text(&self) -> Answer<String> {

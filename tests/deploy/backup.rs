@@ -18,8 +18,13 @@ use crate::support::process::until;
 fn shell(lines: &str, folder: &Path) -> Command {
     let drop = ["--reuid=postgres", "--regid=postgres", "--clear-groups"];
     let mut command = Command::new("setpriv");
-    command.args(if geteuid().is_root() { &drop[..] } else { &[] }).args(["--", "sh", "-euc", lines]);
-    command.current_dir(folder).env_clear().env("PATH", format!("{}:/usr/bin:/bin", postgres().display()));
+    command
+        .args(if geteuid().is_root() { &drop[..] } else { &[] })
+        .args(["--", "sh", "-euc", lines]);
+    command
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", format!("{}:/usr/bin:/bin", postgres().display()));
     command
 }
 
@@ -27,21 +32,31 @@ fn shell(lines: &str, folder: &Path) -> Command {
 fn run(lines: &str, folder: &Path, server: &Postgres, database: &str) -> Output {
     let mut shell = shell(lines, folder);
     shell.env("PGHOST", server.socket_dir());
-    shell.envs([("PGUSER", "vestibule"), ("PGPORT", "5432"), ("PGDATABASE", database)]);
+    shell.envs([
+        ("PGUSER", "vestibule"),
+        ("PGPORT", "5432"),
+        ("PGDATABASE", database),
+    ]);
     shell.output().unwrap()
 }
 
 /// Runs lines that have to succeed, and returns what they print.
 fn succeed(lines: &str, folder: &Path, server: &Postgres, database: &str) -> String {
     let output = run(lines, folder, server, database);
-    assert!(output.status.success(), "{lines}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{lines}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// The indented lines of a section that follow its first line with these words.
 fn block(page: &str, section: &str, words: &str) -> String {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).unwrap();
-    let (_, section) = page.split_once(&format!("\n{section}\n")).expect("it is there");
+    let (_, section) = page
+        .split_once(&format!("\n{section}\n"))
+        .expect("it is there");
     let lines = section.lines().skip_while(|line| !line.contains(words));
     let block = lines.skip_while(|line| !line.starts_with("    "));
     let block: Vec<_> = block.map_while(|line| line.strip_prefix("    ")).collect();
@@ -50,39 +65,76 @@ fn block(page: &str, section: &str, words: &str) -> String {
 }
 
 fn server(folder: &Path, settings: &[(&str, &str)]) -> Postgres {
-    let settings = settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    Postgres::start(&Options { durable: false, settings, ..Options::new(folder) }).unwrap()
+    let settings = settings
+        .iter()
+        .map(|(name, value)| ((*name).into(), (*value).into()))
+        .collect();
+    Postgres::start(&Options {
+        durable: false,
+        settings,
+        ..Options::new(folder)
+    })
+    .unwrap()
 }
 
 fn url(server: &Postgres, role: &str, database: &str) -> String {
-    server.url(database).replace("://vestibule@", &format!("://{role}@"))
+    server
+        .url(database)
+        .replace("://vestibule@", &format!("://{role}@"))
 }
 
 fn files(folder: &Path) -> Vec<String> {
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let files = files.filter(|path| path.extension().is_some_and(|its| its == "dump" || its == "sql"));
-    let mut files: Vec<_> =
-        files.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| {
+        path.extension()
+            .is_some_and(|its| its == "dump" || its == "sql")
+    });
+    let mut files: Vec<_> = files
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
     files.sort();
     files
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nightly_dump_comes_back_on_a_server_that_never_had_the_service() {
-    let Some(dump) = program("pg_dump", (14, 0)) else { return };
+    let Some(dump) = program("pg_dump", (14, 0)) else {
+        return;
+    };
     let _alone = alone().await;
     let servers = folder("backup-servers");
-    let (source, target) = (server(&servers.join("source"), &[]), server(&servers.join("target"), &[]));
+    let (source, target) = (
+        server(&servers.join("source"), &[]),
+        server(&servers.join("target"), &[]),
+    );
     let folder = folder("backup");
     let two_roles = block("docs/production.md", "## Database", "another one serves");
     let limits = shipped("pgbouncer.ini", &[]);
-    let limits: Vec<_> = limits.lines().filter_map(|line| line.strip_prefix(";     ")).collect();
-    let limits = limits.join("\n").replace("vestibule SET", "vestibule_service SET");
-    assert!(limits.contains("ALTER ROLE vestibule_service SET statement_timeout"), "{limits}");
+    let limits: Vec<_> = limits
+        .lines()
+        .filter_map(|line| line.strip_prefix(";     "))
+        .collect();
+    let limits = limits
+        .join("\n")
+        .replace("vestibule SET", "vestibule_service SET");
+    assert!(
+        limits.contains("ALTER ROLE vestibule_service SET statement_timeout"),
+        "{limits}"
+    );
     fs::write(folder.join("roles"), format!("{two_roles}\n{limits}")).unwrap();
-    succeed("psql --no-psqlrc --set=ON_ERROR_STOP=1 --file=roles", &folder, &source, "postgres");
-    let instance =
-        Vestibule::new(&folder, &url(&source, "vestibule_owner", "vestibule"), "http://127.0.0.1:1");
+    succeed(
+        "psql --no-psqlrc --set=ON_ERROR_STOP=1 --file=roles",
+        &folder,
+        &source,
+        "postgres",
+    );
+    let instance = Vestibule::new(
+        &folder,
+        &url(&source, "vestibule_owner", "vestibule"),
+        "http://127.0.0.1:1",
+    );
     instance.prints(&["migrate"]);
     instance.prints(&["keys", "rotate", "--now"]);
     instance.appoint("ada@example.com");
@@ -94,18 +146,30 @@ async fn a_nightly_dump_comes_back_on_a_server_that_never_had_the_service() {
         "vestibule-backup.service",
         &[
             ("/usr/bin/pg_dump ", &format!("{} ", dump.display())),
-            ("/usr/bin/pg_dumpall", dump.with_file_name("pg_dumpall").to_str().unwrap()),
-            ("/var/lib/prometheus/node-exporter", exporter.to_str().unwrap()),
+            (
+                "/usr/bin/pg_dumpall",
+                dump.with_file_name("pg_dumpall").to_str().unwrap(),
+            ),
+            (
+                "/var/lib/prometheus/node-exporter",
+                exporter.to_str().unwrap(),
+            ),
             ("%%", "%"),
         ],
     );
     let lines: Vec<_> = unit
         .lines()
-        .filter_map(|line| line.strip_prefix("ExecStart=").or(line.strip_prefix("ExecStartPost=+")))
+        .filter_map(|line| {
+            line.strip_prefix("ExecStart=")
+                .or(line.strip_prefix("ExecStartPost=+"))
+        })
         .collect();
     assert_eq!(lines.len(), 5);
     let night = |database: &str| {
-        lines.iter().map(|line| run(line, &folder, &source, database)).find(|output| !output.status.success())
+        lines
+            .iter()
+            .map(|line| run(line, &folder, &source, database))
+            .find(|output| !output.status.success())
     };
     for name in ["2001-01-01T0230Z.dump", "2001-01-01T0230Z.roles.sql"] {
         let aged = File::create(folder.join(name)).unwrap();
@@ -121,27 +185,54 @@ async fn a_nightly_dump_comes_back_on_a_server_that_never_had_the_service() {
         panic!("{}", String::from_utf8_lossy(&failed.stderr));
     }
     let kept = files(&folder);
-    let [dump, roles] = &kept[..] else { panic!("the old ones are gone: {kept:?}") };
-    assert!(dump.ends_with("Z.dump") && roles.ends_with("Z.roles.sql"), "{kept:?}");
-    assert!(!fs::read_to_string(folder.join(roles)).unwrap().contains("PASSWORD"), "no password is in it");
+    let [dump, roles] = &kept[..] else {
+        panic!("the old ones are gone: {kept:?}")
+    };
+    assert!(
+        dump.ends_with("Z.dump") && roles.ends_with("Z.roles.sql"),
+        "{kept:?}"
+    );
+    assert!(
+        !fs::read_to_string(folder.join(roles))
+            .unwrap()
+            .contains("PASSWORD"),
+        "no password is in it"
+    );
     let reported = fs::read_to_string(reported).unwrap();
-    let (_, time) = reported.trim_end().split_once("vestibule_backup_timestamp_seconds ").unwrap();
+    let (_, time) = reported
+        .trim_end()
+        .split_once("vestibule_backup_timestamp_seconds ")
+        .unwrap();
     assert!(time.parse::<u64>().unwrap() > 1_700_000_000, "{reported}");
     // The lines for another machine have no superuser.
     let line = lines[1].replace("unfinished.roles", "as_owner");
-    succeed(&format!("export PGUSER=vestibule_owner; {line}"), &folder, &source, "vestibule");
+    succeed(
+        &format!("export PGUSER=vestibule_owner; {line}"),
+        &folder,
+        &source,
+        "vestibule",
+    );
 
-    let script = block("docs/database.md", "### Restoring a dump", "as the superuser")
-        .replace("=vestibule ", "=vestibule_owner ")
-        .replace("2026-01-31T0230Z.dump", dump)
-        .replace("2026-01-31T0230Z.roles.sql", roles);
+    let script = block(
+        "docs/database.md",
+        "### Restoring a dump",
+        "as the superuser",
+    )
+    .replace("=vestibule ", "=vestibule_owner ")
+    .replace("2026-01-31T0230Z.dump", dump)
+    .replace("2026-01-31T0230Z.roles.sql", roles);
     succeed(&script, &folder, &target, "postgres");
     let restored = url(&target, "vestibule_service", "vestibule_restored");
     let instance = instance.with("DATABASE_URL", &restored);
-    assert!(instance.prints(&["staff", "list"]).contains("ada@example.com"));
+    assert!(
+        instance
+            .prints(&["staff", "list"])
+            .contains("ada@example.com")
+    );
     let said = instance.check();
     assert!(
-        said.contains("signing keys: 1 can be decrypted") && said.contains("migrations are applied"),
+        said.contains("signing keys: 1 can be decrypted")
+            && said.contains("migrations are applied"),
         "{said}"
     );
     let ask = "psql --tuples-only --no-align --command='SHOW statement_timeout' vestibule_restored vestibule_service";
@@ -156,12 +247,31 @@ async fn a_base_backup_and_the_archive_lead_to_any_moment() {
     let _alone = alone().await;
     let folder = folder("moment");
     let own = |text: &str| text.replace("/mnt/backup", folder.to_str().unwrap());
-    let settings = own(&block("docs/database.md", "### To any moment", "In `postgresql.conf`"));
-    let settings: Vec<_> = settings.lines().map(|line| line.split_once(" = ").unwrap()).collect();
-    let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.trim_matches('\''))).collect();
-    let replicated = [&settings[..], &[("wal_level", "replica"), ("max_wal_senders", "4")]].concat();
+    let settings = own(&block(
+        "docs/database.md",
+        "### To any moment",
+        "In `postgresql.conf`",
+    ));
+    let settings: Vec<_> = settings
+        .lines()
+        .map(|line| line.split_once(" = ").unwrap())
+        .collect();
+    let settings: Vec<_> = settings
+        .iter()
+        .map(|(name, value)| (*name, value.trim_matches('\'')))
+        .collect();
+    let replicated = [
+        &settings[..],
+        &[("wal_level", "replica"), ("max_wal_senders", "4")],
+    ]
+    .concat();
     let source = server(&folder.join("source"), &replicated);
-    succeed("mkdir wal; createdb vestibule", &folder, &source, "postgres");
+    succeed(
+        "mkdir wal; createdb vestibule",
+        &folder,
+        &source,
+        "postgres",
+    );
     let instance = Vestibule::new(&folder, &source.url("vestibule"), "http://127.0.0.1:1");
     instance.prints(&["migrate"]);
     let page = |words| own(&block("docs/database.md", "### To any moment", words));
@@ -169,30 +279,44 @@ async fn a_base_backup_and_the_archive_lead_to_any_moment() {
 
     let ask = |sql: &str| {
         let sql = format!("psql --tuples-only --no-align --command=\"{sql}\"");
-        succeed(&sql, &folder, &source, "vestibule").trim().to_owned()
+        succeed(&sql, &folder, &source, "vestibule")
+            .trim()
+            .to_owned()
     };
     instance.appoint("before@example.com");
     let moment = ask("SELECT clock_timestamp()");
     instance.appoint("after@example.com");
     let last = ask("SELECT pg_walfile_name(pg_switch_wal())");
-    until("it is archived", async || folder.join("wal").join(&last).exists()).await;
+    until("it is archived", async || {
+        folder.join("wal").join(&last).exists()
+    })
+    .await;
     drop(source);
 
     let restore = page("To restore, as the user").replace("2026-01-31 09:41:00+00", &moment);
-    let sockets =
-        format!("echo \"unix_socket_directories = '{}'\" >>restored/postgresql.auto.conf", folder.display());
+    let sockets = format!(
+        "echo \"unix_socket_directories = '{}'\" >>restored/postgresql.auto.conf",
+        folder.display()
+    );
     let script = restore.replace("pg_ctl", &format!("{sockets}\npg_ctl"));
     let _restored = Restored(&folder);
     let output = shell(&script, &folder).output().unwrap();
     let log = fs::read_to_string(folder.join("restored.log")).unwrap_or_default();
-    assert!(output.status.success(), "{} {log}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{} {log}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let url = format!(
         "postgres://vestibule@localhost/vestibule?host={}&sslmode=disable",
         folder.to_str().unwrap().replace('/', "%2F")
     );
     let instance = instance.with("DATABASE_URL", &url);
     let staff = instance.prints(&["staff", "list"]);
-    assert!(staff.contains("before@example.com") && !staff.contains("after@example.com"), "{staff}");
+    assert!(
+        staff.contains("before@example.com") && !staff.contains("after@example.com"),
+        "{staff}"
+    );
 }
 
 /// The server of the recipe, which nothing else stops.
@@ -200,7 +324,9 @@ struct Restored<'a>(&'a Path);
 
 impl Drop for Restored<'_> {
     fn drop(&mut self) {
-        let stop = shell("pg_ctl --pgdata=restored --mode=immediate stop", self.0).output().unwrap();
+        let stop = shell("pg_ctl --pgdata=restored --mode=immediate stop", self.0)
+            .output()
+            .unwrap();
         assert!(stop.status.success() || std::thread::panicking(), "it runs");
     }
 }

@@ -23,7 +23,10 @@ async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes()
     let (folder, database) = (folder("drain"), Database::create().await);
     let provider = Arc::new(Provider::start().await);
     let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
-    let mut instance = instance.with("ROCKET_DRAIN", &DRAIN.to_string()).started().await;
+    let mut instance = instance
+        .with("ROCKET_DRAIN", &DRAIN.to_string())
+        .started()
+        .await;
     let url = instance.url();
     // One connection that is kept, and used by one request after the other.
     let kept = Client::builder().pool_max_idle_per_host(1).build().unwrap();
@@ -48,16 +51,27 @@ async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes()
     .await;
     // What came before and is answered late, is answered.
     gate.release();
-    in_flight.await.unwrap().expect("what was in flight is answered");
+    in_flight
+        .await
+        .unwrap()
+        .expect("what was in flight is answered");
     let said: serde_json::Value = serde_json::from_str(&readiness.text().await.unwrap()).unwrap();
-    let expected = json!({ "service": "shutting_down", "database": "ok", "migrations": "ok", "keys": "ok" });
+    let expected =
+        json!({ "service": "shutting_down", "database": "ok", "migrations": "ok", "keys": "ok" });
     assert_eq!(said, expected);
     let health = instance.run(&["health"]);
     assert_eq!(health.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&health.stdout).contains("shutting_down"));
-    phone::read(&kept, &url, &session, "/api/v1/me").await.expect("the connection that is kept works");
-    phone::refresh(&Client::new(), &url, &session).await.expect("a new connection works");
-    assert!(told.elapsed() < Duration::from_secs(DRAIN), "all that within the drain");
+    phone::read(&kept, &url, &session, "/api/v1/me")
+        .await
+        .expect("the connection that is kept works");
+    phone::refresh(&Client::new(), &url, &session)
+        .await
+        .expect("a new connection works");
+    assert!(
+        told.elapsed() < Duration::from_secs(DRAIN),
+        "all that within the drain"
+    );
     assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
     let took = told.elapsed();
     assert!((DRAIN..DRAIN + 7).contains(&took.as_secs()), "{took:?}");
@@ -70,10 +84,14 @@ async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes()
 async fn told_twice_an_instance_stops_at_once() {
     let _alone = alone().await;
     let (folder, database) = (folder("drain-twice"), Database::create().await);
-    let instance = Vestibule::new(&folder, &database.url, "http://127.0.0.1:1/").with("ROCKET_DRAIN", "300");
+    let instance =
+        Vestibule::new(&folder, &database.url, "http://127.0.0.1:1/").with("ROCKET_DRAIN", "300");
     let mut instance = instance.started().await;
     instance.tell_to_stop();
-    until("it heard that", async || instance.said().contains("shutdown requested")).await;
+    until("it heard that", async || {
+        instance.said().contains("shutdown requested")
+    })
+    .await;
     instance.tell_to_stop();
     assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
 }

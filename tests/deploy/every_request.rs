@@ -20,8 +20,10 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// The statuses with which a proxy says that the service did not answer.
 const FAILED: [u16; 3] = [502, 503, 504];
 
-const METHODS: [&str; 12] =
-    ["POST", "POST", "POST", "POST", "GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"];
+const METHODS: [&str; 12] = [
+    "POST", "POST", "POST", "POST", "GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
+    "BREW",
+];
 const PATHS: [&str; 26] = [
     "/api/v1/auth/oauth/idp",
     "/api/v1/auth/oauth/none",
@@ -79,8 +81,9 @@ const HEADERS: [&[u8]; 16] = [
     b"Connection: Upgrade\r\nUpgrade: websocket\r\n",
     b"Referer: http://[\r\nTE: trailers\r\n",
 ];
-const LENGTHS: [usize; 14] =
-    [0, 1, 13, 14, 600, 16_000, 32_769, 65_000, 65_000, 65_536, 65_537, 200_000, 262_145, 300_000];
+const LENGTHS: [usize; 14] = [
+    0, 1, 13, 14, 600, 16_000, 32_769, 65_000, 65_000, 65_536, 65_537, 200_000, 262_145, 300_000,
+];
 const BODIES: [&str; 12] = [
     "_method=HEAD",
     "_method=HEAD&",
@@ -103,13 +106,23 @@ struct Request {
 }
 
 impl Request {
-    fn new(method: &'static str, target: &str, headers: &[&[u8]], body: &str, chunked: bool) -> Self {
+    fn new(
+        method: &'static str,
+        target: &str,
+        headers: &[&[u8]],
+        body: &str,
+        chunked: bool,
+    ) -> Self {
         let mut bytes = format!("{method} {target} HTTP/1.1\r\nHost: {HOST}\r\n").into_bytes();
         bytes.extend(headers.concat());
         if chunked {
             bytes.extend(b"Transfer-Encoding: chunked\r\n\r\n");
             for chunk in body.as_bytes().chunks(20_000) {
-                bytes.extend(format!("{:x}\r\n", chunk.len()).bytes().chain(chunk.iter().copied()));
+                bytes.extend(
+                    format!("{:x}\r\n", chunk.len())
+                        .bytes()
+                        .chain(chunk.iter().copied()),
+                );
                 bytes.extend(b"\r\n");
             }
             bytes.extend(b"0\r\n\r\n");
@@ -127,17 +140,26 @@ impl Request {
         if rng.u8(..20) == 0 {
             headers.extend([&b"X-Many: x\r\n"[..]; 120]);
         }
-        let (method, target) = (METHODS[rng.usize(..METHODS.len())], PATHS[rng.usize(..PATHS.len())]);
+        let (method, target) = (
+            METHODS[rng.usize(..METHODS.len())],
+            PATHS[rng.usize(..PATHS.len())],
+        );
         let mut request = Self::new(method, target, &headers, &body, rng.bool());
         if rng.u8(..8) == 0 {
             // One that follows before the answer to this one.
-            request.bytes.extend(Self::new("GET", "/livez", &[], "", false).bytes);
+            request
+                .bytes
+                .extend(Self::new("GET", "/livez", &[], "", false).bytes);
         }
         request
     }
 
     fn shown(&self) -> String {
-        let head = self.bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = self
+            .bytes
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap();
         let length = self.bytes.len() - head;
         format!(
             "{:?} with {length} bytes",
@@ -151,7 +173,12 @@ impl Request {
         let body = "x".repeat(65_000);
         let mut known = Vec::new();
         for target in ["/", "/livez", "/api/v1/me", "/api/v1/auth/token"] {
-            for field in ["_method=HEAD", "_method=head&x=y", "_method=DELETE", "_method=TRACE"] {
+            for field in [
+                "_method=HEAD",
+                "_method=head&x=y",
+                "_method=DELETE",
+                "_method=TRACE",
+            ] {
                 known.push(Self::new("POST", target, &[form], field, false));
             }
             for method in ["POST", "GET", "BREW"] {
@@ -164,19 +191,31 @@ impl Request {
 }
 
 /// Sends all of a request before it reads anything, as many clients do, and returns the status of the whole answer.
-async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &Request) -> Result<u16, String> {
+async fn answer(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    request: &Request,
+) -> Result<u16, String> {
     // Whoever has heard enough may stop listening, as long as the answer arrives.
-    let _ = timeout(TIMEOUT, stream.write_all(&request.bytes)).await.map_err(|_| "it is not read")?;
+    let _ = timeout(TIMEOUT, stream.write_all(&request.bytes))
+        .await
+        .map_err(|_| "it is not read")?;
     let _ = stream.flush().await;
     let mut received = Vec::new();
     loop {
         if let Some(status) = whole(request, &received) {
             return Ok(status);
         }
-        let read = timeout(TIMEOUT, stream.read_buf(&mut received)).await.map_err(|_| "no answer comes")?;
+        let read = timeout(TIMEOUT, stream.read_buf(&mut received))
+            .await
+            .map_err(|_| "no answer comes")?;
         match read {
             Ok(count) if count > 0 => {}
-            end => return Err(format!("{end:?} after {:?}", String::from_utf8_lossy(&received))),
+            end => {
+                return Err(format!(
+                    "{end:?} after {:?}",
+                    String::from_utf8_lossy(&received)
+                ));
+            }
         }
     }
 }
@@ -193,22 +232,31 @@ fn whole(request: &Request, received: &[u8]) -> Option<u16> {
     if request.method == "HEAD" || status == 204 {
         return Some(status);
     }
-    let length: Option<usize> =
-        head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let length: Option<usize> = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     let is_whole = match length {
         Some(length) => body.len() >= length,
-        None => body.windows(5).any(|end| end == b"0\r\n\r\n") || head.contains("connection: close"),
+        None => {
+            body.windows(5).any(|end| end == b"0\r\n\r\n") || head.contains("connection: close")
+        }
     };
     is_whole.then_some(status)
 }
 
 /// Sends the known requests and random ones by one way, and asserts that each is answered.
-async fn all_are_answered<S: AsyncRead + AsyncWrite + Unpin>(way: &str, connect: impl AsyncFn() -> S) {
+async fn all_are_answered<S: AsyncRead + AsyncWrite + Unpin>(
+    way: &str,
+    connect: impl AsyncFn() -> S,
+) {
     let seed = fastrand::u64(..);
     let mut rng = Rng::with_seed(seed);
     let random = (0..4 * rounds()).map(|_| Request::random(&mut rng));
     let mut unanswered = Vec::new();
-    for request in Request::known().into_iter().chain(random.collect::<Vec<_>>()) {
+    for request in Request::known()
+        .into_iter()
+        .chain(random.collect::<Vec<_>>())
+    {
         match answer(connect().await, &request).await {
             Ok(status) if !FAILED.contains(&status) => {}
             Ok(status) => unanswered.push(format!("{status}: {}", request.shown())),
@@ -217,12 +265,17 @@ async fn all_are_answered<S: AsyncRead + AsyncWrite + Unpin>(way: &str, connect:
     }
     let number = unanswered.len();
     unanswered.truncate(20);
-    assert!(number == 0, "{way}, seed {seed}: {number} are not answered: {unanswered:#?}");
+    assert!(
+        number == 0,
+        "{way}, seed {seed}: {number} are not answered: {unanswered:#?}"
+    );
 }
 
 async fn through(tls: &TlsConnector, proxy: SocketAddr) -> impl AsyncRead + AsyncWrite + Unpin {
     let stream = TcpStream::connect(proxy).await.unwrap();
-    tls.connect(ServerName::try_from(HOST).unwrap(), stream).await.unwrap()
+    tls.connect(ServerName::try_from(HOST).unwrap(), stream)
+        .await
+        .unwrap()
 }
 
 /// The same through a proxy, while others sign in through it.
@@ -239,16 +292,26 @@ async fn beside_others(way: &str, site: &Site, deployment: &Deployment) {
 async fn each_request_is_answered_directly_and_through_both_proxies() {
     let deployment = Deployment::start("every-request").await;
     let instance = SocketAddr::from(([127, 0, 0, 1], deployment.instances[0].port));
-    all_are_answered("directly", async || TcpStream::connect(instance).await.unwrap()).await;
+    all_are_answered("directly", async || {
+        TcpStream::connect(instance).await.unwrap()
+    })
+    .await;
     if let Some(proxy) = deployment.haproxy(&[]).await {
         beside_others("through HAProxy", &proxy.site, &deployment).await;
     }
     if let Some(proxy) = deployment.nginx(&[]).await {
         beside_others("through nginx", &proxy.site, &deployment).await;
-        let failures = ["upstream prematurely closed", "no live upstreams", "from upstream", "to upstream"];
+        let failures = [
+            "upstream prematurely closed",
+            "no live upstreams",
+            "from upstream",
+            "to upstream",
+        ];
         let said = proxy.said();
-        let failed: Vec<_> =
-            said.lines().filter(|line| failures.iter().any(|text| line.contains(text))).collect();
+        let failed: Vec<_> = said
+            .lines()
+            .filter(|line| failures.iter().any(|text| line.contains(text)))
+            .collect();
         assert!(failed.is_empty(), "{failed:#?}");
     }
 }

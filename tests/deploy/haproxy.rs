@@ -20,7 +20,11 @@ pub struct HaProxy {
 impl HaProxy {
     /// Before these two instances, and has found both to be ready, where there is HAProxy: with some of the
     /// shipped settings replaced.
-    pub async fn start(folder: &Path, instances: &[Vestibule; 2], changes: &[(&str, &str)]) -> Option<Self> {
+    pub async fn start(
+        folder: &Path,
+        instances: &[Vestibule; 2],
+        changes: &[(&str, &str)],
+    ) -> Option<Self> {
         let program = program("haproxy", (2, 6))?;
         let (plain, port, admin) = (free_port(), free_port(), folder.join("admin.sock"));
         let site = Site::on(port);
@@ -28,15 +32,24 @@ impl HaProxy {
         fs::write(&pem, format!("{}{}", site.certificate, site.key)).unwrap();
         // Who may change its user loses the signal that ends it with the test.
         let own = [
-            ("    user haproxy\n    group haproxy\n    chroot /var/lib/haproxy\n", ""),
+            (
+                "    user haproxy\n    group haproxy\n    chroot /var/lib/haproxy\n",
+                "",
+            ),
             ("staff src 10.0.0.0/24", "staff src 127.0.0.0/8"),
             ("backends src 10.0.0.40", "backends src 127.0.0.0/8"),
             ("bind :80\n", &*format!("bind 127.0.0.1:{plain}\n")),
             ("bind :443 ", &format!("bind 127.0.0.1:{port} ")),
             ("/etc/haproxy/vestibule.pem", pem.to_str().unwrap()),
             ("/run/haproxy/admin.sock", admin.to_str().unwrap()),
-            ("10.0.0.11:8000", &format!("127.0.0.1:{}", instances[0].port)),
-            ("10.0.0.12:8000", &format!("127.0.0.1:{}", instances[1].port)),
+            (
+                "10.0.0.11:8000",
+                &format!("127.0.0.1:{}", instances[0].port),
+            ),
+            (
+                "10.0.0.12:8000",
+                &format!("127.0.0.1:{}", instances[1].port),
+            ),
         ];
         let text = shipped("haproxy.cfg", &[&own, changes].concat());
         let file = folder.join("haproxy.cfg");
@@ -44,7 +57,11 @@ impl HaProxy {
         let running = Running::start(&program, &folder.join("haproxy.log"), |command| {
             command.args(["-db", "-f"]).arg(&file);
         });
-        let proxy = Self { site, admin, _running: running };
+        let proxy = Self {
+            site,
+            admin,
+            _running: running,
+        };
         proxy.sees(2).await;
         Some(proxy)
     }
@@ -53,7 +70,9 @@ impl HaProxy {
     pub async fn sees(&self, instances: usize) {
         eventually("HAProxy finds the instances", async || {
             let state = command(&self.admin, "show stat")?;
-            let servers = state.lines().filter(|line| line.starts_with("vestibule,vestibule"));
+            let servers = state
+                .lines()
+                .filter(|line| line.starts_with("vestibule,vestibule"));
             let ready: Option<Vec<_>> = servers.map(readiness).collect();
             (ready?.into_iter().filter(|ready| *ready).count() == instances).then_some(())
         })

@@ -61,26 +61,41 @@ fn sign_in(pad: &str) -> Request {
 /// The costliest sign-in within all limits: a token of the greatest length and most values, in the longest body.
 fn costliest_sign_in() -> Request {
     let claims =
-        json!({ "iss": token::ISSUER, "aud": token::CLIENT_ID, "exp": token::now() + 3600 }).to_string();
+        json!({ "iss": token::ISSUER, "aud": token::CLIENT_ID, "exp": token::now() + 3600 })
+            .to_string();
     let groups = objects(7 * 190);
     let pad = "x".repeat(12_200 - claims.len() - groups.len());
-    let claims = format!(r#"{},"pad":"{pad}","groups":{groups}}}"#, claims.strip_suffix('}').unwrap());
+    let claims = format!(
+        r#"{},"pad":"{pad}","groups":{groups}}}"#,
+        claims.strip_suffix('}').unwrap()
+    );
     let token = token::encode(r#"{"alg":"RS256"}"#, &claims);
     assert!((16_000..=16_384).contains(&token.len()), "{}", token.len());
     let (values, length) = (objects(7 * 190), 65_000 - token.len() - 7 * 190);
-    let body = format!(r#"{{"id_token":"{token}","values":{values},"pad":"{}"}}"#, "x".repeat(length));
+    let body = format!(
+        r#"{{"id_token":"{token}","values":{values},"pad":"{}"}}"#,
+        "x".repeat(length)
+    );
     Request::Whole(post(SIGN_IN, JSON, &body))
 }
 
 /// An event for our client, with so many bytes of values, or of one long text.
 fn event(pad: &str) -> Request {
     let claims =
-        json!({ "iss": token::ISSUER, "aud": token::CLIENT_ID, "iat": token::now(), "jti": "1" }).to_string();
-    let claims = format!(r#"{},"events":{{}},"pad":{pad}}}"#, claims.strip_suffix('}').unwrap());
+        json!({ "iss": token::ISSUER, "aud": token::CLIENT_ID, "iat": token::now(), "jti": "1" })
+            .to_string();
+    let claims = format!(
+        r#"{},"events":{{}},"pad":{pad}}}"#,
+        claims.strip_suffix('}').unwrap()
+    );
     let header = r#"{"alg":"RS256","typ":"secevent+jwt","kid":"1"}"#;
     let token = [header, &claims, "signature"].map(base64).join(".");
     assert!(token.len() <= 256 << 10, "{}", token.len());
-    Request::Whole(post("/api/v1/providers/second/events", "application/secevent+jwt", &token))
+    Request::Whole(post(
+        "/api/v1/providers/second/events",
+        "application/secevent+jwt",
+        &token,
+    ))
 }
 
 fn form() -> Request {
@@ -93,7 +108,11 @@ fn form() -> Request {
         }
         form += &field;
     }
-    Request::Whole(post("/api/v1/auth/token", "application/x-www-form-urlencoded", &form))
+    Request::Whole(post(
+        "/api/v1/auth/token",
+        "application/x-www-form-urlencoded",
+        &form,
+    ))
 }
 
 /// A request with a head of that length which lacks its end, or a part of its body.
@@ -102,31 +121,88 @@ fn unfinished(head: usize, body: Option<usize>) -> Request {
         "POST {REFRESH} HTTP/1.1\r\nHost: id.example.com\r\nContent-Type: {JSON}\r\nContent-Length: 65000\r\nX-Pad: "
     );
     let pad = "x".repeat(head - beginning.len());
-    let end = body.map_or(String::new(), |sent| format!("\r\n\r\n{{{}", " ".repeat(sent)));
+    let end = body.map_or(String::new(), |sent| {
+        format!("\r\n\r\n{{{}", " ".repeat(sent))
+    });
     Request::Unfinished(format!("{beginning}{pad}{end}").into_bytes())
 }
 
 fn rows() -> Vec<Row> {
-    let row = |name, count, addresses, request| Row { name, count, addresses, request };
+    let row = |name, count, addresses, request| Row {
+        name,
+        count,
+        addresses,
+        request,
+    };
     vec![
-        row("60 sign-ins of 64 KiB of values", 60, 1, sign_in(&objects(64_900))),
-        row("240 sign-ins of 64 KiB of values, 4 addresses", 240, 4, sign_in(&objects(64_900))),
-        row("240 of the costliest sign-ins, 4 addresses", 240, 4, costliest_sign_in()),
-        row("60 events of 254 KB of values", 60, 1, event(&objects(194_000))),
-        row("60 events of 254 KB of text", 60, 1, event(&format!("\"{}\"", "x".repeat(190_000)))),
+        row(
+            "60 sign-ins of 64 KiB of values",
+            60,
+            1,
+            sign_in(&objects(64_900)),
+        ),
+        row(
+            "240 sign-ins of 64 KiB of values, 4 addresses",
+            240,
+            4,
+            sign_in(&objects(64_900)),
+        ),
+        row(
+            "240 of the costliest sign-ins, 4 addresses",
+            240,
+            4,
+            costliest_sign_in(),
+        ),
+        row(
+            "60 events of 254 KB of values",
+            60,
+            1,
+            event(&objects(194_000)),
+        ),
+        row(
+            "60 events of 254 KB of text",
+            60,
+            1,
+            event(&format!("\"{}\"", "x".repeat(190_000))),
+        ),
         row("300 forms of 32 KiB of fields", 300, 1, form()),
-        row("400 unfinished heads of 390 KB", 400, 1, unfinished(390_000, None)),
-        row("400 heads of 390 KB with unfinished bodies", 400, 1, unfinished(390_000, Some(60_000))),
-        row("400 unfinished heads of 32,000 bytes", 400, 1, unfinished(32_000, None)),
-        row("400 heads of 32,000 bytes with unfinished bodies", 400, 1, unfinished(32_000, Some(60_000))),
+        row(
+            "400 unfinished heads of 390 KB",
+            400,
+            1,
+            unfinished(390_000, None),
+        ),
+        row(
+            "400 heads of 390 KB with unfinished bodies",
+            400,
+            1,
+            unfinished(390_000, Some(60_000)),
+        ),
+        row(
+            "400 unfinished heads of 32,000 bytes",
+            400,
+            1,
+            unfinished(32_000, None),
+        ),
+        row(
+            "400 heads of 32,000 bytes with unfinished bodies",
+            400,
+            1,
+            unfinished(32_000, Some(60_000)),
+        ),
     ]
 }
 
 /// Connects from one of the addresses of this machine, and sends a request. The service may refuse it before it has all.
 async fn send(port: u16, from: u8, bytes: Vec<u8>) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
-    socket.bind((Ipv4Addr::new(127, 0, 0, from), 0).into()).unwrap();
-    let mut stream = socket.connect((Ipv4Addr::LOCALHOST, port).into()).await.unwrap();
+    socket
+        .bind((Ipv4Addr::new(127, 0, 0, from), 0).into())
+        .unwrap();
+    let mut stream = socket
+        .connect((Ipv4Addr::LOCALHOST, port).into())
+        .await
+        .unwrap();
     let _ = stream.write_all(&bytes).await;
     stream
 }
@@ -162,15 +238,26 @@ async fn no_burst_of_requests_takes_more_than_128_mib_of_memory() {
         provider.url()
     );
     let mut over = Vec::new();
-    for Row { name, count, addresses, request } in rows() {
+    for Row {
+        name,
+        count,
+        addresses,
+        request,
+    } in rows()
+    {
         let database = Database::create().await;
         let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
-        let instance = instance.with("ROCKET_PROVIDERS", &second).with("ROCKET_RATE_LIMIT", "{enabled=true}");
+        let instance = instance
+            .with("ROCKET_PROVIDERS", &second)
+            .with("ROCKET_RATE_LIMIT", "{enabled=true}");
         let instance = instance.started().await;
         let before = instance.peak();
         // A refresh waits until its statement gives the lock up.
         let mut lock = database.pool.begin().await.unwrap();
-        sqlx::query("LOCK TABLE sessions").execute(&mut *lock).await.unwrap();
+        sqlx::query("LOCK TABLE sessions")
+            .execute(&mut *lock)
+            .await
+            .unwrap();
         let (bytes, is_whole) = match request {
             Request::Whole(bytes) => (bytes, true),
             Request::Unfinished(bytes) => (bytes, false),
@@ -189,9 +276,16 @@ async fn no_burst_of_requests_takes_more_than_128_mib_of_memory() {
             });
         }
         let connections = sent.join_all().await;
-        eventually("all that was sent is read", async || (unread(instance.port) == 0).then_some(())).await;
+        eventually("all that was sent is read", async || {
+            (unread(instance.port) == 0).then_some(())
+        })
+        .await;
         let peak = instance.peak();
-        println!("{name}: {} MiB before, {} MiB at most", before >> 20, peak >> 20);
+        println!(
+            "{name}: {} MiB before, {} MiB at most",
+            before >> 20,
+            peak >> 20
+        );
         if peak > MOST {
             over.push((name, peak >> 20));
         }

@@ -20,7 +20,11 @@ pub struct Nginx {
 
 impl Nginx {
     /// Before these two instances, where there is nginx: with some of the shipped settings replaced.
-    pub async fn start(folder: &Path, instances: &[Vestibule; 2], changes: &[(&str, &str)]) -> Option<Self> {
+    pub async fn start(
+        folder: &Path,
+        instances: &[Vestibule; 2],
+        changes: &[(&str, &str)],
+    ) -> Option<Self> {
         let program = program("nginx", (1, 22))?;
         let (port, plain, requests) = (free_port(), free_port(), folder.join("requests.log"));
         let site = Site::on(port);
@@ -33,8 +37,14 @@ impl Nginx {
             ("/etc/nginx/vestibule.key", key.to_str().unwrap()),
             ("allow 10.0.0.0/24;", "allow 127.0.0.0/8;"),
             ("allow 10.0.0.40;", "allow 127.0.0.0/8; # backends"),
-            ("10.0.0.11:8000", &format!("127.0.0.1:{}", instances[0].port)),
-            ("10.0.0.12:8000", &format!("127.0.0.1:{}", instances[1].port)),
+            (
+                "10.0.0.11:8000",
+                &format!("127.0.0.1:{}", instances[0].port),
+            ),
+            (
+                "10.0.0.12:8000",
+                &format!("127.0.0.1:{}", instances[1].port),
+            ),
         ];
         let server = shipped("nginx.conf", &[&own, changes].concat());
         // What a distribution has around it, in a place of its own.
@@ -53,11 +63,17 @@ impl Nginx {
         let running = Running::start_as_server(&program, &log, |command| {
             command.args(["-e", "stderr", "-c"]).arg(&file);
         });
-        eventually(&format!("nginx listens; see {}", log.display()), async || {
-            tokio::net::TcpStream::connect(site.address).await.ok()
-        })
+        eventually(
+            &format!("nginx listens; see {}", log.display()),
+            async || tokio::net::TcpStream::connect(site.address).await.ok(),
+        )
         .await;
-        Some(Self { site, plain: ([127, 0, 0, 1], plain).into(), requests, running })
+        Some(Self {
+            site,
+            plain: ([127, 0, 0, 1], plain).into(),
+            requests,
+            running,
+        })
     }
 
     /// What it has written to its error log.

@@ -34,14 +34,21 @@ pub fn new_server() -> Postgres {
 
 /// That server, started again.
 pub fn server() -> Postgres {
-    Postgres::start(&Options { durable: false, ..Options::new(root()) }).unwrap()
+    Postgres::start(&Options {
+        durable: false,
+        ..Options::new(root())
+    })
+    .unwrap()
 }
 
 /// The service's own words, with the time to come back.
 async fn told_to_wait(answer: Response, status: u16, error: &str) {
     assert_eq!(answer.status(), status);
     let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
-    assert!(header("content-type").starts_with("application/problem+json"), "{answer:?}");
+    assert!(
+        header("content-type").starts_with("application/problem+json"),
+        "{answer:?}"
+    );
     let seconds: u32 = header("retry-after").parse().unwrap();
     assert!((1..=5).contains(&seconds), "{seconds}");
     let problem: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
@@ -59,7 +66,9 @@ async fn without_the_database_the_service_answers_for_itself_behind_haproxy() {
     postgres.ensure_database("outage").unwrap();
     let (provider, url) = (Arc::new(Provider::start().await), postgres.url("outage"));
     let instances = Vestibule::two(&folder, &url, &provider, &[]).await;
-    let Some(proxy) = HaProxy::start(&folder, &instances, &[]).await else { return };
+    let Some(proxy) = HaProxy::start(&folder, &instances, &[]).await else {
+        return;
+    };
     let (client, url) = (proxy.site.client().build().unwrap(), proxy.site.url());
     let token = provider.token(token::claims("subject", "ada@example.com"));
     let session = phone::sign_in(&client, &url, &token).await.unwrap();
@@ -71,15 +80,23 @@ async fn without_the_database_the_service_answers_for_itself_behind_haproxy() {
     assert!(!keys["keys"].as_array().unwrap().is_empty(), "{keys}");
     for (path, body) in [
         ("/api/v1/auth/oauth/idp", json!({ "id_token": token })),
-        ("/api/v1/auth/refresh", json!({ "refresh_token": session["refresh_token"] })),
+        (
+            "/api/v1/auth/refresh",
+            json!({ "refresh_token": session["refresh_token"] }),
+        ),
     ] {
-        let answer = phone::post(&client, &url, path, &body).send().await.unwrap();
+        let answer = phone::post(&client, &url, path, &body)
+            .send()
+            .await
+            .unwrap();
         told_to_wait(answer, 503, "service_unavailable").await;
     }
 
     let _postgres = server();
     proxy.sees(2).await;
-    phone::refresh(&client, &url, &session).await.expect("all is as it was");
+    phone::refresh(&client, &url, &session)
+        .await
+        .expect("all is as it was");
 }
 
 /// Answers everybody with 200, but slowly.
@@ -89,13 +106,15 @@ async fn dawdle(port: u16) {
         let (mut stream, _) = listener.accept().await.unwrap();
         tokio::spawn(async move {
             let mut request = Vec::new();
-            while !request.ends_with(b"\r\n\r\n") && stream.read_buf(&mut request).await.is_ok_and(|n| n > 0)
-            {
-            }
+            while !request.ends_with(b"\r\n\r\n")
+                && stream.read_buf(&mut request).await.is_ok_and(|n| n > 0)
+            {}
             tokio::time::sleep(SLOWLY).await;
             // Whoever has gone needs no answer.
             drop(
-                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await,
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    .await,
             );
         });
     }
@@ -115,7 +134,12 @@ async fn an_instance_that_is_slow_to_say_that_it_is_ready_is_ready_to_haproxy() 
 
 /// A sign-in with a token that the provider does not know.
 fn sign_in(client: &Client, url: &str) -> RequestBuilder {
-    phone::post(client, url, "/api/v1/auth/oauth/idp", &json!({ "id_token": token::opaque() }))
+    phone::post(
+        client,
+        url,
+        "/api/v1/auth/oauth/idp",
+        &json!({ "id_token": token::opaque() }),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,9 +153,14 @@ async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_un
     for (changes, phones) in [
         (&[][..], 120),
         // The same with a limit that is met soon.
-        (&[("limit_conn vestibule 300;", "limit_conn vestibule 2;")], 2),
+        (
+            &[("limit_conn vestibule 300;", "limit_conn vestibule 2;")],
+            2,
+        ),
     ] {
-        let Some(proxy) = Nginx::start(&folder, &instances, changes).await else { return };
+        let Some(proxy) = Nginx::start(&folder, &instances, changes).await else {
+            return;
+        };
         let (client, url) = (|| proxy.site.client().build().unwrap(), proxy.site.url());
         // Each phone has its own connection, which is open by then, and all have one address.
         let clients: Vec<_> = (0..phones).map(|_| client()).collect();
@@ -139,8 +168,10 @@ async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_un
             client.get(format!("{url}/livez")).send().await.unwrap();
         }
         let gate = provider.hold();
-        let waiting: Vec<_> =
-            clients.iter().map(|client| tokio::spawn(sign_in(client, &url).send())).collect();
+        let waiting: Vec<_> = clients
+            .iter()
+            .map(|client| tokio::spawn(sign_in(client, &url).send()))
+            .collect();
         gate.arrived(phones).await;
         if !changes.is_empty() {
             let answer = sign_in(&client(), &url).send().await.unwrap();
@@ -148,7 +179,11 @@ async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_un
         }
         gate.release();
         for answer in waiting {
-            assert_eq!(answer.await.unwrap().unwrap().status(), 401, "each is served");
+            assert_eq!(
+                answer.await.unwrap().unwrap().status(),
+                401,
+                "each is served"
+            );
         }
     }
 }

@@ -86,8 +86,14 @@ impl Node {
 
     /// Whether Patroni says that of it: `primary`, `replica`, `synchronous`.
     async fn is(&self, what: &str) -> bool {
-        let client = Client::builder().timeout(Duration::from_secs(2)).build().unwrap();
-        let answer = client.get(format!("http://{}/{what}", self.rest)).send().await;
+        let client = Client::builder()
+            .timeout(Duration::from_secs(2))
+            .build()
+            .unwrap();
+        let answer = client
+            .get(format!("http://{}/{what}", self.rest))
+            .send()
+            .await;
         answer.is_ok_and(|answer| answer.status().is_success())
     }
 
@@ -129,14 +135,20 @@ fn proxy(program: &Path, folder: &Path, nodes: &[Node]) -> (Running, u16) {
     let port = free_port();
     let mut changes = vec![
         ("127.0.0.1:5432".to_owned(), format!("127.0.0.1:{port}")),
-        ("    user haproxy\n    group haproxy\n    chroot /var/lib/haproxy\n".to_owned(), String::new()),
+        (
+            "    user haproxy\n    group haproxy\n    chroot /var/lib/haproxy\n".to_owned(),
+            String::new(),
+        ),
     ];
     for (address, node) in SHIPPED.iter().zip(nodes) {
         let (host, rest) = node.rest.split_once(':').unwrap();
         let there = format!("{} check addr {host} port {rest}", node.sql);
         changes.push((format!("{address}:5432 check port 8008"), there));
     }
-    let changes: Vec<_> = changes.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+    let changes: Vec<_> = changes
+        .iter()
+        .map(|(from, to)| (from.as_str(), to.as_str()))
+        .collect();
     let file = folder.join("postgresql.cfg");
     fs::write(&file, shipped("patroni/haproxy.cfg", &changes)).unwrap();
     let running = Running::start(program, &folder.join("haproxy.log"), |command| {
@@ -149,19 +161,30 @@ fn proxy(program: &Path, folder: &Path, nodes: &[Node]) -> (Running, u16) {
 type Promise = (Uuid, Uuid, [Vec<u8>; 2]);
 
 fn promised(answer: &Value) -> Promise {
-    let payload = answer["access_token"].as_str().unwrap().split('.').nth(1).unwrap();
+    let payload = answer["access_token"]
+        .as_str()
+        .unwrap()
+        .split('.')
+        .nth(1)
+        .unwrap();
     let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap();
     let id = |name: &str| claims[name].as_str().unwrap().parse().unwrap();
     let token = RefreshToken::parse(answer["refresh_token"].as_str().unwrap()).unwrap();
     let successor = Successors::new(&Secret::new(SECRET_KEY.to_owned()).into()).of(&token);
-    (id("sub"), id("sid"), [token, successor].map(|token| token.token_hash().to_vec()))
+    (
+        id("sub"),
+        id("sid"),
+        [token, successor].map(|token| token.token_hash().to_vec()),
+    )
 }
 
 /// How many promises the database does not know.
 async fn broken(promises: &[Promise], connection: &mut PgConnection) -> usize {
     // A session knows its live token and, by that one, its parent, so of each it is the last that counts.
-    let last: BTreeMap<_, _> =
-        promises.iter().map(|(user, session, hashes)| ((user, session), hashes)).collect();
+    let last: BTreeMap<_, _> = promises
+        .iter()
+        .map(|(user, session, hashes)| ((user, session), hashes))
+        .collect();
     let mut broken = 0;
     for ((user, session), [hash, successor]) in last {
         let known: bool = value!(
@@ -189,14 +212,19 @@ async fn signed_in(client: &Client, instance: &Vestibule, provider: &Provider, w
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged() {
-    let (Some(patroni), Some(etcd), Some(haproxy)) =
-        (program("patroni", (3, 0)), program("etcd", (3, 4)), program("haproxy", (2, 6)))
-    else {
+    let (Some(patroni), Some(etcd), Some(haproxy)) = (
+        program("patroni", (3, 0)),
+        program("etcd", (3, 4)),
+        program("haproxy", (2, 6)),
+    ) else {
         return;
     };
     let folder = folder("patroni");
     let begun = Instant::now();
-    let (clients, peers) = (format!("127.0.0.30:{}", free_port()), format!("127.0.0.30:{}", free_port()));
+    let (clients, peers) = (
+        format!("127.0.0.30:{}", free_port()),
+        format!("127.0.0.30:{}", free_port()),
+    );
     let _etcd = Running::start_as_server(&etcd, &folder.join("etcd.log"), |command| {
         command.arg("--data-dir").arg(folder.join("etcd"));
         command.args(["--listen-client-urls", &format!("http://{clients}")]);
@@ -205,8 +233,13 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
         command.args(["--initial-advertise-peer-urls", &format!("http://{peers}")]);
         command.args(["--initial-cluster", &format!("default=http://{peers}")]);
     });
-    eventually("etcd answers", async || reqwest::get(format!("http://{clients}/health")).await.ok()).await;
-    let mut nodes: Vec<_> = (0..NODES).map(|number| Node::new(&folder, number)).collect();
+    eventually("etcd answers", async || {
+        reqwest::get(format!("http://{clients}/health")).await.ok()
+    })
+    .await;
+    let mut nodes: Vec<_> = (0..NODES)
+        .map(|number| Node::new(&folder, number))
+        .collect();
     for (number, node) in nodes.iter_mut().enumerate() {
         node.start(&patroni, &folder, &clients, number);
     }
@@ -214,35 +247,57 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
     let leader = which(&nodes, "primary").await;
     which(&nodes, "synchronous").await;
     let admin = format!("postgres://postgres:change-this-1@127.0.0.1:{port}/postgres");
-    let mut connection =
-        eventually("the leader is found", async || PgConnection::connect(&admin).await.ok()).await;
-    connection.execute("CREATE ROLE vestibule LOGIN PASSWORD 'secret'").await.unwrap();
-    connection.execute("CREATE DATABASE vestibule OWNER vestibule").await.unwrap();
+    let mut connection = eventually("the leader is found", async || {
+        PgConnection::connect(&admin).await.ok()
+    })
+    .await;
+    connection
+        .execute("CREATE ROLE vestibule LOGIN PASSWORD 'secret'")
+        .await
+        .unwrap();
+    connection
+        .execute("CREATE DATABASE vestibule OWNER vestibule")
+        .await
+        .unwrap();
     println!("the cluster is up after {:?}", begun.elapsed());
 
     let database = format!("postgres://vestibule:secret@127.0.0.1:{port}/vestibule");
     let provider = Arc::new(Provider::start().await);
-    let servers = nodes.iter().map(|node| node.sql.as_str()).collect::<Vec<_>>().join(",");
-    let all = format!("postgres://vestibule:secret@{servers}/vestibule?target_session_attrs=read-write");
+    let servers = nodes
+        .iter()
+        .map(|node| node.sql.as_str())
+        .collect::<Vec<_>>()
+        .join(",");
+    let all =
+        format!("postgres://vestibule:secret@{servers}/vestibule?target_session_attrs=read-write");
     let instance = |url: &str| Vestibule::new(&folder, url, &provider.tokeninfo_url()).started();
     // One through HAProxy, and one that finds the leader by itself.
     let instances = [instance(&database).await, instance(&all).await];
 
-    let (ledger, done) = (Arc::<Mutex<Vec<Promise>>>::default(), Arc::<AtomicBool>::default());
+    let (ledger, done) = (
+        Arc::<Mutex<Vec<Promise>>>::default(),
+        Arc::<AtomicBool>::default(),
+    );
     let told = || ledger.lock().unwrap().len();
     let mut phones = JoinSet::new();
     for phone in 0..PHONES {
         let (ledger, done, provider) = (ledger.clone(), done.clone(), provider.clone());
         let url = instances[phone % instances.len()].url();
         phones.spawn(async move {
-            let client = Client::builder().timeout(Duration::from_secs(10)).build().unwrap();
+            let client = Client::builder()
+                .timeout(Duration::from_secs(10))
+                .build()
+                .unwrap();
             for number in 0.. {
                 if done.load(Ordering::Relaxed) {
                     break;
                 }
                 let subject = format!("{phone}-{number}");
-                let token = provider.token(token::claims(&subject, &format!("{subject}@example.com")));
-                let Ok(mut session) = phone::sign_in(&client, &url, &token).await else { continue };
+                let token =
+                    provider.token(token::claims(&subject, &format!("{subject}@example.com")));
+                let Ok(mut session) = phone::sign_in(&client, &url, &token).await else {
+                    continue;
+                };
                 ledger.lock().unwrap().push(promised(&session));
                 // A refresh is a promise, too.
                 if let Ok(next) = phone::refresh(&client, &url, &session).await {
@@ -258,7 +313,10 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
     let killed = Instant::now();
     // What was on its way may still be answered; sign-ins are back when a new person is told so on the
     // new leader.
-    let client = Client::builder().timeout(Duration::from_secs(10)).build().unwrap();
+    let client = Client::builder()
+        .timeout(Duration::from_secs(10))
+        .build()
+        .unwrap();
     let survivors: Vec<_> = (0..NODES).filter(|number| *number != leader).collect();
     let next = eventually("another one leads", async || {
         for number in &survivors {
@@ -277,7 +335,9 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
     };
     let (proxied, direct) = tokio::join!(back(proxied, "proxied"), back(direct, "direct"));
     let without = proxied.max(direct);
-    println!("sign-ins are back after {proxied:?} through HAProxy, {direct:?} by the list of servers");
+    println!(
+        "sign-ins are back after {proxied:?} through HAProxy, {direct:?} by the list of servers"
+    );
     assert!(without < BEARABLE, "{without:?}");
     let before = told();
     until("people sign in again", async || told() > before + 200).await;
@@ -287,11 +347,22 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
     let direct = format!("postgres://vestibule:secret@{}/vestibule", nodes[next].sql);
     let mut connection = PgConnection::connect(&direct).await.unwrap();
     let promises = ledger.lock().unwrap().clone();
-    assert_eq!(broken(&promises, &mut connection).await, 0, "of {} promises", promises.len());
-    println!("{before} promises before, {} in all, none broken", promises.len());
+    assert_eq!(
+        broken(&promises, &mut connection).await,
+        0,
+        "of {} promises",
+        promises.len()
+    );
+    println!(
+        "{before} promises before, {} in all, none broken",
+        promises.len()
+    );
 
     // The machine comes back, and follows.
     nodes[leader].start(&patroni, &folder, &clients, leader);
-    until("the old leader follows", async || nodes[leader].is("replica").await).await;
+    until("the old leader follows", async || {
+        nodes[leader].is("replica").await
+    })
+    .await;
     println!("the old leader follows; {:?} in all", begun.elapsed());
 }

@@ -36,10 +36,23 @@ struct PgBouncer {
 
 impl PgBouncer {
     /// With some of the shipped settings replaced.
-    async fn start(program: &Path, folder: &Path, database: &str, changes: &[(&str, &str)]) -> Self {
+    async fn start(
+        program: &Path,
+        folder: &Path,
+        database: &str,
+        changes: &[(&str, &str)],
+    ) -> Self {
         let server: PgConnectOptions = database.parse().unwrap();
-        let socket = server.get_socket().expect("the tests' server has a socket").display().to_string();
-        let (name, user, port) = (server.get_database().unwrap(), server.get_username(), free_port());
+        let socket = server
+            .get_socket()
+            .expect("the tests' server has a socket")
+            .display()
+            .to_string();
+        let (name, user, port) = (
+            server.get_database().unwrap(),
+            server.get_username(),
+            free_port(),
+        );
         let users = folder.join("userlist.txt");
         fs::write(&users, format!("\"{user}\" \"its password\"\n")).unwrap();
         let place = format!("host={socket} port={} dbname={name}", server.get_port());
@@ -56,9 +69,10 @@ impl PgBouncer {
         let running = Running::start_as_server(program, &log, |command| {
             command.arg(&file);
         });
-        eventually(&format!("PgBouncer listens; see {}", log.display()), async || {
-            TcpStream::connect(("127.0.0.1", port)).await.ok()
-        })
+        eventually(
+            &format!("PgBouncer listens; see {}", log.display()),
+            async || TcpStream::connect(("127.0.0.1", port)).await.ok(),
+        )
         .await;
         Self {
             url: format!("postgres://{user}:its%20password@127.0.0.1:{port}/vestibule"),
@@ -73,12 +87,20 @@ const CAPABLE: (u32, u32) = (1, 21);
 /// The time limits that PgBouncer passes on from no client.
 async fn limit(database: &Database) {
     let options: PgConnectOptions = database.url.parse().unwrap();
-    let (role, name) = (options.get_username().to_owned(), options.get_database().unwrap().to_owned());
-    for limit in
-        ["lock_timeout = '2s'", "statement_timeout = '10s'", "idle_in_transaction_session_timeout = '10s'"]
-    {
+    let (role, name) = (
+        options.get_username().to_owned(),
+        options.get_database().unwrap().to_owned(),
+    );
+    for limit in [
+        "lock_timeout = '2s'",
+        "statement_timeout = '10s'",
+        "idle_in_transaction_session_timeout = '10s'",
+    ] {
         let sql = format!("ALTER ROLE {role} IN DATABASE {name} SET {limit}");
-        sqlx::query(AssertSqlSafe(sql)).execute(&database.pool).await.unwrap();
+        sqlx::query(AssertSqlSafe(sql))
+            .execute(&database.pool)
+            .await
+            .unwrap();
     }
 }
 
@@ -87,7 +109,8 @@ async fn staff_provider(folder: &Path) -> String {
     let port = free_port();
     let issuer = format!("http://127.0.0.1:{port}/dev/idp");
     let secret = Secret::new("hush".to_owned());
-    let provider = IdentityProvider::open(folder, issuer.clone(), CLIENT_ID.into(), secret).unwrap();
+    let provider =
+        IdentityProvider::open(folder, issuer.clone(), CLIENT_ID.into(), secret).unwrap();
     serve(provider, port).await;
     issuer
 }
@@ -95,13 +118,18 @@ async fn staff_provider(folder: &Path) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
     let _alone = alone().await;
-    let Some(program) = program("pgbouncer", CAPABLE) else { return };
+    let Some(program) = program("pgbouncer", CAPABLE) else {
+        return;
+    };
     let (folder, database) = (folder("pgbouncer"), Database::bare().await);
     limit(&database).await;
     // Fewer connections to the server than the instances have to PgBouncer.
     let few = [("default_pool_size = 16", "default_pool_size = 4")];
     let pooler = PgBouncer::start(&program, &folder, &database.url, &few).await;
-    let (provider, issuer) = (Arc::new(Provider::start().await), staff_provider(&folder).await);
+    let (provider, issuer) = (
+        Arc::new(Provider::start().await),
+        staff_provider(&folder).await,
+    );
     let mut instances = [(); 2].map(|()| {
         let instance = Vestibule::new(&folder, &pooler.url, &provider.tokeninfo_url());
         let url = instance.url();
@@ -123,14 +151,23 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
     }
     assert_eq!(database.count("SELECT count(*) FROM signing_keys").await, 1);
 
-    let crowds = instances
-        .each_ref()
-        .map(|instance| Crowd::gather([(); 4].map(|()| Client::new()).into(), &instance.url(), &provider));
+    let crowds = instances.each_ref().map(|instance| {
+        Crowd::gather(
+            [(); 4].map(|()| Client::new()).into(),
+            &instance.url(),
+            &provider,
+        )
+    });
     instances[0].appoint("ada@example.com");
     let mut browser = Browser::new(&instances[0].url());
     let landed = browser.sign_in("ada@example.com").await;
     assert_eq!(landed.status, 303, "{}", landed.text);
-    for page in ["/admin", "/admin/users?q=example", "/admin/audit", "/admin/staff"] {
+    for page in [
+        "/admin",
+        "/admin/users?q=example",
+        "/admin/audit",
+        "/admin/staff",
+    ] {
         let answer = browser.get(page).await;
         assert_eq!(answer.status, 200, "{page}: {}", answer.text);
     }
@@ -141,27 +178,47 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
         crowd.content().await;
     }
     let said = instances[0].check();
-    assert!(said.contains("ok     database") && !said.contains("pooler"), "{said}");
+    assert!(
+        said.contains("ok     database") && !said.contains("pooler"),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pgbouncer_that_mixes_up_statements_is_refused_at_the_start() {
     let _alone = alone().await;
-    let Some(program) = program("pgbouncer", (1, 18)) else { return };
+    let Some(program) = program("pgbouncer", (1, 18)) else {
+        return;
+    };
     let apart = version(&program) >= Some(CAPABLE);
     let (folder, database) = (folder("pgbouncer-old"), Database::bare().await);
     // An old one does not know the setting.
-    let off = if apart { "max_prepared_statements = 0\n" } else { "" };
+    let off = if apart {
+        "max_prepared_statements = 0\n"
+    } else {
+        ""
+    };
     let pooler = PgBouncer::start(&program, &folder, &database.url, &[(PREPARED, off)]).await;
     let mut instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/");
     instance.start();
     assert_eq!(instance.ended().await, Some(1));
     let said = instance.said();
-    assert_eq!(said.lines().filter(|line| line.contains("\"level\":\"ERROR\"")).count(), 1, "{said}");
-    assert!(said.contains("PgBouncer 1.21 or newer with max_prepared_statements"), "{said}");
+    assert_eq!(
+        said.lines()
+            .filter(|line| line.contains("\"level\":\"ERROR\""))
+            .count(),
+        1,
+        "{said}"
+    );
+    assert!(
+        said.contains("PgBouncer 1.21 or newer with max_prepared_statements"),
+        "{said}"
+    );
     let said = instance.check();
     assert!(
-        said.contains("wrong  pooler: mixes up the prepared statements of its clients; use PgBouncer 1.21"),
+        said.contains(
+            "wrong  pooler: mixes up the prepared statements of its clients; use PgBouncer 1.21"
+        ),
         "{said}"
     );
     let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
@@ -171,26 +228,43 @@ async fn a_pgbouncer_that_mixes_up_statements_is_refused_at_the_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn time_limits_that_pgbouncer_drops_are_told_of() {
     let _alone = alone().await;
-    let Some(program) = program("pgbouncer", CAPABLE) else { return };
+    let Some(program) = program("pgbouncer", CAPABLE) else {
+        return;
+    };
     let (folder, database) = (folder("pgbouncer-limits"), Database::create().await);
     let pooler = PgBouncer::start(&program, &folder, &database.url, &[]).await;
-    let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/").started().await;
-    assert!(instance.said().contains("ALTER ROLE"), "{}", instance.said());
+    let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/")
+        .started()
+        .await;
+    assert!(
+        instance.said().contains("ALTER ROLE"),
+        "{}",
+        instance.said()
+    );
     let said = instance.check();
-    assert!(said.contains("warn   pooler: drops the service's timeouts; set them"), "{said}");
+    assert!(
+        said.contains("warn   pooler: drops the service's timeouts; set them"),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_back_is_found_through_pgbouncer_within_seconds() {
     let _alone = alone().await;
-    let Some(program) = program("pgbouncer", CAPABLE) else { return };
+    let Some(program) = program("pgbouncer", CAPABLE) else {
+        return;
+    };
     let (folder, postgres) = (folder("pgbouncer-back"), new_server());
     postgres.ensure_database("back").unwrap();
     let pooler = PgBouncer::start(&program, &folder, &postgres.url("back"), &[]).await;
-    let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/").started().await;
+    let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/")
+        .started()
+        .await;
     postgres.stop();
     until("it is not ready", async || {
-        let answer = reqwest::get(format!("{}/readyz", instance.url())).await.unwrap();
+        let answer = reqwest::get(format!("{}/readyz", instance.url()))
+            .await
+            .unwrap();
         answer.status() == 503
     })
     .await;

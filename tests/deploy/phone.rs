@@ -12,19 +12,39 @@ use crate::support::token;
 
 /// Sends a request, and reads its good answer; or says what came instead.
 pub async fn ask(request: RequestBuilder, what: &str) -> Result<Value, String> {
-    let answer = request.send().await.map_err(|error| format!("{what}: {error:?}"))?;
+    let answer = request
+        .send()
+        .await
+        .map_err(|error| format!("{what}: {error:?}"))?;
     let status = answer.status();
-    let text = answer.text().await.map_err(|error| format!("{what}: {error:?}"))?;
-    let good = status.is_success().then(|| serde_json::from_str(&text).unwrap_or_default());
+    let text = answer
+        .text()
+        .await
+        .map_err(|error| format!("{what}: {error:?}"))?;
+    let good = status
+        .is_success()
+        .then(|| serde_json::from_str(&text).unwrap_or_default());
     good.ok_or_else(|| format!("{what}: {status} {text}"))
 }
 
 pub fn post(client: &Client, url: &str, path: &str, body: &Value) -> RequestBuilder {
-    client.post(format!("{url}{path}")).header("Content-Type", "application/json").body(body.to_string())
+    client
+        .post(format!("{url}{path}"))
+        .header("Content-Type", "application/json")
+        .body(body.to_string())
 }
 
 pub async fn sign_in(client: &Client, url: &str, token: &str) -> Result<Value, String> {
-    ask(post(client, url, "/api/v1/auth/oauth/idp", &json!({ "id_token": token })), "sign-in").await
+    ask(
+        post(
+            client,
+            url,
+            "/api/v1/auth/oauth/idp",
+            &json!({ "id_token": token }),
+        ),
+        "sign-in",
+    )
+    .await
 }
 
 pub async fn refresh(client: &Client, url: &str, session: &Value) -> Result<Value, String> {
@@ -33,14 +53,21 @@ pub async fn refresh(client: &Client, url: &str, session: &Value) -> Result<Valu
 }
 
 /// Reads a resource as the user of an answer.
-pub async fn read(client: &Client, url: &str, session: &Value, path: &str) -> Result<Value, String> {
+pub async fn read(
+    client: &Client,
+    url: &str,
+    session: &Value,
+    path: &str,
+) -> Result<Value, String> {
     let token = session["access_token"].as_str().unwrap();
     ask(client.get(format!("{url}{path}")).bearer_auth(token), path).await
 }
 
 /// The address that an answer's session is used from.
 pub async fn address(client: &Client, url: &str, session: &Value) -> Value {
-    let sessions = read(client, url, session, "/api/v1/me/sessions").await.unwrap();
+    let sessions = read(client, url, session, "/api/v1/me/sessions")
+        .await
+        .unwrap();
     let mut sessions = sessions["sessions"].as_array().unwrap().iter();
     sessions.find(|session| session["current"] == true).unwrap()["ip"].clone()
 }
@@ -76,7 +103,11 @@ impl Crowd {
                 Ok(())
             });
         }
-        Self { phones, done, answers }
+        Self {
+            phones,
+            done,
+            answers,
+        }
     }
 
     pub fn answers(&self) -> usize {
@@ -86,7 +117,13 @@ impl Crowd {
     /// Stops them, and fails the test when one of them got anything but good answers.
     pub async fn content(self) -> usize {
         self.done.store(true, Ordering::Relaxed);
-        let bad: Vec<_> = self.phones.join_all().await.into_iter().filter_map(Result::err).collect();
+        let bad: Vec<_> = self
+            .phones
+            .join_all()
+            .await
+            .into_iter()
+            .filter_map(Result::err)
+            .collect();
         assert!(bad.is_empty(), "{bad:#?}");
         self.answers.load(Ordering::Relaxed)
     }

@@ -28,14 +28,20 @@ fn later() -> Migrator {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rolling_restart_around_a_migration_behind_haproxy_loses_no_request() {
     let mut deployment = Deployment::start("rolling").await;
-    let Some(proxy) = deployment.haproxy(&[]).await else { return };
+    let Some(proxy) = deployment.haproxy(&[]).await else {
+        return;
+    };
     let clients = (0..8).map(|_| proxy.site.client().build().unwrap());
     let crowd = Crowd::gather(clients.collect(), &proxy.site.url(), &deployment.provider);
     // The second instance goes on with a schema that it did not start on; then both start on it.
     for (index, migrates) in [(0, false), (1, true), (0, false)] {
         if migrates {
-            let mut connection = PgConnection::connect(&deployment.database.url).await.unwrap();
-            migrations::run(&mut connection, &mut later()).await.unwrap();
+            let mut connection = PgConnection::connect(&deployment.database.url)
+                .await
+                .unwrap();
+            migrations::run(&mut connection, &mut later())
+                .await
+                .unwrap();
         }
         let before = crowd.answers();
         until("people are at it", async || crowd.answers() > before + 100).await;

@@ -11,8 +11,10 @@ use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
 
 /// What is left to the operator.
-const OWN: [(&str, &str); 2] =
-    [("PUBLIC_URL", "https://id.example.com"), ("IDP_CLIENT_ID", "client.example")];
+const OWN: [(&str, &str); 2] = [
+    ("PUBLIC_URL", "https://id.example.com"),
+    ("IDP_CLIENT_ID", "client.example"),
+];
 
 /// Writes the files of secrets into that folder.
 fn write_secrets(folder: &Path, database: &Database) {
@@ -26,16 +28,33 @@ fn write_secrets(folder: &Path, database: &Database) {
 }
 
 /// Starts with these settings, and secrets in that folder, and knows those providers.
-async fn starts(folder: &Path, database: &Database, settings: &[(String, String)], providers: &[&str]) {
+async fn starts(
+    folder: &Path,
+    database: &Database,
+    settings: &[(String, String)],
+    providers: &[&str],
+) {
     write_secrets(folder, database);
-    let instance =
-        settings.iter().fold(Vestibule::bare(folder), |instance, (name, value)| instance.with(name, value));
+    let instance = settings
+        .iter()
+        .fold(Vestibule::bare(folder), |instance, (name, value)| {
+            instance.with(name, value)
+        });
     let mut instance = instance.started().await;
     instance.prints(&["health"]);
-    let known = providers.iter().map(|provider| (*provider, "unsupported_media_type"));
+    let known = providers
+        .iter()
+        .map(|provider| (*provider, "unsupported_media_type"));
     for (provider, error) in known.chain([("no-such", "provider_not_found")]) {
         let url = format!("{}/api/v1/auth/oauth/{provider}", instance.url());
-        let answer = Client::new().post(url).send().await.unwrap().text().await.unwrap();
+        let answer = Client::new()
+            .post(url)
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
         assert!(answer.contains(error), "{provider}: {answer}");
     }
     instance.tell_to_stop();
@@ -44,12 +63,23 @@ async fn starts(folder: &Path, database: &Database, settings: &[(String, String)
 
 /// A value of compose's, with `${NAME:?…}` and `${NAME:-…}` as the operator has set them.
 fn substituted(value: &str) -> String {
-    let Some(inner) = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else {
+    let Some(inner) = value
+        .strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'))
+    else {
         return value.to_owned();
     };
     let (name, otherwise) = inner.split_once(':').unwrap();
-    let set = OWN.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
-    set.unwrap_or_else(|| otherwise.strip_prefix('-').expect("it is set, or has a default").to_owned())
+    let set = OWN
+        .iter()
+        .find(|(own, _)| *own == name)
+        .map(|(_, value)| (*value).to_owned());
+    set.unwrap_or_else(|| {
+        otherwise
+            .strip_prefix('-')
+            .expect("it is set, or has a default")
+            .to_owned()
+    })
 }
 
 fn place(folder: &Folder) -> &str {
@@ -62,8 +92,12 @@ async fn what_compose_sets_is_enough() {
     let (folder, database) = (folder("compose"), Database::create().await);
     let text = shipped("compose.yaml", &[("/run/secrets", place(&folder))]);
     let (_, environment) = text.split_once("    environment:\n").unwrap();
-    let lines = environment.lines().map_while(|line| line.strip_prefix("      ")?.split_once(": "));
-    let settings: Vec<_> = lines.map(|(name, value)| (name.to_owned(), substituted(value))).collect();
+    let lines = environment
+        .lines()
+        .map_while(|line| line.strip_prefix("      ")?.split_once(": "));
+    let settings: Vec<_> = lines
+        .map(|(name, value)| (name.to_owned(), substituted(value)))
+        .collect();
     assert!(settings.len() > 4, "{settings:?}");
     starts(&folder, &database, &settings, &["idp"]).await;
 }
@@ -72,14 +106,26 @@ async fn what_compose_sets_is_enough() {
 async fn what_the_kubernetes_manifest_sets_is_enough() {
     let _alone = alone().await;
     let (folder, database) = (folder("kubernetes"), Database::create().await);
-    let text = shipped("kubernetes/vestibule.yaml", &[("/run/secrets/vestibule", place(&folder))]);
+    let text = shipped(
+        "kubernetes/vestibule.yaml",
+        &[("/run/secrets/vestibule", place(&folder))],
+    );
     let pairs = text.lines().filter_map(|line| {
-        let (name, value) =
-            line.trim().strip_prefix("- { name: ")?.strip_suffix(" }")?.split_once(", value: ")?;
+        let (name, value) = line
+            .trim()
+            .strip_prefix("- { name: ")?
+            .strip_suffix(" }")?
+            .split_once(", value: ")?;
         Some((name.to_owned(), value.trim_matches('"').to_owned()))
     });
     // Nothing has to notice that it stops.
-    let quick = |(name, value)| if name == "ROCKET_DRAIN" { (name, "0".into()) } else { (name, value) };
+    let quick = |(name, value)| {
+        if name == "ROCKET_DRAIN" {
+            (name, "0".into())
+        } else {
+            (name, value)
+        }
+    };
     let settings: Vec<_> = pairs.map(quick).collect();
     assert_eq!(settings.len(), 7, "{settings:?}");
     starts(&folder, &database, &settings, &["idp"]).await;
@@ -104,13 +150,22 @@ async fn starts_as_unit(changes: &[(&str, &str)], count: usize, providers: &[&st
     .unwrap();
     fs::write(folder.join("database_ca"), "").unwrap();
     let (_, copy) = text.split_once("ExecStartPre=+").unwrap();
-    let copied = Command::new("sh").args(["-c", copy.lines().next().unwrap()]).status().unwrap();
+    let copied = Command::new("sh")
+        .args(["-c", copy.lines().next().unwrap()])
+        .status()
+        .unwrap();
     assert!(copied.success());
-    let lines = text.lines().filter_map(|line| line.strip_prefix("Environment=")?.split_once('='));
-    let mut settings: Vec<_> = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let lines = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("Environment=")?.split_once('='));
+    let mut settings: Vec<_> = lines
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
     assert_eq!(settings.len(), count, "{settings:?}");
     // From the file of settings that its first lines describe.
-    settings.extend([("ROCKET_PUBLIC_URL", OWN[0].1), OWN[1]].map(|(n, v)| (n.to_owned(), v.to_owned())));
+    settings.extend(
+        [("ROCKET_PUBLIC_URL", OWN[0].1), OWN[1]].map(|(n, v)| (n.to_owned(), v.to_owned())),
+    );
     starts(&folder, &database, &settings, providers).await;
 }
 
@@ -121,7 +176,12 @@ async fn what_the_unit_sets_is_enough() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lines_of_the_unit_that_are_left_to_the_operator_do_what_they_say() {
-    starts_as_unit(&[("\n# Environment=", "\nEnvironment=")], 5, &["idp", "apple"]).await;
+    starts_as_unit(
+        &[("\n# Environment=", "\nEnvironment=")],
+        5,
+        &["idp", "apple"],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,8 +196,11 @@ async fn beside_the_unit_commands_are_given_their_settings_as_written() {
     // As the unit's first lines say.
     let quoted = "ROCKET_RATE_LIMIT='{sign_in_per_minute=61, refresh_per_minute=601}'\n";
     fs::write(folder.join("settings"), format!("{}{quoted}", own.concat())).unwrap();
-    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/production.md")).unwrap();
-    let (_, section) = page.split_once("\n## Commands in a deployment\n").expect("it is there");
+    let page =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/production.md")).unwrap();
+    let (_, section) = page
+        .split_once("\n## Commands in a deployment\n")
+        .expect("it is there");
     let block: Vec<_> = section
         .lines()
         .skip_while(|line| !line.starts_with("    "))
@@ -147,7 +210,10 @@ async fn beside_the_unit_commands_are_given_their_settings_as_written() {
     assert_eq!(*check, "vestibule check");
     let said = |command: &str| {
         let script = lines.join("\n").replace("/etc/vestibule", place(&folder));
-        let program = Path::new(env!("CARGO_BIN_EXE_vestibule")).parent().unwrap().display();
+        let program = Path::new(env!("CARGO_BIN_EXE_vestibule"))
+            .parent()
+            .unwrap()
+            .display();
         let output = Command::new("sh")
             .args(["-euc", &format!("{script}\n{command}")])
             .env_clear()
@@ -155,7 +221,11 @@ async fn beside_the_unit_commands_are_given_their_settings_as_written() {
             .env("ROCKET_PROFILE", "release")
             .output()
             .unwrap();
-        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{command}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     };
     said("vestibule staff add ada@example.com --role admin");

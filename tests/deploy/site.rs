@@ -37,7 +37,11 @@ impl Site {
     }
 
     pub fn write(&self, folder: &Path) -> [PathBuf; 2] {
-        [("certificate.pem", &self.certificate), ("key.pem", &self.key)].map(|(name, content)| {
+        [
+            ("certificate.pem", &self.certificate),
+            ("key.pem", &self.key),
+        ]
+        .map(|(name, content)| {
             let file = folder.join(name);
             fs::write(&file, content).unwrap();
             file
@@ -61,7 +65,9 @@ impl Site {
     /// What speaks TLS with it, for clients that write each byte themselves.
     pub fn tls(&self) -> TlsConnector {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap()).unwrap();
+        roots
+            .add(CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap())
+            .unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
@@ -71,6 +77,9 @@ impl Site {
     }
 
     pub fn client_at(&self, address: &str) -> Client {
-        self.client().local_address(address.parse().ok()).build().unwrap()
+        self.client()
+            .local_address(address.parse().ok())
+            .build()
+            .unwrap()
     }
 }

@@ -28,9 +28,17 @@ const BEGINNINGS: [&str; 2] = [
     "POST /api/v1/auth/oauth/idp HTTP/1.1\r\nHost: id.example.com\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{",
 ];
 
-async fn dawdle(tls: TlsConnector, proxy: SocketAddr, beginning: &str, begun: Arc<AtomicUsize>) -> String {
+async fn dawdle(
+    tls: TlsConnector,
+    proxy: SocketAddr,
+    beginning: &str,
+    begun: Arc<AtomicUsize>,
+) -> String {
     let stream = TcpStream::connect(proxy).await.unwrap();
-    let mut stream = tls.connect(ServerName::try_from(HOST).unwrap(), stream).await.unwrap();
+    let mut stream = tls
+        .connect(ServerName::try_from(HOST).unwrap(), stream)
+        .await
+        .unwrap();
     stream.write_all(beginning.as_bytes()).await.unwrap();
     begun.fetch_add(1, Ordering::Relaxed);
     let mut answer = Vec::new();
@@ -47,7 +55,9 @@ async fn dawdle(tls: TlsConnector, proxy: SocketAddr, beginning: &str, begun: Ar
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
     let deployment = Deployment::start("slow").await;
-    let Some(proxy) = deployment.haproxy(&[]).await else { return };
+    let Some(proxy) = deployment.haproxy(&[]).await else {
+        return;
+    };
     let site = &proxy.site;
     let tls = site.tls();
 
@@ -62,16 +72,24 @@ async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
     let (connected, started) = (started.elapsed(), Instant::now());
 
     let client = site.client().build().unwrap();
-    let token = deployment.provider.token(token::claims("subject", "ada@example.com"));
+    let token = deployment
+        .provider
+        .token(token::claims("subject", "ada@example.com"));
     let (mut waits, mut given_up) = (Vec::new(), Vec::new());
     while given_up.len() < SLOW {
         let asked = Instant::now();
-        phone::sign_in(&client, &site.url(), &token).await.expect("a healthy client signs in");
+        phone::sign_in(&client, &site.url(), &token)
+            .await
+            .expect("a healthy client signs in");
         waits.push(asked.elapsed());
         while let Some(answer) = slow.try_join_next() {
             given_up.push(answer.unwrap());
         }
-        assert!(started.elapsed() < Duration::from_secs(30), "{} of {SLOW} are given up", given_up.len());
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "{} of {SLOW} are given up",
+            given_up.len()
+        );
     }
     waits.sort_unstable();
     let p99 = waits[waits.len() * 99 / 100];
@@ -94,7 +112,10 @@ async fn bodies_that_stall_take_little_memory_and_hinder_nobody() {
     let (folder, database) = (folder("stalled"), Database::create().await);
     let provider = Provider::start().await;
     let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
-    let instance = instance.with("ROCKET_RATE_LIMIT", "{enabled=true}").started().await;
+    let instance = instance
+        .with("ROCKET_RATE_LIMIT", "{enabled=true}")
+        .started()
+        .await;
     let token = provider.token(token::claims("subject", "ada@example.com"));
     let client = reqwest::Client::new();
     let before = instance.peak();
@@ -104,19 +125,33 @@ async fn bodies_that_stall_take_little_memory_and_hinder_nobody() {
             let socket = TcpSocket::new_v4().unwrap();
             let from = from + u8::from(number % 2 == 1);
             socket.bind(([127, 0, 0, from], 0).into()).unwrap();
-            let mut stream = socket.connect(([127, 0, 0, 1], instance.port).into()).await.unwrap();
+            let mut stream = socket
+                .connect(([127, 0, 0, 1], instance.port).into())
+                .await
+                .unwrap();
             let head = format!(
                 "POST /api/v1/auth/refresh HTTP/1.1\r\nHost: id.example.com\r\nContent-Type: application/json\r\n\
                  Content-Length: {length}\r\n\r\n{{"
             );
             // Most are refused before they have sent all.
-            let _ = stream.write_all((head + &" ".repeat(length - 11)).as_bytes()).await;
+            let _ = stream
+                .write_all((head + &" ".repeat(length - 11)).as_bytes())
+                .await;
             stalled.push(stream);
         }
-        phone::sign_in(&client, &instance.url(), &token).await.expect("a healthy client signs in");
+        phone::sign_in(&client, &instance.url(), &token)
+            .await
+            .expect("a healthy client signs in");
         let peak = instance.peak();
-        println!("{length}: {} MiB before, {} MiB at most", before >> 20, peak >> 20);
+        println!(
+            "{length}: {} MiB before, {} MiB at most",
+            before >> 20,
+            peak >> 20
+        );
         // The kernel's figure is exact to some pages, so it may even fall.
-        assert!(peak <= 128 << 20 && peak.saturating_sub(before) <= 64 << 20, "{before}, {peak}");
+        assert!(
+            peak <= 128 << 20 && peak.saturating_sub(before) <= 64 << 20,
+            "{before}, {peak}"
+        );
     }
 }

@@ -13,7 +13,10 @@ use crate::support::process::eventually;
 
 /// The newest PostgreSQL's programs.
 pub fn postgres() -> PathBuf {
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let versions = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
     let newest = versions
         .filter_map(|entry| {
             let version: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -25,7 +28,9 @@ pub fn postgres() -> PathBuf {
 
 /// A shipped file with other addresses and paths. Each of them has to be there.
 pub fn shipped(file: &str, changes: &[(&str, &str)]) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("deploy")
+        .join(file);
     let mut text = fs::read_to_string(&file).unwrap();
     for (from, to) in changes {
         assert!(text.contains(from), "{} has no {from}", file.display());
@@ -50,17 +55,39 @@ impl Running {
     /// The same, as PostgreSQL's user where this one is root, which servers refuse to run as.
     pub fn start_as_server(program: &Path, log: &Path, prepare: impl FnOnce(&mut Command)) -> Self {
         let drop = ["--reuid=postgres", "--regid=postgres", "--clear-groups"];
-        Self::start_as(if geteuid().is_root() { &drop } else { &[] }, program, log, prepare)
+        Self::start_as(
+            if geteuid().is_root() { &drop } else { &[] },
+            program,
+            log,
+            prepare,
+        )
     }
 
-    fn start_as(become_: &[&str], program: &Path, log: &Path, prepare: impl FnOnce(&mut Command)) -> Self {
+    fn start_as(
+        become_: &[&str],
+        program: &Path,
+        log: &Path,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Self {
         let mut command = Command::new("setpriv");
-        command.args(become_).args(["--pdeathsig=KILL", "--"]).arg(program);
-        command.env_clear().env("LC_ALL", "C").env("PATH", env::var_os("PATH").unwrap_or_default());
+        command
+            .args(become_)
+            .args(["--pdeathsig=KILL", "--"])
+            .arg(program);
+        command
+            .env_clear()
+            .env("LC_ALL", "C")
+            .env("PATH", env::var_os("PATH").unwrap_or_default());
         prepare(&mut command);
         let output = File::options().create(true).append(true).open(log).unwrap();
-        command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
-        Self { process: command.spawn().expect("there is setpriv"), log: log.to_owned() }
+        command
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().unwrap())
+            .stderr(output);
+        Self {
+            process: command.spawn().expect("there is setpriv"),
+            log: log.to_owned(),
+        }
     }
 
     pub fn id(&self) -> u32 {
@@ -73,7 +100,10 @@ impl Running {
     }
 
     pub async fn ended(&mut self) -> Option<i32> {
-        let status = eventually("the program ends", async || self.process.try_wait().unwrap()).await;
+        let status = eventually("the program ends", async || {
+            self.process.try_wait().unwrap()
+        })
+        .await;
         status.code()
     }
 

@@ -31,8 +31,14 @@ impl Vestibule {
     pub fn bare(folder: &Path) -> Self {
         let port = free_port();
         let log = folder.join(format!("vestibule-{port}.log"));
-        let bare = Self { port, settings: Vec::new(), log, running: None };
-        bare.with("ROCKET_PORT", &port.to_string()).with("ROCKET_PROFILE", "release")
+        let bare = Self {
+            port,
+            settings: Vec::new(),
+            log,
+            running: None,
+        };
+        bare.with("ROCKET_PORT", &port.to_string())
+            .with("ROCKET_PROFILE", "release")
     }
 
     /// An instance that does not run yet, and knows no provider.
@@ -57,10 +63,18 @@ impl Vestibule {
     }
 
     /// Two that run, and believe a proxy on this machine, with more settings.
-    pub async fn two(folder: &Path, database: &str, provider: &Provider, more: &[(&str, &str)]) -> [Self; 2] {
+    pub async fn two(
+        folder: &Path,
+        database: &str,
+        provider: &Provider,
+        more: &[(&str, &str)],
+    ) -> [Self; 2] {
         let instance = || {
             let instance = Self::new(folder, database, &provider.tokeninfo_url());
-            instance.with("ROCKET_TRUSTED_PROXIES", "127.0.0.1").with_all(more).started()
+            instance
+                .with("ROCKET_TRUSTED_PROXIES", "127.0.0.1")
+                .with_all(more)
+                .started()
         };
         [instance().await, instance().await]
     }
@@ -72,7 +86,9 @@ impl Vestibule {
     }
 
     pub fn with_all(self, settings: &[(&str, &str)]) -> Self {
-        settings.iter().fold(self, |instance, (name, value)| instance.with(name, value))
+        settings
+            .iter()
+            .fold(self, |instance, (name, value)| instance.with(name, value))
     }
 
     /// Begins to run, and may not be ready for a while.
@@ -97,10 +113,13 @@ impl Vestibule {
     }
 
     pub async fn ready(&self) {
-        eventually(&format!("an instance is ready; see {}", self.log.display()), async || {
-            let answer = reqwest::get(format!("{}/readyz", self.url())).await.ok()?;
-            (answer.status() == StatusCode::OK).then_some(())
-        })
+        eventually(
+            &format!("an instance is ready; see {}", self.log.display()),
+            async || {
+                let answer = reqwest::get(format!("{}/readyz", self.url())).await.ok()?;
+                (answer.status() == StatusCode::OK).then_some(())
+            },
+        )
         .await;
     }
 
@@ -108,7 +127,9 @@ impl Vestibule {
     pub fn peak(&self) -> usize {
         let status = format!("/proc/{}/status", self.running.as_ref().unwrap().id());
         let status = fs::read_to_string(status).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB"));
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB"));
         peak.unwrap().trim().parse::<usize>().unwrap() << 10
     }
 
@@ -123,14 +144,24 @@ impl Vestibule {
     /// Runs one of its commands, with the same settings.
     pub fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-        command.env_clear().envs(self.settings.iter().map(|(name, value)| (name, value)));
-        command.current_dir(env!("CARGO_TARGET_TMPDIR")).args(arguments).output().unwrap()
+        command
+            .env_clear()
+            .envs(self.settings.iter().map(|(name, value)| (name, value)));
+        command
+            .current_dir(env!("CARGO_TARGET_TMPDIR"))
+            .args(arguments)
+            .output()
+            .unwrap()
     }
 
     /// The same of a command that has to succeed: what it prints.
     pub fn prints(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -167,7 +198,13 @@ impl Deployment {
         let (folder, database) = (folder(name), Database::create().await);
         let provider = Arc::new(Provider::start().await);
         let instances = Vestibule::two(&folder, &database.url, &provider, more).await;
-        Self { instances, provider, database, folder, _alone: alone }
+        Self {
+            instances,
+            provider,
+            database,
+            folder,
+            _alone: alone,
+        }
     }
 
     /// HAProxy before them, where it is, with some of the shipped settings replaced.

@@ -28,9 +28,15 @@ async fn users_are_who_the_web_server_says(site: &Site, provider: &Provider) {
         let claims = token::claims(&format!("subject-{number}"), "ada@example.com");
         let body = json!({ "id_token": provider.token(claims) });
         let request = phone::post(&client, url, "/api/v1/auth/oauth/idp", &body);
-        let request = said.into_iter().fold(request, |request, said| request.header("X-Forwarded-For", said));
+        let request = said.into_iter().fold(request, |request, said| {
+            request.header("X-Forwarded-For", said)
+        });
         let session = phone::ask(request, "sign-in").await.unwrap();
-        assert_eq!(phone::address(&client, url, &session).await, expected, "{from} says {said:?}");
+        assert_eq!(
+            phone::address(&client, url, &session).await,
+            expected,
+            "{from} says {said:?}"
+        );
     }
 }
 
@@ -41,16 +47,26 @@ async fn a_web_server_names_its_users_through_the_proxies_and_nobody_else_does()
     let set = "set-header X-Forwarded-For %[src]";
     let believing = format!(
         "{set} {}",
-        condition.trim_start_matches([' ', '#']).trim_end().replace("10.0.0.30", WEB_SERVER)
+        condition
+            .trim_start_matches([' ', '#'])
+            .trim_end()
+            .replace("10.0.0.30", WEB_SERVER)
     );
     let haproxy = [(condition, ""), (set, &*believing)];
     let believing = format!("set_real_ip_from {WEB_SERVER};");
     let nginx = [
         ("# set_real_ip_from 10.0.0.30;", &*believing),
-        ("# real_ip_header X-Forwarded-For;", "real_ip_header X-Forwarded-For;"),
+        (
+            "# real_ip_header X-Forwarded-For;",
+            "real_ip_header X-Forwarded-For;",
+        ),
     ];
-    Deployment::through_each_proxy("web-server", [&haproxy, &nginx], async |site, deployment| {
-        users_are_who_the_web_server_says(site, &deployment.provider).await;
-    })
+    Deployment::through_each_proxy(
+        "web-server",
+        [&haproxy, &nginx],
+        async |site, deployment| {
+            users_are_who_the_web_server_says(site, &deployment.provider).await;
+        },
+    )
     .await;
 }

@@ -24,16 +24,31 @@ const HEAD: &str = "\
 ";
 /// Settings of Rocket that the page does not list.
 const ROCKET: [(&str, &str); 8] = [
-    ("workers", "threads that serve requests; one per core by default"),
-    ("max_blocking", "maximum number of threads for blocking work"),
+    (
+        "workers",
+        "threads that serve requests; one per core by default",
+    ),
+    (
+        "max_blocking",
+        "maximum number of threads for blocking work",
+    ),
     (
         "keep_alive",
         "time after which an idle connection is closed, in seconds; 0 closes it after each response",
     ),
-    ("shutdown.grace", "time after `drain` in which pending requests are completed, in seconds"),
-    ("shutdown.mercy", "time after that in which connections are closed, in seconds"),
+    (
+        "shutdown.grace",
+        "time after `drain` in which pending requests are completed, in seconds",
+    ),
+    (
+        "shutdown.mercy",
+        "time after that in which connections are closed, in seconds",
+    ),
     ("limits.json", "maximum size of a body"),
-    ("tls.certs", "file with the certificate and its chain, if the service terminates TLS itself"),
+    (
+        "tls.certs",
+        "file with the certificate and its chain, if the service terminates TLS itself",
+    ),
     ("tls.key", "file with its key"),
 ];
 /// Settings that are not for operators: one exists in development builds only, the rest would do nothing, or harm.
@@ -60,16 +75,22 @@ fn required() -> Figment {
 /// Every setting of the page, in its order, with its text and its variable.
 fn rows() -> Vec<(String, String, String)> {
     let page = read("docs/configuration.md");
-    let lines = page.lines().skip_while(|line| *line != "|---|---|---|").skip(1);
+    let lines = page
+        .lines()
+        .skip_while(|line| *line != "|---|---|---|")
+        .skip(1);
     let rows = lines.map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     let rows = rows.map(|row| {
-        let [variable, key, text] = row.splitn(3, '|').map(str::trim).collect::<Vec<_>>()[..] else {
+        let [variable, key, text] = row.splitn(3, '|').map(str::trim).collect::<Vec<_>>()[..]
+        else {
             panic!("{row}")
         };
         let plain = |cell: &str| cell.trim_matches('`').to_owned();
         (plain(key), text.to_owned(), plain(variable))
     });
-    let rows: Vec<_> = rows.filter(|(key, ..)| !LEFT_OUT.contains(&key.as_str())).collect();
+    let rows: Vec<_> = rows
+        .filter(|(key, ..)| !LEFT_OUT.contains(&key.as_str()))
+        .collect();
     assert!(rows.len() > 50, "they are found");
     rows
 }
@@ -82,7 +103,11 @@ fn defaults(file: &str) -> BTreeSet<(&str, &str)> {
         if line.trim_start_matches("# ").starts_with("[default") {
             header = line.trim_start_matches("# ");
         }
-        Some((header, line.strip_prefix('#').filter(|setting| !setting.starts_with(' '))?))
+        Some((
+            header,
+            line.strip_prefix('#')
+                .filter(|setting| !setting.starts_with(' '))?,
+        ))
     });
     lines.collect()
 }
@@ -129,7 +154,11 @@ fn example() -> String {
     tables.sort_by_key(|table| !table.is_empty());
     let mut file = HEAD.to_owned();
     for table in tables {
-        let header = if table.is_empty() { "[default]".into() } else { format!("[default.{table}]") };
+        let header = if table.is_empty() {
+            "[default]".into()
+        } else {
+            format!("[default.{table}]")
+        };
         // Below a name that the operator chooses, nothing has a default. TLS is off without the table.
         let chosen = table.contains('<') || table == "tls";
         write!(file, "\n{}{header}\n", if chosen { "# " } else { "" }).unwrap();
@@ -140,8 +169,14 @@ fn example() -> String {
                 "" => text.clone(),
                 variable => format!("{variable}: {text}"),
             });
-            let is_it = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(" = "));
-            match defaults.iter().find(|(of, line)| *of == header && is_it(line)) {
+            let is_it = |line: &str| {
+                line.strip_prefix(name)
+                    .is_some_and(|rest| rest.starts_with(" = "))
+            };
+            match defaults
+                .iter()
+                .find(|(of, line)| *of == header && is_it(line))
+            {
                 Some((_, line)) => writeln!(file, "#{line}").unwrap(),
                 None => writeln!(file, "# {name} = …").unwrap(),
             }
@@ -172,15 +207,25 @@ async fn the_example_has_every_setting_of_the_page() {
     );
     let code = read("src/config/root.rs");
     let (_, fields) = code.split_once("struct Root {").expect("it is there");
-    let fields = fields.split("\n}").next().unwrap().lines().filter_map(|line| line.split_once(": "));
+    let fields = fields
+        .split("\n}")
+        .next()
+        .unwrap()
+        .lines()
+        .filter_map(|line| line.split_once(": "));
     let fields = fields.map(|(name, _)| name.trim().trim_start_matches("pub "));
     let known: Vec<_> = fields.filter(|name| !name.contains(' ')).collect();
     assert!(known.len() > 25, "they are found");
-    for key in known.into_iter().filter(|key| !LEFT_OUT.contains(key) && *key != "providers") {
-        let setting =
-            example.lines().any(|line| line.trim_start_matches(['#', ' ']).starts_with(&format!("{key} = ")));
-        let table =
-            example.contains(&format!("[default.{key}]")) || example.contains(&format!("[default.{key}."));
+    for key in known
+        .into_iter()
+        .filter(|key| !LEFT_OUT.contains(key) && *key != "providers")
+    {
+        let setting = example.lines().any(|line| {
+            line.trim_start_matches(['#', ' '])
+                .starts_with(&format!("{key} = "))
+        });
+        let table = example.contains(&format!("[default.{key}]"))
+            || example.contains(&format!("[default.{key}."));
         assert!(setting || table, "{EXAMPLE} has no {key}");
     }
 }
@@ -189,8 +234,20 @@ async fn the_example_has_every_setting_of_the_page() {
 fn everything(figment: Figment) -> String {
     let log = (LogFormat::of(&figment), LogLevel::of(&figment));
     // The service takes this key from Rocket, which has other levels.
-    let rocket: rocket::Config = figment.clone().merge(("log_level", "off")).extract().unwrap();
-    let rocket::Config { address, port, max_blocking, keep_alive, shutdown, limits, .. } = rocket;
+    let rocket: rocket::Config = figment
+        .clone()
+        .merge(("log_level", "off"))
+        .extract()
+        .unwrap();
+    let rocket::Config {
+        address,
+        port,
+        max_blocking,
+        keep_alive,
+        shutdown,
+        limits,
+        ..
+    } = rocket;
     let rocket = (address, port, max_blocking, keep_alive, shutdown, limits);
     let Config {
         figment,
@@ -209,9 +266,24 @@ fn everything(figment: Figment) -> String {
         webhooks,
         web,
     } = Config::read(figment).unwrap();
-    let database = Settings::read(&figment.focus("databases.vestibule")).unwrap().pool();
-    let ours = (public_url, drain, session, events, proxies, rate_limit, observers, keys, admin_provider);
-    format!("{log:?} {rocket:#?} {ours:#?} {providers:#?} {webhooks:?} {web:?} {:#?}", database.options())
+    let database = Settings::read(&figment.focus("databases.vestibule"))
+        .unwrap()
+        .pool();
+    let ours = (
+        public_url,
+        drain,
+        session,
+        events,
+        proxies,
+        rate_limit,
+        observers,
+        keys,
+        admin_provider,
+    );
+    format!(
+        "{log:?} {rocket:#?} {ours:#?} {providers:#?} {webhooks:?} {web:?} {:#?}",
+        database.options()
+    )
 }
 
 #[tokio::test]

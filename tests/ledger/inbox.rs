@@ -49,13 +49,19 @@ pub async fn open(port: u16, book: &Book, sound: bool) -> Receiver {
 
 /// Reads a message, verified as receivers do.
 fn read(message: &Received) -> Result<Written, String> {
-    let verified = Webhook::new(SECRET).unwrap().verify(message.body.as_bytes(), &message.headers);
+    let verified = Webhook::new(SECRET)
+        .unwrap()
+        .verify(message.body.as_bytes(), &message.headers);
     verified.map_err(|mistake| mistake.to_string())?;
     let body = message.json();
     let users = [&body["data"]["user_id"], &body["data"]["from"]];
     Ok(Written {
         id: message.header("webhook-id").parse().unwrap(),
         kind: message.kind(),
-        users: users.into_iter().filter_map(Value::as_str).map(|user| user.parse().unwrap()).collect(),
+        users: users
+            .into_iter()
+            .filter_map(Value::as_str)
+            .map(|user| user.parse().unwrap())
+            .collect(),
     })
 }

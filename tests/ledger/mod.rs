@@ -61,22 +61,36 @@ async fn nothing_acknowledged_is_lost_and_each_change_is_delivered_in_order_whoe
     let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("ledger");
     let _ = std::fs::remove_dir_all(&root);
     // It loses nothing when it is killed, only when its machine is.
-    let options = Options { durable: false, ..Options::new(&root) };
+    let options = Options {
+        durable: false,
+        ..Options::new(&root)
+    };
     let mut postgres = Postgres::start(&options).unwrap();
     postgres.ensure_database("ledger").unwrap();
     let database = postgres.url("ledger");
-    let pool = PgPoolOptions::new().max_connections(8).connect_lazy(&database).unwrap();
+    let pool = PgPoolOptions::new()
+        .max_connections(8)
+        .connect_lazy(&database)
+        .unwrap();
     let provider = Arc::new(Provider::start().await);
 
     let (port, inbox_port, book) = (free_port(), free_port(), Book::default());
-    let webhooks = format!("{{shop={{url=\"http://127.0.0.1:{inbox_port}/hooks\",secret=\"{SECRET}\"}}}}");
-    let settings = [("ROCKET_WEBHOOKS", webhooks.as_str()), ("ROCKET_RATE_LIMIT", "{enabled=false}")];
+    let webhooks =
+        format!("{{shop={{url=\"http://127.0.0.1:{inbox_port}/hooks\",secret=\"{SECRET}\"}}}}");
+    let settings = [
+        ("ROCKET_WEBHOOKS", webhooks.as_str()),
+        ("ROCKET_RATE_LIMIT", "{enabled=false}"),
+    ];
     let serve = || Process::start(port, &database, &provider.tokeninfo_url(), &settings);
     let mut inbox = inbox::open(inbox_port, &book, false).await;
     let mut service = serve();
     service.answers("/readyz", 200).await;
 
-    let by = By { actor: Actor::Operator("the tests"), reason: None, origin: &Origin::default() };
+    let by = By {
+        actor: Actor::Operator("the tests"),
+        reason: None,
+        origin: &Origin::default(),
+    };
     let key = api_keys::add(&pool, &"ledger".parse().unwrap(), KeyRole::Admin, None, by).await;
     let (changes, mut heard) = unbounded_channel();
     let world = World {
@@ -109,7 +123,9 @@ async fn nothing_acknowledged_is_lost_and_each_change_is_delivered_in_order_whoe
 
     for kill in 0..KILLS {
         for _ in 0..CHANGES / (KILLS + 1) {
-            let Some(()) = heard.recv().await else { panic!("no client goes on: {}", service.log()) };
+            let Some(()) = heard.recv().await else {
+                panic!("no client goes on: {}", service.log())
+            };
         }
         match kill % 3 {
             0 => {
@@ -160,7 +176,11 @@ async fn nothing_acknowledged_is_lost_and_each_change_is_delivered_in_order_whoe
 
 /// Each acknowledged token works, and nothing is half written.
 async fn nothing_is_lost(service: &Process, tokens: &[String], pool: &PgPool) {
-    assert!(tokens.len() > CHANGES / 100, "{} acknowledged tokens", tokens.len());
+    assert!(
+        tokens.len() > CHANGES / 100,
+        "{} acknowledged tokens",
+        tokens.len()
+    );
     for token in tokens {
         let body = json!({ "refresh_token": token });
         let answer = service.post("/api/v1/auth/refresh", &[], &body).await;
@@ -183,7 +203,10 @@ async fn pass(pool: &PgPool) {
 }
 
 async fn waiting(pool: &PgPool) -> i64 {
-    sqlx::query_scalar("SELECT count(*) FROM webhook_messages").fetch_one(pool).await.unwrap()
+    sqlx::query_scalar("SELECT count(*) FROM webhook_messages")
+        .fetch_one(pool)
+        .await
+        .unwrap()
 }
 
 /// Waits until each message was delivered. Those that wait for longer than a lease wait for a retry, which is due.
@@ -206,8 +229,10 @@ async fn emptied(pool: &PgPool) {
 
 /// The types of the messages that have to be delivered, by their ids.
 async fn committed(pool: &PgPool) -> HashMap<Uuid, &'static str> {
-    let events: Vec<(Uuid, String, Option<String>)> =
-        all!(pool, "SELECT id, kind, reason FROM events WHERE user_id IS NOT NULL");
+    let events: Vec<(Uuid, String, Option<String>)> = all!(
+        pool,
+        "SELECT id, kind, reason FROM events WHERE user_id IS NOT NULL"
+    );
     let messages = events
         .into_iter()
         .filter_map(|(id, kind, reason)| Some((id, message_type(&kind, reason.as_deref())?)));
@@ -215,35 +240,60 @@ async fn committed(pool: &PgPool) -> HashMap<Uuid, &'static str> {
 }
 
 /// Compares what was committed, what was delivered, and what the clients took down. Returns the number of duplicates.
-fn compare(committed: &HashMap<Uuid, &'static str>, written: &[Written], accounts: &[Vec<Change>]) -> usize {
+fn compare(
+    committed: &HashMap<Uuid, &'static str>,
+    written: &[Written],
+    accounts: &[Vec<Change>],
+) -> usize {
     // The place of each message among those that were delivered for the first time.
     let mut first: HashMap<Uuid, usize> = HashMap::new();
     for (place, message) in written.iter().enumerate() {
-        assert_eq!(committed.get(&message.id), Some(&&*message.kind), "nothing is invented: {message:?}");
+        assert_eq!(
+            committed.get(&message.id),
+            Some(&&*message.kind),
+            "nothing is invented: {message:?}"
+        );
         first.entry(message.id).or_insert(place);
     }
-    let missing: Vec<_> = committed.iter().filter(|(id, _)| !first.contains_key(id)).collect();
-    assert!(missing.is_empty(), "{} are missing: {missing:?}", missing.len());
+    let missing: Vec<_> = committed
+        .iter()
+        .filter(|(id, _)| !first.contains_key(id))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "{} are missing: {missing:?}",
+        missing.len()
+    );
 
     let taken: usize = accounts.iter().map(Vec::len).sum();
     assert!(taken >= CHANGES, "{taken} changes");
     for ledger in accounts {
         let mut histories: BTreeMap<Uuid, Vec<(usize, usize)>> = BTreeMap::new();
         for change in ledger {
-            let place = *first.get(&change.id).expect("what the database has told of stays");
+            let place = *first
+                .get(&change.id)
+                .expect("what the database has told of stays");
             let mut users = written[place].users.clone();
             users.sort();
             let mut known = change.users.clone();
             known.sort();
             assert_eq!(users, known, "{change:?}");
             for user in users {
-                histories.entry(user).or_default().push((place, change.step));
+                histories
+                    .entry(user)
+                    .or_default()
+                    .push((place, change.step));
             }
         }
         for (user, mut history) in histories {
             history.sort_unstable();
-            let turned = history.array_windows().find(|[(_, before), (_, after)]| before > after);
-            assert_eq!(turned, None, "{user} hears of a change before an earlier one, by place and step");
+            let turned = history
+                .array_windows()
+                .find(|[(_, before), (_, after)]| before > after);
+            assert_eq!(
+                turned, None,
+                "{user} hears of a change before an earlier one, by place and step"
+            );
         }
     }
     written.len() - first.len()

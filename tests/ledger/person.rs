@@ -53,7 +53,12 @@ struct Session {
 
 impl Session {
     fn new(answer: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        let text = |value: &Value| {
+            value
+                .as_str()
+                .unwrap_or_else(|| panic!("{answer}"))
+                .to_owned()
+        };
         Self {
             access: text(&answer["access_token"]),
             refresh: text(&answer["refresh_token"]),
@@ -63,8 +68,13 @@ impl Session {
     }
 
     fn id(&self) -> String {
-        let payload = URL_SAFE_NO_PAD.decode(self.access.split('.').nth(1).unwrap()).unwrap();
-        serde_json::from_slice::<Value>(&payload).unwrap()["sid"].as_str().unwrap().to_owned()
+        let payload = URL_SAFE_NO_PAD
+            .decode(self.access.split('.').nth(1).unwrap())
+            .unwrap();
+        serde_json::from_slice::<Value>(&payload).unwrap()["sid"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 }
 
@@ -81,7 +91,10 @@ type Event = (Uuid, String, Option<String>, Uuid, Option<String>);
 async fn answer(request: reqwest::RequestBuilder) -> Option<(u16, Value)> {
     let answer = request.send().await.ok()?;
     let status = answer.status().as_u16();
-    Some((status, serde_json::from_str(&answer.text().await.ok()?).unwrap_or_default()))
+    Some((
+        status,
+        serde_json::from_str(&answer.text().await.ok()?).unwrap_or_default(),
+    ))
 }
 
 pub struct Person {
@@ -99,9 +112,21 @@ pub struct Person {
 
 impl Person {
     pub fn new(world: World, number: usize) -> Self {
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
+        let client = reqwest::Client::builder()
+            .timeout(Duration::from_secs(20))
+            .build()
+            .unwrap();
         let (users, seen, ledger, kept) = (Vec::new(), HashSet::new(), Vec::new(), Vec::new());
-        Self { world, client, number, users, seen, step: 0, ledger, kept }
+        Self {
+            world,
+            client,
+            number,
+            users,
+            seen,
+            step: 0,
+            ledger,
+            kept,
+        }
     }
 
     /// Returns an answer to a request, which is repeated until there is one. If it was made and its answer was lost, the
@@ -115,18 +140,25 @@ impl Person {
         wanted: &[u16],
     ) -> Value {
         for attempt in 0..ATTEMPTS {
-            let mut request = self.client.request(method.clone(), format!("{}{path}", self.world.url));
+            let mut request = self
+                .client
+                .request(method.clone(), format!("{}{path}", self.world.url));
             if let Some(bearer) = bearer {
                 request = request.bearer_auth(bearer);
             }
             if let Some(body) = body {
-                request = request.header("Content-Type", "application/json").body(body.to_string());
+                request = request
+                    .header("Content-Type", "application/json")
+                    .body(body.to_string());
             }
             if let Some((status, answer)) = answer(request).await {
                 // The database is on its way back, or the change may have been made on a connection that broke.
                 if status != 503 {
                     let repeated = attempt > 0 && [401, 404].contains(&status);
-                    assert!(wanted.contains(&status) || repeated, "{method} {path}: {status} {answer}");
+                    assert!(
+                        wanted.contains(&status) || repeated,
+                        "{method} {path}: {status} {answer}"
+                    );
                     return answer;
                 }
             } else {
@@ -139,9 +171,12 @@ impl Person {
 
     /// Returns the events of this round's users.
     async fn events(&self) -> Vec<Event> {
-        let events = "SELECT id, kind, reason, user_id, detail->>'from' FROM events WHERE user_id = ANY($1)";
+        let events =
+            "SELECT id, kind, reason, user_id, detail->>'from' FROM events WHERE user_id = ANY($1)";
         for _ in 0..ATTEMPTS {
-            let events = sqlx::query_as(events).bind(&self.users).fetch_all(&self.world.pool);
+            let events = sqlx::query_as(events)
+                .bind(&self.users)
+                .fetch_all(&self.world.pool);
             if let Ok(events) = events.await {
                 return events;
             }
@@ -156,17 +191,29 @@ impl Person {
         self.step += 1;
         let mut kinds = Vec::new();
         for (id, kind, reason, user, from) in self.events().await {
-            let Some(message) = message_type(&kind, reason.as_deref()) else { continue };
+            let Some(message) = message_type(&kind, reason.as_deref()) else {
+                continue;
+            };
             if self.seen.insert(id) {
                 let from = from.filter(|_| ["user.merged", "identity.moved"].contains(&message));
-                let users = [user].into_iter().chain(from.map(|from| from.parse().unwrap())).collect();
-                self.ledger.push(Change { id, users, step: self.step });
+                let users = [user]
+                    .into_iter()
+                    .chain(from.map(|from| from.parse().unwrap()))
+                    .collect();
+                self.ledger.push(Change {
+                    id,
+                    users,
+                    step: self.step,
+                });
                 // Nobody listens once the test has failed.
                 let _ = self.world.changes.send(());
                 kinds.push(kind);
             }
         }
-        assert!(kinds.iter().any(|found| found == kind), "{kind} was acknowledged, and there is {kinds:?}");
+        assert!(
+            kinds.iter().any(|found| found == kind),
+            "{kind} was acknowledged, and there is {kinds:?}"
+        );
     }
 
     /// Returns an account at the provider with these claims.
@@ -178,7 +225,15 @@ impl Person {
 
     async fn sign_in(&mut self, account: &Account) -> Session {
         let body = json!({ "id_token": account.token });
-        let answer = self.ask(Method::POST, "/api/v1/auth/oauth/idp", None, Some(&body), &[200, 201]).await;
+        let answer = self
+            .ask(
+                Method::POST,
+                "/api/v1/auth/oauth/idp",
+                None,
+                Some(&body),
+                &[200, 201],
+            )
+            .await;
         let session = Session::new(&answer);
         if !self.users.contains(&session.user) {
             self.users.push(session.user);
@@ -189,37 +244,74 @@ impl Person {
     async fn link(&mut self, session: &Session, account: &Account) -> String {
         let body = json!({ "id_token": account.token });
         let path = "/api/v1/me/identities/idp";
-        let answer = self.ask(Method::POST, path, Some(&session.access), Some(&body), &[200, 201]).await;
+        let answer = self
+            .ask(
+                Method::POST,
+                path,
+                Some(&session.access),
+                Some(&body),
+                &[200, 201],
+            )
+            .await;
         self.did("identity_linked").await;
         answer["id"].as_str().unwrap().to_owned()
     }
 
     async fn sign_out(&mut self, session: &Session, scope: &str) {
         let path = format!("/api/v1/auth/logout?scope={scope}");
-        self.ask(Method::POST, &path, Some(&session.access), None, &[204]).await;
+        self.ask(Method::POST, &path, Some(&session.access), None, &[204])
+            .await;
         self.did("signed_out").await;
     }
 
     async fn refresh(&mut self, token: &str) -> String {
         let body = json!({ "refresh_token": token });
-        let answer = self.ask(Method::POST, "/api/v1/auth/refresh", None, Some(&body), &[200]).await;
+        let answer = self
+            .ask(
+                Method::POST,
+                "/api/v1/auth/refresh",
+                None,
+                Some(&body),
+                &[200],
+            )
+            .await;
         answer["refresh_token"].as_str().unwrap().to_owned()
     }
 
-    async fn administer(&mut self, user: Uuid, change: &str, further: Option<(&str, &str)>, kind: &str) {
+    async fn administer(
+        &mut self,
+        user: Uuid,
+        change: &str,
+        further: Option<(&str, &str)>,
+        kind: &str,
+    ) {
         let mut body = json!({ "reason": "the ledger" });
         if let Some((name, value)) = further {
             body[name] = json!(value);
         }
         let path = format!("/api/v1/admin/users/{user}/{change}");
-        self.ask(Method::POST, &path, Some(&self.world.api_key), Some(&body), &[200]).await;
+        self.ask(
+            Method::POST,
+            &path,
+            Some(&self.world.api_key),
+            Some(&body),
+            &[200],
+        )
+        .await;
         self.did(kind).await;
     }
 
     async fn set_claims(&mut self, user: Uuid, claims: Value) {
         let body = json!({ "reason": "the ledger", "claims": claims });
         let path = format!("/api/v1/admin/users/{user}/claims");
-        self.ask(Method::PUT, &path, Some(&self.world.api_key), Some(&body), &[200]).await;
+        self.ask(
+            Method::PUT,
+            &path,
+            Some(&self.world.api_key),
+            Some(&body),
+            &[200],
+        )
+        .await;
         self.did("claims_changed").await;
     }
 
@@ -233,7 +325,11 @@ impl Person {
             let claims = token::claims(&subject, &email(person));
             self.account(subject, claims)
         };
-        let (phone, tablet, third) = (known("phone", "ada"), known("tablet", "ada"), known("third", "ada"));
+        let (phone, tablet, third) = (
+            known("phone", "ada"),
+            known("tablet", "ada"),
+            known("third", "ada"),
+        );
         let (bobs, second) = (known("bobs", "bob"), known("second", "bob"));
         let (squatter, owner) = (known("squatter", "carol"), known("owner", "carol"));
         let stays = known("stays", "dora");
@@ -259,7 +355,8 @@ impl Person {
         self.did("user_updated").await;
         let linked = self.link(&first, &third).await;
         let path = format!("/api/v1/me/identities/{linked}");
-        self.ask(Method::DELETE, &path, Some(&first.access), None, &[204]).await;
+        self.ask(Method::DELETE, &path, Some(&first.access), None, &[204])
+            .await;
         self.did("identity_unlinked").await;
         self.set_claims(ada, json!({ "roles": ["author"] })).await;
 
@@ -270,14 +367,28 @@ impl Person {
         self.administer(ada, "disable", None, "user_disabled").await;
         self.administer(ada, "enable", None, "user_enabled").await;
         let session = self.sign_in(&tablet).await;
-        self.administer(ada, "end-session", Some(("session", &session.id())), "session_ended").await;
+        self.administer(
+            ada,
+            "end-session",
+            Some(("session", &session.id())),
+            "session_ended",
+        )
+        .await;
         self.sign_in(&tablet).await;
-        self.administer(ada, "end-sessions", None, "sessions_ended").await;
+        self.administer(ada, "end-sessions", None, "sessions_ended")
+            .await;
         let session = self.sign_in(&phone).await;
         let next = self.refresh(&session.refresh).await;
         self.refresh(&next).await;
         let body = json!({ "refresh_token": session.refresh });
-        self.ask(Method::POST, "/api/v1/auth/refresh", None, Some(&body), &[401]).await;
+        self.ask(
+            Method::POST,
+            "/api/v1/auth/refresh",
+            None,
+            Some(&body),
+            &[401],
+        )
+        .await;
         self.did("refresh_token_replayed").await;
         let session = self.sign_in(&phone).await;
         self.sign_out(&session, "global").await;
@@ -289,14 +400,38 @@ impl Person {
         let identity = self.link(&session, &second).await;
         let body = json!({ "reason": "the ledger", "identity": identity, "to": ada });
         let path = format!("/api/v1/admin/users/{bob}/move");
-        self.ask(Method::POST, &path, Some(&self.world.api_key), Some(&body), &[200]).await;
+        self.ask(
+            Method::POST,
+            &path,
+            Some(&self.world.api_key),
+            Some(&body),
+            &[200],
+        )
+        .await;
         self.did("identity_moved").await;
         let moved = self.sign_in(&second).await;
         assert_eq!(moved.user, ada, "it was moved");
-        self.administer(ada, "unlink", Some(("identity", &moved.identity)), "identity_unlinked").await;
-        let (from, into) = if round.is_multiple_of(2) { (ada, bob) } else { (bob, ada) };
-        self.administer(from, "merge", Some(("into", &into.to_string())), "users_merged").await;
-        self.administer(into, "disable", None, "user_disabled").await;
+        self.administer(
+            ada,
+            "unlink",
+            Some(("identity", &moved.identity)),
+            "identity_unlinked",
+        )
+        .await;
+        let (from, into) = if round.is_multiple_of(2) {
+            (ada, bob)
+        } else {
+            (bob, ada)
+        };
+        self.administer(
+            from,
+            "merge",
+            Some(("into", &into.to_string())),
+            "users_merged",
+        )
+        .await;
+        self.administer(into, "disable", None, "user_disabled")
+            .await;
         self.administer(into, "enable", None, "user_enabled").await;
 
         // An address that nobody had verified.
@@ -309,7 +444,14 @@ impl Person {
         self.did("email_lost").await;
         self.administer(carol, "delete", None, "user_deleted").await;
         let session = self.sign_in(&phone).await;
-        self.ask(Method::DELETE, "/api/v1/me", Some(&session.access), None, &[204]).await;
+        self.ask(
+            Method::DELETE,
+            "/api/v1/me",
+            Some(&session.access),
+            None,
+            &[204],
+        )
+        .await;
         self.did("user_deleted").await;
     }
 }

@@ -38,7 +38,10 @@ async fn cut(way: &Way, database: &Database) {
 fn traffic(url: &str, provider: &Provider) -> JoinSet<()> {
     let mut traffic = JoinSet::new();
     for number in 0..4 {
-        let claims = claims(&format!("subject-{number}"), &format!("{number}@example.com"));
+        let claims = claims(
+            &format!("subject-{number}"),
+            &format!("{number}@example.com"),
+        );
         let (url, token) = (url.to_owned(), provider.token(claims));
         traffic.spawn(async move {
             loop {
@@ -60,8 +63,11 @@ async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
         return;
     }
     // One database for each instance, so that one can lose its own.
-    let (database, another, provider) =
-        (Database::create().await, Database::create().await, Provider::start().await);
+    let (database, another, provider) = (
+        Database::create().await,
+        Database::create().await,
+        Provider::start().await,
+    );
     let way = Way::cut_to(&database).await;
     way.mend();
     let unlimited = [("ROCKET_RATE_LIMIT", "{enabled=false}")];
@@ -87,13 +93,19 @@ async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
     }
 
     provider.behave(Behaviour::status(503));
-    prometheus.fires("VestibuleProviderFailing", "provider", "idp").await;
+    prometheus
+        .fires("VestibuleProviderFailing", "provider", "idp")
+        .await;
     provider.behave(Behaviour::Usual);
     prometheus.is_silent("VestibuleProviderFailing").await;
 
     cut(&way, &database).await;
-    prometheus.fires("VestibuleDatabaseFailing", "instance", &instances[0]).await;
-    prometheus.fires("VestibuleNotReady", "instance", &instances[0]).await;
+    prometheus
+        .fires("VestibuleDatabaseFailing", "instance", &instances[0])
+        .await;
+    prometheus
+        .fires("VestibuleNotReady", "instance", &instances[0])
+        .await;
     way.mend();
     for alert in ["VestibuleDatabaseFailing", "VestibuleNotReady"] {
         prometheus.is_silent(alert).await;
@@ -101,7 +113,9 @@ async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
 
     // Dropped is killed.
     drop(two);
-    prometheus.fires("VestibuleDown", "instance", &instances[1]).await;
+    prometheus
+        .fires("VestibuleDown", "instance", &instances[1])
+        .await;
     let two = start(ports[1], &another.url);
     prometheus.is_silent("VestibuleDown").await;
     two.answers("/readyz", 200).await;

@@ -28,9 +28,16 @@ fn samples(page: &str) -> Samples {
         let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
         let sample = samples.entry(name.to_owned()).or_default();
         // A comma may be in no value: routes and names of ours have none.
-        for label in labels.trim_end_matches('}').split(',').filter(|label| !label.is_empty()) {
+        for label in labels
+            .trim_end_matches('}')
+            .split(',')
+            .filter(|label| !label.is_empty())
+        {
             let (label, value) = label.split_once('=').unwrap();
-            sample.entry(label.to_owned()).or_default().insert(value.trim_matches('"').to_owned());
+            sample
+                .entry(label.to_owned())
+                .or_default()
+                .insert(value.trim_matches('"').to_owned());
         }
     }
     samples
@@ -63,30 +70,63 @@ async fn of_a_varied_life() -> String {
     for (claims, more, expected) in [
         (ada(), json!({}), "signed_in"),
         (another, json!({}), "linked"),
-        (with(ada(), &json!({ "aud": "another", "azp": "another" })), json!({}), "audience_mismatch"),
-        (with(ada(), &json!({ "iss": "https://another.example" })), json!({}), "issuer_mismatch"),
-        (ada(), json!({ "nonce": "a nonce that is in no token" }), "nonce_mismatch"),
+        (
+            with(ada(), &json!({ "aud": "another", "azp": "another" })),
+            json!({}),
+            "audience_mismatch",
+        ),
+        (
+            with(ada(), &json!({ "iss": "https://another.example" })),
+            json!({}),
+            "issuer_mismatch",
+        ),
+        (
+            ada(),
+            json!({ "nonce": "a nonce that is in no token" }),
+            "nonce_mismatch",
+        ),
     ] {
-        assert_eq!(sign_in(&service, &provider, claims, &more).await.0, expected);
+        assert_eq!(
+            sign_in(&service, &provider, claims, &more).await.0,
+            expected
+        );
     }
     assert_eq!(service.post("/nowhere", &[], &json!({})).await.status, 404);
     provider.behave(Behaviour::status(400));
-    assert_eq!(sign_in(&service, &provider, ada(), &json!({})).await.0, "invalid_token");
-    for nonsense in
-        [Behaviour::body("application/json", "{"), Behaviour::body("application/json", vec![b' '; 100 << 10])]
-    {
+    assert_eq!(
+        sign_in(&service, &provider, ada(), &json!({})).await.0,
+        "invalid_token"
+    );
+    for nonsense in [
+        Behaviour::body("application/json", "{"),
+        Behaviour::body("application/json", vec![b' '; 100 << 10]),
+    ] {
         provider.behave(nonsense);
-        assert_eq!(sign_in(&service, &provider, ada(), &json!({})).await.0, "provider_unavailable");
+        assert_eq!(
+            sign_in(&service, &provider, ada(), &json!({})).await.0,
+            "provider_unavailable"
+        );
     }
     provider.behave(Behaviour::status(503));
-    assert_eq!(sign_in(&service, &provider, ada(), &json!({})).await.0, "provider_unavailable");
+    assert_eq!(
+        sign_in(&service, &provider, ada(), &json!({})).await.0,
+        "provider_unavailable"
+    );
     let body = json!({ "refresh_token": answer["refresh_token"] });
-    assert_eq!(service.post("/api/v1/auth/refresh", &[], &body).await.status, 200);
+    assert_eq!(
+        service
+            .post("/api/v1/auth/refresh", &[], &body)
+            .await
+            .status,
+        200
+    );
     until("the limit is met", async || {
         sign_in(&service, &provider, ada(), &json!({})).await.0 == "rate_limited"
     })
     .await;
-    database.run("UPDATE _sqlx_migrations SET success = false").await;
+    database
+        .run("UPDATE _sqlx_migrations SET success = false")
+        .await;
     service.answers("/readyz", 503).await;
     service.answers("/metrics", 200).await;
     service.answers("/metrics", 200).await
@@ -100,12 +140,16 @@ fn dashboard() -> (Vec<String>, Vec<String>) {
                 for (name, value) in members {
                     match (name.as_str(), value) {
                         ("expr", Value::String(text)) => expressions.push(text.clone()),
-                        ("legendFormat" | "titleFormat", Value::String(text)) => legends.push(text.clone()),
+                        ("legendFormat" | "titleFormat", Value::String(text)) => {
+                            legends.push(text.clone())
+                        }
                         _ => collect(value, expressions, legends),
                     }
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| collect(item, expressions, legends)),
+            Value::Array(items) => items
+                .iter()
+                .for_each(|item| collect(item, expressions, legends)),
             _ => {}
         }
     }
@@ -119,12 +163,19 @@ fn dashboard() -> (Vec<String>, Vec<String>) {
 
 /// The labels that a template names, as `{{label}}` or `$labels.label`.
 fn named_labels(template: &str) -> impl Iterator<Item = &str> {
-    let legends = template.split("{{").skip(1).filter_map(|rest| rest.split_once("}}")).map(|(name, _)| name);
-    let legends = legends.filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+    let legends = template
+        .split("{{")
+        .skip(1)
+        .filter_map(|rest| rest.split_once("}}"))
+        .map(|(name, _)| name);
+    let legends =
+        legends.filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
     let labels = template.split("$labels.").skip(1);
-    legends.chain(
-        labels.map(|rest| rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap()),
-    )
+    legends.chain(labels.map(|rest| {
+        rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .next()
+            .unwrap()
+    }))
 }
 
 /// Whatever an expression names is there.
@@ -143,20 +194,33 @@ fn check(expression: &str, templates: &[&str], samples: &Samples) {
             panic!("there is no {}: {expression}", selector.name)
         };
         labels.extend(sample.keys().map(String::as_str));
-        for matcher in selector.matchers.iter().filter(|matcher| !ADDED.contains(&matcher.label.as_str())) {
+        for matcher in selector
+            .matchers
+            .iter()
+            .filter(|matcher| !ADDED.contains(&matcher.label.as_str()))
+        {
             let Some(values) = sample.get(&matcher.label) else {
                 panic!("{} has no {}: {expression}", selector.name, matcher.label)
             };
             for value in &matcher.values {
-                assert!(values.contains(value), "{} is never {value}: {expression}", matcher.label);
+                assert!(
+                    values.contains(value),
+                    "{} is never {value}: {expression}",
+                    matcher.label
+                );
             }
         }
     }
     let grouped = grouped_by(expression);
-    for label in
-        grouped.iter().map(String::as_str).chain(templates.iter().flat_map(|text| named_labels(text)))
+    for label in grouped
+        .iter()
+        .map(String::as_str)
+        .chain(templates.iter().flat_map(|text| named_labels(text)))
     {
-        assert!(labels.contains(label), "there is no label {label}: {expression} {templates:?}");
+        assert!(
+            labels.contains(label),
+            "there is no label {label}: {expression} {templates:?}"
+        );
     }
 }
 
@@ -168,10 +232,16 @@ fn promtool_accepts_each_file_and_the_tests_of_the_alerts_pass() {
     promtool(&["check", "config"], &shipped("prometheus/prometheus.yml"));
     promtool(&["check", "rules"], &shipped("prometheus/alerts.yml"));
     promtool(&["test", "rules"], &shipped("prometheus/alerts.test.yml"));
-    promtool(&["test", "rules"], &shipped("prometheus/alerts.days.test.yml"));
+    promtool(
+        &["test", "rules"],
+        &shipped("prometheus/alerts.days.test.yml"),
+    );
     // The job that a guide has.
-    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/production.md")).unwrap();
-    let from = page.lines().skip_while(|line| !line.starts_with("    - job_name: "));
+    let page =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/production.md")).unwrap();
+    let from = page
+        .lines()
+        .skip_while(|line| !line.starts_with("    - job_name: "));
     let job: Vec<_> = from.take_while(|line| line.starts_with("    ")).collect();
     assert!(job.len() > 5, "it is found");
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("job-{}.yml", Uuid::now_v7()));
@@ -181,12 +251,15 @@ fn promtool_accepts_each_file_and_the_tests_of_the_alerts_pass() {
     // What Grafana puts in, and then it is PromQL.
     let (expressions, _) = dashboard();
     let rules = expressions.iter().enumerate().map(|(number, expression)| {
-        let expression = expression.replace("$__rate_interval", "5m").replace("$instance", ".*");
+        let expression = expression
+            .replace("$__rate_interval", "5m")
+            .replace("$instance", ".*");
         assert!(!expression.contains('$'), "{expression}");
         json!({ "record": format!("dashboard:{number}"), "expr": expression })
     });
     let rules = json!({ "groups": [{ "name": "dashboard", "rules": rules.collect::<Vec<_>>() }] });
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("dashboard-{}.yml", Uuid::now_v7()));
+    let file =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("dashboard-{}.yml", Uuid::now_v7()));
     fs::write(&file, rules.to_string()).unwrap();
     promtool(&["check", "rules"], &file);
     fs::remove_file(file).unwrap();
@@ -205,10 +278,17 @@ async fn alerts_and_the_dashboard_name_what_there_is_and_leave_nothing_out() {
     for rule in &rules {
         let texts = rule["annotations"].as_object().unwrap();
         assert!(
-            ["summary", "description", "runbook_url"].iter().all(|name| texts.contains_key(*name)),
+            ["summary", "description", "runbook_url"]
+                .iter()
+                .all(|name| texts.contains_key(*name)),
             "{rule}"
         );
-        assert!(["critical", "warning"].map(Value::from).contains(&rule["labels"]["severity"]), "{rule}");
+        assert!(
+            ["critical", "warning"]
+                .map(Value::from)
+                .contains(&rule["labels"]["severity"]),
+            "{rule}"
+        );
         let texts: Vec<_> = texts.values().map(|text| text.as_str().unwrap()).collect();
         check(rule["query"].as_str().unwrap(), &texts, &samples);
     }
@@ -216,9 +296,15 @@ async fn alerts_and_the_dashboard_name_what_there_is_and_leave_nothing_out() {
     for expression in &expressions {
         check(&expression.replace("$instance", ""), &[], &samples);
     }
-    let known: BTreeSet<_> = samples.values().flat_map(|sample| sample.keys().map(String::as_str)).collect();
+    let known: BTreeSet<_> = samples
+        .values()
+        .flat_map(|sample| sample.keys().map(String::as_str))
+        .collect();
     for label in legends.iter().flat_map(|legend| named_labels(legend)) {
-        assert!(known.contains(label) || ADDED.contains(&label) || label == "alertname", "{label}");
+        assert!(
+            known.contains(label) || ADDED.contains(&label) || label == "alertname",
+            "{label}"
+        );
     }
     let shown: BTreeSet<String> = expressions
         .iter()
@@ -228,8 +314,12 @@ async fn alerts_and_the_dashboard_name_what_there_is_and_leave_nothing_out() {
     for family in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let (family, _) = family.split_once(' ').unwrap();
         let of_it = |name: &String| {
-            name.strip_prefix(family).is_some_and(|end| ["", "_total", "_bucket", "_info"].contains(&end))
+            name.strip_prefix(family)
+                .is_some_and(|end| ["", "_total", "_bucket", "_info"].contains(&end))
         };
-        assert!(shown.iter().any(of_it), "the dashboard does not show {family}");
+        assert!(
+            shown.iter().any(of_it),
+            "the dashboard does not show {family}"
+        );
     }
 }

@@ -23,19 +23,32 @@ const SHORTER: [(&str, &str); 5] = [
 
 /// Whether Prometheus and its tool are there; else the test is skipped.
 pub fn is_here() -> bool {
-    ["prometheus", "promtool"].into_iter().all(|name| program(name, (2, 42)).is_some())
+    ["prometheus", "promtool"]
+        .into_iter()
+        .all(|name| program(name, (2, 42)).is_some())
 }
 
 /// A file of `deploy`.
 pub fn shipped(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("deploy")
+        .join(path)
 }
 
 /// `promtool` has nothing against it.
 pub fn promtool(arguments: &[&str], file: &Path) {
-    let output = Command::new("promtool").args(arguments).arg(file).output().unwrap();
+    let output = Command::new("promtool")
+        .args(arguments)
+        .arg(file)
+        .output()
+        .unwrap();
     let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&said));
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        file.display(),
+        String::from_utf8_lossy(&said)
+    );
 }
 
 /// A running Prometheus, killed when it is dropped.
@@ -50,7 +63,11 @@ impl Prometheus {
     pub async fn watch(instances: [&str; 2]) -> Self {
         let port = free_port();
         let folder = folder(&format!("prometheus-{port}"));
-        fs::write(folder.join("alerts.yml"), tools::shipped("prometheus/alerts.yml", &SHORTER)).unwrap();
+        fs::write(
+            folder.join("alerts.yml"),
+            tools::shipped("prometheus/alerts.yml", &SHORTER),
+        )
+        .unwrap();
         let changes = [
             // The job's own, since the job is what is copied.
             ("\n    scrape_interval: 15s", "\n    scrape_interval: 500ms"),
@@ -59,25 +76,43 @@ impl Prometheus {
             ("vestibule-2.internal:8000", instances[1]),
         ];
         let configuration = folder.join("prometheus.yml");
-        fs::write(&configuration, tools::shipped("prometheus/prometheus.yml", &changes)).unwrap();
+        fs::write(
+            &configuration,
+            tools::shipped("prometheus/prometheus.yml", &changes),
+        )
+        .unwrap();
         let log = folder.join("log");
         let running = Running::start(Path::new("prometheus"), &log, |command| {
             command.arg(format!("--config.file={}", configuration.display()));
-            command.arg(format!("--storage.tsdb.path={}", folder.join("data").display()));
+            command.arg(format!(
+                "--storage.tsdb.path={}",
+                folder.join("data").display()
+            ));
             command.arg(format!("--web.listen-address=127.0.0.1:{port}"));
         });
         let url = format!("http://127.0.0.1:{port}");
-        eventually(&format!("Prometheus is ready; see {}", log.display()), async || {
-            let answer = CLIENT.get(format!("{url}/-/ready")).send().await.ok()?;
-            answer.status().is_success().then_some(())
-        })
+        eventually(
+            &format!("Prometheus is ready; see {}", log.display()),
+            async || {
+                let answer = CLIENT.get(format!("{url}/-/ready")).send().await.ok()?;
+                answer.status().is_success().then_some(())
+            },
+        )
         .await;
-        Self { url, _running: running, _folder: folder }
+        Self {
+            url,
+            _running: running,
+            _folder: folder,
+        }
     }
 
     /// What its API says about it.
     pub async fn ask(&self, path: &str) -> Value {
-        let answer = CLIENT.get(format!("{}/api/v1/{path}", self.url)).send().await.unwrap();
+        let answer = CLIENT
+            .get(format!("{}/api/v1/{path}", self.url))
+            .send()
+            .await
+            .unwrap();
         let answer: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
         assert_eq!(answer["status"], "success", "{path}: {answer}");
         answer["data"].clone()
@@ -87,7 +122,10 @@ impl Prometheus {
     pub async fn rules(&self) -> Vec<Value> {
         let groups = self.ask("rules").await;
         let groups = groups["groups"].as_array().unwrap();
-        groups.iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
+        groups
+            .iter()
+            .flat_map(|group| group["rules"].as_array().unwrap().clone())
+            .collect()
     }
 
     /// The values of one label of the alerts of that name that fire.
@@ -95,7 +133,13 @@ impl Prometheus {
         let alerts = self.ask("alerts").await;
         let alerts = alerts["alerts"].as_array().unwrap().iter();
         let ours = alerts.filter(|it| it["labels"]["alertname"] == name && it["state"] == "firing");
-        ours.map(|alert| alert["labels"][label].as_str().unwrap_or_default().to_owned()).collect()
+        ours.map(|alert| {
+            alert["labels"][label]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        })
+        .collect()
     }
 
     /// Waits until alerts of that name fire for this value of the label, and for no other.
@@ -108,6 +152,9 @@ impl Prometheus {
 
     /// Waits until none of that name fires.
     pub async fn is_silent(&self, name: &str) {
-        until(&format!("{name} ends"), async || self.firing(name, "alertname").await.is_empty()).await;
+        until(&format!("{name} ends"), async || {
+            self.firing(name, "alertname").await.is_empty()
+        })
+        .await;
     }
 }

@@ -27,12 +27,21 @@ impl Signed {
 
     /// With further settings of the instance.
     pub async fn start_with(name: &str, settings: &[(&str, &str)]) -> Self {
-        let (folder, database, provider) = (folder(name), Database::create().await, Provider::start().await);
+        let (folder, database, provider) = (
+            folder(name),
+            Database::create().await,
+            Provider::start().await,
+        );
         let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
         let url = instance.url();
         let instance = instance.with("ROCKET_PUBLIC_URL", &url);
         let instance = instance.with_all(settings).started().await;
-        Self { instance, folder, provider, _database: database }
+        Self {
+            instance,
+            folder,
+            provider,
+            _database: database,
+        }
     }
 
     /// An `id_token` that signs somebody in.
@@ -54,7 +63,10 @@ async fn content(program: &str, runtime: Option<PathBuf>) {
     let signed = Signed::start(&format!("real-{program}")).await;
     let credential = signed.credential().await;
     let mut command = command(&runtime);
-    command.arg(project("tests/real/clients").join(program)).arg(signed.instance.url()).arg(CLIENT_ID);
+    command
+        .arg(project("tests/real/clients").join(program))
+        .arg(signed.instance.url())
+        .arg(CLIENT_ID);
     command.arg(credential["refresh_token"].as_str().unwrap());
     println!("{}", printed(command).await);
 }

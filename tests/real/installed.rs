@@ -17,12 +17,18 @@ pub fn project(file: &str) -> PathBuf {
 
 /// The folder of Python's packages, of the caches of Go and Maven, and of the programs that this machine lacked.
 fn environment() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("real")
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .unwrap()
+        .join("real")
 }
 
 fn there(file: PathBuf) -> Option<PathBuf> {
     if !file.exists() {
-        skip(&format!("{} is not there; `.ci/real` installs it", file.display()));
+        skip(&format!(
+            "{} is not there; `.ci/real` installs it",
+            file.display()
+        ));
         return None;
     }
     Some(file)
@@ -31,7 +37,11 @@ fn there(file: PathBuf) -> Option<PathBuf> {
 /// A command that does not go on for ever, with the rest of the environment.
 pub fn command(program: &Path) -> Command {
     let mut command = Command::new("timeout");
-    command.arg("600").arg(program).env("no_proxy", "*").env_remove("JAVA_HOME");
+    command
+        .arg("600")
+        .arg(program)
+        .env("no_proxy", "*")
+        .env_remove("JAVA_HOME");
     command
 }
 
@@ -47,7 +57,11 @@ pub fn npm(folder: &str) -> Option<Command> {
     let (npm, node) = (program("npm", (9, 0))?, program("node", (20, 0))?);
     let mut command = command(&npm);
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders = node.parent().map(Path::to_owned).into_iter().chain(env::split_paths(&path));
+    let folders = node
+        .parent()
+        .map(Path::to_owned)
+        .into_iter()
+        .chain(env::split_paths(&path));
     command.env("PATH", env::join_paths(folders).unwrap());
     Some(command)
 }
@@ -57,9 +71,10 @@ fn maven() -> Option<Command> {
     there(environment().join("complete"))?;
     program("javac", JAVA)?;
     let mut command = command(&program("mvn", (3, 6))?);
-    command
-        .args(["-q", "-B", "-o"])
-        .arg(format!("-Dmaven.repo.local={}", environment().join("maven").display()));
+    command.args(["-q", "-B", "-o"]).arg(format!(
+        "-Dmaven.repo.local={}",
+        environment().join("maven").display()
+    ));
     Some(command)
 }
 
@@ -80,7 +95,9 @@ pub fn java_project(folder: &Path) -> Option<Command> {
         fs::copy(from.join(file), folder.join(file)).unwrap();
     }
     // It ends before it would pay to compile it well.
-    command.env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1").current_dir(folder);
+    command
+        .env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1")
+        .current_dir(folder);
     Some(command)
 }
 
@@ -99,8 +116,15 @@ pub fn go(folder: &Path) -> Option<impl Fn() -> Command> {
     let folder = folder.to_owned();
     Some(move || {
         let mut command = command(&go);
-        command.current_dir(&folder).env("GOMODCACHE", environment().join("go"));
-        command.envs([("GOPROXY", "off"), ("GOFLAGS", ""), ("GOTOOLCHAIN", "local"), ("GOWORK", "off")]);
+        command
+            .current_dir(&folder)
+            .env("GOMODCACHE", environment().join("go"));
+        command.envs([
+            ("GOPROXY", "off"),
+            ("GOFLAGS", ""),
+            ("GOTOOLCHAIN", "local"),
+            ("GOWORK", "off"),
+        ]);
         command
     })
 }
@@ -109,10 +133,18 @@ pub fn go(folder: &Path) -> Option<impl Fn() -> Command> {
 pub fn openapi_generator() -> Option<(PathBuf, PathBuf)> {
     let java = program("java", JAVA)?;
     let packages = there(environment().join("lib"))?;
-    let versions = packages.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let versions = packages
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let archive = "site-packages/openapi_generator_cli/openapi-generator.jar";
-    let mut archives = versions.map(|version| version.join(archive)).filter(|archive| archive.is_file());
-    Some((java, there(archives.next().unwrap_or(packages.join(archive)))?))
+    let mut archives = versions
+        .map(|version| version.join(archive))
+        .filter(|archive| archive.is_file());
+    Some((
+        java,
+        there(archives.next().unwrap_or(packages.join(archive)))?,
+    ))
 }
 
 /// The folder of Keycloak, built for the way it is started here.
@@ -124,8 +156,15 @@ pub fn keycloak() -> Option<PathBuf> {
 /// What a program printed. It has to end well.
 pub async fn printed(mut command: Command) -> String {
     let what = format!("{command:?}");
-    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    let output = tokio::task::spawn_blocking(move || command.output())
+        .await
+        .unwrap()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{what}\n{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{what}\n{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     said
 }

@@ -40,15 +40,30 @@ async fn start(home: &Path) -> String {
         // What `bin/kc.sh` starts; but that does not end it when it is ended itself.
         let _running = Running::start(Path::new("/usr/bin/env"), &output, |command| {
             command.args(["java", "-XX:TieredStopAtLevel=1", "-Xmx512m"]);
-            command.arg(format!("-Djava.util.concurrent.ForkJoinPool.common.threadFactory={threads}"));
+            command.arg(format!(
+                "-Djava.util.concurrent.ForkJoinPool.common.threadFactory={threads}"
+            ));
             command.arg(format!("-Dkc.home.dir={}", home.display()));
-            command.arg(format!("-Djboss.server.config.dir={}", home.join("conf").display()));
+            command.arg(format!(
+                "-Djboss.server.config.dir={}",
+                home.join("conf").display()
+            ));
             command.arg("-Djava.util.logging.manager=org.jboss.logmanager.LogManager");
             command.arg("-cp").arg(home.join("lib/quarkus-run.jar"));
-            command.args(["io.quarkus.bootstrap.runner.QuarkusEntryPoint", "start", "--optimized"]);
-            command.args(["--cache=local", "--http-enabled=true", "--http-host=127.0.0.1"]);
+            command.args([
+                "io.quarkus.bootstrap.runner.QuarkusEntryPoint",
+                "start",
+                "--optimized",
+            ]);
+            command.args([
+                "--cache=local",
+                "--http-enabled=true",
+                "--http-host=127.0.0.1",
+            ]);
             command.arg(format!("--http-port={port}")).arg(hostname);
-            command.env("KC_BOOTSTRAP_ADMIN_USERNAME", ADMIN).env("KC_BOOTSTRAP_ADMIN_PASSWORD", ADMIN);
+            command
+                .env("KC_BOOTSTRAP_ADMIN_USERNAME", ADMIN)
+                .env("KC_BOOTSTRAP_ADMIN_PASSWORD", ADMIN);
         });
         tell.send(()).unwrap();
         loop {
@@ -56,10 +71,13 @@ async fn start(home: &Path) -> String {
         }
     });
     started.recv().unwrap();
-    eventually(&format!("Keycloak answers; see {}", log.display()), async || {
-        let answer = reqwest::get(format!("{url}/realms/master")).await.ok()?;
-        (answer.status() == StatusCode::OK).then_some(())
-    })
+    eventually(
+        &format!("Keycloak answers; see {}", log.display()),
+        async || {
+            let answer = reqwest::get(format!("{url}/realms/master")).await.ok()?;
+            (answer.status() == StatusCode::OK).then_some(())
+        },
+    )
     .await;
     url
 }
@@ -74,12 +92,19 @@ struct Realm {
 impl Realm {
     /// `callback` is where staff come back to.
     async fn new(home: &Path, name: &'static str, callback: &str) -> Self {
-        let realm = Self { server: server(home).await, name };
-        realm.ask(Method::POST, "", &json!({ "realm": name, "enabled": true })).await;
+        let realm = Self {
+            server: server(home).await,
+            name,
+        };
+        realm
+            .ask(Method::POST, "", &json!({ "realm": name, "enabled": true }))
+            .await;
         let client = |id: &str, more: Value| {
-            let mut client =
-                json!({ "clientId": id, "redirectUris": [callback], "directAccessGrantsEnabled": true });
-            client.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let mut client = json!({ "clientId": id, "redirectUris": [callback], "directAccessGrantsEnabled": true });
+            client
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
             client
         };
         let mapper = json!({
@@ -94,17 +119,24 @@ impl Realm {
                 "narrow",
                 json!({ "publicClient": true, "fullScopeAllowed": false, "protocolMappers": [mapper] }),
             ),
-            client("backend", json!({ "publicClient": false, "secret": SECRET })),
+            client(
+                "backend",
+                json!({ "publicClient": false, "secret": SECRET }),
+            ),
         ];
         for client in clients {
-            realm.ask(Method::POST, &format!("/{name}/clients"), &client).await;
+            realm
+                .ask(Method::POST, &format!("/{name}/clients"), &client)
+                .await;
         }
         let password = json!({ "type": "password", "value": PASSWORD, "temporary": false });
         let ada = json!({
             "username": "ada", "enabled": true, "email": "ada@example.com", "emailVerified": true,
             "firstName": "Ada", "lastName": "Lovelace", "credentials": [password],
         });
-        realm.ask(Method::POST, &format!("/{name}/users"), &ada).await;
+        realm
+            .ask(Method::POST, &format!("/{name}/users"), &ada)
+            .await;
         realm
     }
 
@@ -121,7 +153,10 @@ impl Realm {
             ("username", ADMIN),
             ("password", ADMIN),
         ];
-        let token = format!("{}/realms/master/protocol/openid-connect/token", self.server);
+        let token = format!(
+            "{}/realms/master/protocol/openid-connect/token",
+            self.server
+        );
         let token = good(client.post(token).form(&form)).await;
         let request = client
             .request(method, format!("{}/admin/realms{path}", self.server))
@@ -147,14 +182,34 @@ impl Realm {
 
     /// Ends Ada's sessions.
     async fn sign_out(&self) {
-        let found = self.ask(Method::GET, &format!("/{}/users?username=ada", self.name), &Value::Null).await;
+        let found = self
+            .ask(
+                Method::GET,
+                &format!("/{}/users?username=ada", self.name),
+                &Value::Null,
+            )
+            .await;
         let id = found[0]["id"].as_str().unwrap();
-        self.ask(Method::POST, &format!("/{}/users/{id}/logout", self.name), &Value::Null).await;
+        self.ask(
+            Method::POST,
+            &format!("/{}/users/{id}/logout", self.name),
+            &Value::Null,
+        )
+        .await;
     }
 
     /// An instance whose users sign in there, at `backend` and those clients.
-    fn instance(&self, folder: &Path, database: &Database, clients: &str, verify: &str) -> Vestibule {
-        let more = [("IDP_ADDITIONAL_CLIENT_IDS", clients), ("IDP_VERIFY", verify)];
+    fn instance(
+        &self,
+        folder: &Path,
+        database: &Database,
+        clients: &str,
+        verify: &str,
+    ) -> Vestibule {
+        let more = [
+            ("IDP_ADDITIONAL_CLIENT_IDS", clients),
+            ("IDP_VERIFY", verify),
+        ];
         self.configure(at_provider(folder, database, &more))
     }
 
@@ -176,16 +231,27 @@ async fn keycloaks_id_tokens_sign_in_and_its_access_tokens_never_do_whatever_ver
     // The last is what makes a default realm's access tokens be for us.
     for clients in ["app,narrow", "app,narrow,account"] {
         for verify in ["jwks", "tokeninfo", "both"] {
-            let instance = realm.instance(&folder, &database, clients, verify).started().await;
+            let instance = realm
+                .instance(&folder, &database, clients, verify)
+                .started()
+                .await;
             let said = instance.check();
             assert!(!said.contains("wrong "), "{verify}: {said}");
             for client in ["app", "narrow"] {
                 let [id_token, access_token] = realm.tokens(client).await;
                 let what = format!("{client} of {clients}, verified by {verify}");
                 let answer = sign_in(&instance, &id_token, None).await;
-                assert!(answer.status.is_success(), "{what}: {answer:?}\n{}", instance.said());
+                assert!(
+                    answer.status.is_success(),
+                    "{what}: {answer:?}\n{}",
+                    instance.said()
+                );
                 let answer = sign_in(&instance, &access_token, None).await;
-                assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{what}: {answer:?}");
+                assert_eq!(
+                    answer.status,
+                    StatusCode::UNAUTHORIZED,
+                    "{what}: {answer:?}"
+                );
                 let detail = answer.json()["detail"].to_string();
                 assert!(detail.contains("access token"), "{what}: {detail}");
             }
@@ -199,7 +265,10 @@ async fn a_session_that_has_ended_at_keycloak_signs_nobody_in_where_it_is_asked(
     let realm = Realm::new(&home, "sessions", "http://127.0.0.1/back").await;
     let (folder, database) = (folder("real-keycloak-ended"), Database::create().await);
     for verify in ["tokeninfo", "both"] {
-        let instance = realm.instance(&folder, &database, "app", verify).started().await;
+        let instance = realm
+            .instance(&folder, &database, "app", verify)
+            .started()
+            .await;
         let [id_token, _] = realm.tokens("app").await;
         let answer = sign_in(&instance, &id_token, None).await;
         assert!(answer.status.is_success(), "{verify}: {answer:?}");
@@ -223,17 +292,32 @@ async fn staff_sign_in_at_keycloak_and_a_wrong_secret_is_told_of() {
     let mut instance = realm.configure(instance).started().await;
     instance.appoint("ada@example.com");
     let (landed, mut browser) = staff(&url, "ada").await;
-    assert_eq!(landed.header("location"), Some("/admin/users"), "{}", landed.text);
+    assert_eq!(
+        landed.header("location"),
+        Some("/admin/users"),
+        "{}",
+        landed.text
+    );
     assert_eq!(browser.get("/admin").await.status, 200);
 
     instance.tell_to_stop();
     instance.ended().await;
-    let instance = instance.with("IDP_CLIENT_SECRET", "another one").started().await;
+    let instance = instance
+        .with("IDP_CLIENT_SECRET", "another one")
+        .started()
+        .await;
     let said = instance.check();
     let wrong = said.lines().find(|line| line.starts_with("wrong "));
-    assert!(wrong.is_some_and(|line| line.contains("IDP_CLIENT_SECRET")), "{said}");
+    assert!(
+        wrong.is_some_and(|line| line.contains("IDP_CLIENT_SECRET")),
+        "{said}"
+    );
     let (refused, _) = staff(&url, "ada").await;
-    assert!(refused.status.is_client_error() || refused.status.is_server_error(), "{}", refused.text);
+    assert!(
+        refused.status.is_client_error() || refused.status.is_server_error(),
+        "{}",
+        refused.text
+    );
     let said = eventually("the log names the setting", async || {
         Some(instance.said()).filter(|said| said.contains("IDP_CLIENT_SECRET"))
     })

@@ -29,7 +29,12 @@ struct Options<'a> {
 
 impl<'a> Options<'a> {
     fn new(service: &'a str) -> Self {
-        Self { port: free_port(), service, authentication: "client_secret_basic", access: "at+jwt" }
+        Self {
+            port: free_port(),
+            service,
+            authentication: "client_secret_basic",
+            access: "at+jwt",
+        }
     }
 
     fn issuer(&self) -> String {
@@ -44,20 +49,32 @@ impl<'a> Options<'a> {
         });
         let log = folder.join(format!("oidc-provider-{}.log", self.port));
         let running = Running::start(node, &log, |command| {
-            command.arg(project("tests/real/oidc_provider.mjs")).arg(options.to_string());
+            command
+                .arg(project("tests/real/oidc_provider.mjs"))
+                .arg(options.to_string());
         });
         let document = format!("{}/.well-known/openid-configuration", self.issuer());
-        eventually(&format!("oidc-provider answers; see {}", log.display()), async || {
-            reqwest::get(&document).await.ok()
-        })
+        eventually(
+            &format!("oidc-provider answers; see {}", log.display()),
+            async || reqwest::get(&document).await.ok(),
+        )
         .await;
         running
     }
 }
 
 /// An instance whose users sign in there.
-fn instance(folder: &Path, database: &Database, issuer: &str, settings: &[(&str, &str)]) -> Vestibule {
-    let provider = [("IDP_PRESET", "oidc"), ("IDP_ISSUER", issuer), ("IDP_CLIENT_ID", "phone")];
+fn instance(
+    folder: &Path,
+    database: &Database,
+    issuer: &str,
+    settings: &[(&str, &str)],
+) -> Vestibule {
+    let provider = [
+        ("IDP_PRESET", "oidc"),
+        ("IDP_ISSUER", issuer),
+        ("IDP_CLIENT_ID", "phone"),
+    ];
     at_provider(folder, database, &[&provider, settings].concat())
 }
 
@@ -66,9 +83,14 @@ async fn an_id_token_signs_in_and_an_access_token_that_tells_its_kind_never_does
     let Some(node) = node() else { return };
     let (folder, database) = (folder("real-kinds"), Database::create().await);
     for access in ["at+jwt", "scope", "Bearer"] {
-        let options = Options { access, ..Options::new("http://127.0.0.1") };
+        let options = Options {
+            access,
+            ..Options::new("http://127.0.0.1")
+        };
         let _provider = options.start(&node, &folder).await;
-        let instance = instance(&folder, &database, &options.issuer(), &[]).started().await;
+        let instance = instance(&folder, &database, &options.issuer(), &[])
+            .started()
+            .await;
         let tokens = tokens(&options.issuer(), "phone", access, None).await;
         let [id_token, access_token] =
             ["id_token", "access_token"].map(|name| tokens[name].as_str().unwrap());
@@ -91,17 +113,31 @@ async fn an_id_token_signs_in_and_an_access_token_that_tells_its_kind_never_does
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_access_token_that_tells_nothing_fails_for_want_of_a_nonce_where_one_is_always_asked_for() {
+async fn an_access_token_that_tells_nothing_fails_for_want_of_a_nonce_where_one_is_always_asked_for()
+ {
     let Some(node) = node() else { return };
     let (folder, database) = (folder("real-nonce"), Database::create().await);
-    let options = Options { access: "nothing", ..Options::new("http://127.0.0.1") };
+    let options = Options {
+        access: "nothing",
+        ..Options::new("http://127.0.0.1")
+    };
     let _provider = options.start(&node, &folder).await;
     let always = [("IDP_NONCE", "always")];
-    let instance = instance(&folder, &database, &options.issuer(), &always).started().await;
+    let instance = instance(&folder, &database, &options.issuer(), &always)
+        .started()
+        .await;
     let tokens = tokens(&options.issuer(), "phone", "ada", Some(NONCE)).await;
-    let [id_token, access_token] = ["id_token", "access_token"].map(|name| tokens[name].as_str().unwrap());
-    assert_eq!(sign_in(&instance, id_token, Some(NONCE)).await.outcome(), "created");
-    for (token, nonce) in [(access_token, None), (access_token, Some(NONCE)), (id_token, None)] {
+    let [id_token, access_token] =
+        ["id_token", "access_token"].map(|name| tokens[name].as_str().unwrap());
+    assert_eq!(
+        sign_in(&instance, id_token, Some(NONCE)).await.outcome(),
+        "created"
+    );
+    for (token, nonce) in [
+        (access_token, None),
+        (access_token, Some(NONCE)),
+        (id_token, None),
+    ] {
         let answer = sign_in(&instance, token, nonce).await;
         assert_eq!(
             (answer.status, &*answer.error()),
@@ -117,16 +153,25 @@ async fn a_key_that_the_provider_began_to_use_a_moment_ago_is_no_reason_to_refus
     let (folder, database) = (folder("real-rotation"), Database::create().await);
     let options = Options::new("http://127.0.0.1");
     let mut provider = options.start(&node, &folder).await;
-    let instance = instance(&folder, &database, &options.issuer(), &[]).started().await;
+    let instance = instance(&folder, &database, &options.issuer(), &[])
+        .started()
+        .await;
     let id_token = async || {
         let tokens = tokens(&options.issuer(), "phone", "ada", None).await;
         tokens["id_token"].as_str().unwrap().to_owned()
     };
-    assert_eq!(sign_in(&instance, &id_token().await, None).await.outcome(), "created");
+    assert_eq!(
+        sign_in(&instance, &id_token().await, None).await.outcome(),
+        "created"
+    );
     drop(provider);
     provider = options.start(&node, &folder).await;
     let answer = sign_in(&instance, &id_token().await, None).await;
-    assert_eq!(answer.outcome(), "signed_in", "the first new key: {answer:?}");
+    assert_eq!(
+        answer.outcome(),
+        "signed_in",
+        "the first new key: {answer:?}"
+    );
     drop(provider);
     let _provider = options.start(&node, &folder).await;
     let id_token = id_token().await;
@@ -151,20 +196,34 @@ async fn staff_sign_in_however_the_provider_has_the_service_authenticate() {
         let settings = [("IDP_CLIENT_ID", "staff"), ("IDP_CLIENT_SECRET", SECRET)];
         let instance = instance(&folder, &database, "http://127.0.0.1:1", &settings);
         let url = instance.url();
-        let options = Options { authentication, ..Options::new(&url) };
+        let options = Options {
+            authentication,
+            ..Options::new(&url)
+        };
         let _provider = options.start(&node, &folder).await;
-        let instance = instance.with("IDP_ISSUER", &options.issuer()).started().await;
+        let instance = instance
+            .with("IDP_ISSUER", &options.issuer())
+            .started()
+            .await;
         let said = instance.check();
         assert!(!said.contains("wrong "), "{authentication}: {said}");
         instance.appoint("ada@example.com");
         let (landed, mut browser) = staff(&url, "ada").await;
-        assert_eq!(landed.header("location"), Some("/admin/users"), "{authentication}: {}", landed.text);
+        assert_eq!(
+            landed.header("location"),
+            Some("/admin/users"),
+            "{authentication}: {}",
+            landed.text
+        );
         assert_eq!(browser.get("/admin").await.status, 200);
 
         let instance = instance.with("IDP_CLIENT_SECRET", "another one");
         let said = instance.check();
         let wrong = said.lines().find(|line| line.starts_with("wrong "));
-        assert!(wrong.is_some_and(|line| line.contains("IDP_CLIENT_SECRET")), "{authentication}: {said}");
+        assert!(
+            wrong.is_some_and(|line| line.contains("IDP_CLIENT_SECRET")),
+            "{authentication}: {said}"
+        );
     }
 }
 
@@ -174,10 +233,17 @@ async fn check_tells_of_a_provider_that_introspects_no_id_token() {
     let (folder, database) = (folder("real-introspection"), Database::create().await);
     let options = Options::new("http://127.0.0.1");
     let _provider = options.start(&node, &folder).await;
-    let settings = [("IDP_CLIENT_ID", "staff"), ("IDP_CLIENT_SECRET", SECRET), ("IDP_VERIFY", "tokeninfo")];
+    let settings = [
+        ("IDP_CLIENT_ID", "staff"),
+        ("IDP_CLIENT_SECRET", SECRET),
+        ("IDP_VERIFY", "tokeninfo"),
+    ];
     let instance = instance(&folder, &database, &options.issuer(), &settings);
     instance.prints(&["migrate"]);
     let said = instance.check();
     let wrong = said.lines().find(|line| line.starts_with("wrong "));
-    assert!(wrong.is_some_and(|line| line.contains("IDP_VERIFY")), "{said}");
+    assert!(
+        wrong.is_some_and(|line| line.contains("IDP_VERIFY")),
+        "{said}"
+    );
 }

@@ -29,12 +29,19 @@ fn attribute(tag: &str, name: &str) -> Option<String> {
 
 /// The form of a page, filled in: where it goes, and its fields.
 fn filled(page: &str, name: &str) -> (String, Vec<(String, String)>) {
-    let (_, form) = page.split_once("<form").unwrap_or_else(|| panic!("there is no form: {page}"));
+    let (_, form) = page
+        .split_once("<form")
+        .unwrap_or_else(|| panic!("there is no form: {page}"));
     let action = attribute(form, "action").expect("it leads somewhere");
-    let inputs = form.split("</form>").next().unwrap().split("<input").skip(1);
+    let inputs = form
+        .split("</form>")
+        .next()
+        .unwrap()
+        .split("<input")
+        .skip(1);
     let inputs = inputs.map(|input| input.split('>').next().unwrap());
-    let kept =
-        inputs.filter(|input| !input.contains("type=\"submit\"") && !input.contains("type=\"checkbox\""));
+    let kept = inputs
+        .filter(|input| !input.contains("type=\"submit\"") && !input.contains("type=\"checkbox\""));
     let fields = kept.filter_map(|input| {
         let field = attribute(input, "name")?;
         let value = match field.as_str() {
@@ -61,8 +68,10 @@ pub async fn sign_in(browser: &mut Browser, authorize: Url, name: &str, back: &s
         } else {
             let (action, fields) = filled(&answer.text, name);
             url = url.join(&action).unwrap();
-            let fields: Vec<_> =
-                fields.iter().map(|(field, value)| (field.as_str(), value.as_str())).collect();
+            let fields: Vec<_> = fields
+                .iter()
+                .map(|(field, value)| (field.as_str(), value.as_str()))
+                .collect();
             answer = browser.post(url.as_str(), &fields).await;
         }
     }
@@ -87,7 +96,10 @@ pub async fn tokens(issuer: &str, client_id: &str, name: &str, nonce: Option<&st
         authorize.query_pairs_mut().append_pair("nonce", nonce);
     }
     let back = sign_in(&mut Browser::new(issuer), authorize, name, BACK).await;
-    let (_, code) = back.query_pairs().find(|(name, _)| name == "code").expect("a code");
+    let (_, code) = back
+        .query_pairs()
+        .find(|(name, _)| name == "code")
+        .expect("a code");
     let form = [
         ("grant_type", "authorization_code"),
         ("code", &code),
@@ -95,7 +107,12 @@ pub async fn tokens(issuer: &str, client_id: &str, name: &str, nonce: Option<&st
         ("client_id", client_id),
         ("code_verifier", VERIFIER),
     ];
-    json(client.post(metadata["token_endpoint"].as_str().unwrap()).form(&form)).await
+    json(
+        client
+            .post(metadata["token_endpoint"].as_str().unwrap())
+            .form(&form),
+    )
+    .await
 }
 
 /// A member of staff who signs in at the service through the provider: its last answer, and the browser.

@@ -22,6 +22,11 @@ pub async fn sign_in(instance: &Vestibule, id_token: &str, nonce: Option<&str>) 
     if let Some(nonce) = nonce {
         body["nonce"] = nonce.into();
     }
-    let request = phone::post(&Client::new(), &instance.url(), "/api/v1/auth/oauth/idp", &body);
+    let request = phone::post(
+        &Client::new(),
+        &instance.url(),
+        "/api/v1/auth/oauth/idp",
+        &body,
+    );
     App::answer(request.send().await.unwrap()).await
 }

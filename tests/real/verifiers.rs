@@ -14,8 +14,13 @@ use crate::support::missing::skip;
 /// The first block of that language, for an issuer.
 fn block(language: &str, issuer: &str) -> String {
     let page = fs::read_to_string(project("docs/verify.md")).unwrap();
-    let (_, rest) = page.split_once(&format!("```{language}\n")).expect("it is there");
-    rest.split("```").next().unwrap().replace("https://id.example.com", issuer)
+    let (_, rest) = page
+        .split_once(&format!("```{language}\n"))
+        .expect("it is there");
+    rest.split("```")
+        .next()
+        .unwrap()
+        .replace("https://id.example.com", issuer)
 }
 
 /// A token, and three that are not ours any more.
@@ -51,7 +56,11 @@ async fn the_javascript_that_verifies_tokens_accepts_ours_and_no_other() {
     let signed = Signed::start("real-jose").await;
     let program = signed.folder.join("verify.mjs");
     fs::write(&program, block("js", &signed.instance.url()) + NODE).unwrap();
-    symlink(project("tests/real/node_modules"), signed.folder.join("node_modules")).unwrap();
+    symlink(
+        project("tests/real/node_modules"),
+        signed.folder.join("node_modules"),
+    )
+    .unwrap();
     let mut command = command(&node);
     command.arg(program).args(tokens(&signed).await);
     printed(command).await;
@@ -72,10 +81,18 @@ async fn the_go_that_verifies_tokens_accepts_ours_and_no_other() {
     let folder = folder("real-go-module");
     let Some(go) = go(&folder) else { return };
     let signed = Signed::start("real-go").await;
-    let imports =
-        ["context", "os", "time", "github.com/MicahParks/keyfunc/v3", "github.com/golang-jwt/jwt/v5"];
+    let imports = [
+        "context",
+        "os",
+        "time",
+        "github.com/MicahParks/keyfunc/v3",
+        "github.com/golang-jwt/jwt/v5",
+    ];
     let imports = imports.map(|path| format!("import \"{path}\"\n")).concat();
-    let program = format!("package main\n\n{imports}\n{}{GO}", block("go", &signed.instance.url()));
+    let program = format!(
+        "package main\n\n{imports}\n{}{GO}",
+        block("go", &signed.instance.url())
+    );
     fs::write(folder.join("main.go"), program).unwrap();
     let mut command = go();
     command.args(["run", "."]).args(tokens(&signed).await);
@@ -85,8 +102,10 @@ async fn the_go_that_verifies_tokens_accepts_ours_and_no_other() {
 /// A Python that has PyJWT; Debian's package serves Debian's Python, which need not be the first.
 fn python() -> Option<&'static str> {
     let found = ["python3", "/usr/bin/python3"].into_iter().find(|python| {
-        let run =
-            Command::new(python).args(["-c", "import jwt, cryptography"]).stderr(Stdio::null()).status();
+        let run = Command::new(python)
+            .args(["-c", "import jwt, cryptography"])
+            .stderr(Stdio::null())
+            .status();
         run.is_ok_and(|status| status.success())
     });
     if found.is_none() {
@@ -150,7 +169,10 @@ async fn the_python_that_verifies_tokens_accepts_ours_and_no_other() {
     let Some(python) = python() else { return };
     let signed = Signed::start("real-pyjwt").await;
     let program = block("python", &signed.instance.url());
-    for (rest, tokens) in [(PYTHON, tokens(&signed).await.to_vec()), (PYTHON_WITH_A_KEY, Vec::new())] {
+    for (rest, tokens) in [
+        (PYTHON, tokens(&signed).await.to_vec()),
+        (PYTHON_WITH_A_KEY, Vec::new()),
+    ] {
         let mut command = command(Path::new(python));
         command.args(["-c", &(program.clone() + rest)]).args(tokens);
         printed(command).await;

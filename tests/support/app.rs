@@ -72,21 +72,35 @@ impl Answer {
     }
 
     pub fn outcome(&self) -> String {
-        self.json()["outcome"].as_str().unwrap_or_default().to_owned()
+        self.json()["outcome"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     pub fn access_token(&self) -> String {
-        self.json()["access_token"].as_str().unwrap_or_default().to_owned()
+        self.json()["access_token"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     pub fn refresh_token(&self) -> String {
-        self.json()["refresh_token"].as_str().unwrap_or_default().to_owned()
+        self.json()["refresh_token"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// The claims of the access token, as they are in it.
     pub fn payload_text(&self) -> String {
         let token = self.access_token();
-        String::from_utf8(URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap()).unwrap()
+        String::from_utf8(
+            URL_SAFE_NO_PAD
+                .decode(token.split('.').nth(1).unwrap())
+                .unwrap(),
+        )
+        .unwrap()
     }
 
     /// The claims of the access token.
@@ -95,7 +109,10 @@ impl Answer {
     }
 
     pub fn user_id(&self) -> String {
-        self.json()["user"]["id"].as_str().unwrap_or_default().to_owned()
+        self.json()["user"]["id"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     pub fn user(&self) -> Uuid {
@@ -104,7 +121,10 @@ impl Answer {
 
     /// The identity that the session was opened with.
     pub fn identity_id(&self) -> String {
-        self.json()["identity"]["id"].as_str().unwrap_or_default().to_owned()
+        self.json()["identity"]["id"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     pub fn identity(&self) -> Uuid {
@@ -136,7 +156,10 @@ impl App {
     }
 
     /// Starts another instance on a database.
-    pub async fn start_beside(database: &Database, settings: impl FnOnce(Figment) -> Figment) -> Self {
+    pub async fn start_beside(
+        database: &Database,
+        settings: impl FnOnce(Figment) -> Figment,
+    ) -> Self {
         let url = database.url.clone();
         let settings = |figment: Figment| settings(figment.merge(("databases.vestibule.url", url)));
         Self::start_on(Database::gone(), settings).await
@@ -151,22 +174,38 @@ impl App {
         let provider = Provider::start().await;
         let figment = settings(figment(&database.url, &provider.tokeninfo_url()));
         let config = Config::read(figment).expect("the settings are sound");
-        app::migrate(&config.figment).await.expect("the schema is current");
+        app::migrate(&config.figment)
+            .await
+            .expect("the schema is current");
         let (rocket, start) = app::build(config).await.expect("the service builds");
         let rocket = alter(rocket);
         start.open().await.expect("the service starts");
         let keys = rocket.state::<KeyRing>().expect("it has keys").clone();
-        let routes = rocket.routes().map(|route| (route.method, route.uri.path().to_owned())).collect();
+        let routes = rocket
+            .routes()
+            .map(|route| (route.method, route.uri.path().to_owned()))
+            .collect();
         let (lifted_off, running) = oneshot::channel();
-        let served = tokio::spawn(app::launch(rocket, Stop::listen().unwrap(), move |rocket| {
-            let _ = lifted_off.send((rocket.config().address, rocket.config().port, rocket.shutdown()));
-        }));
+        let served = tokio::spawn(app::launch(
+            rocket,
+            Stop::listen().unwrap(),
+            move |rocket| {
+                let _ = lifted_off.send((
+                    rocket.config().address,
+                    rocket.config().port,
+                    rocket.shutdown(),
+                ));
+            },
+        ));
         let Ok((address, port, shutdown)): Result<(IpAddr, u16, _), _> = running.await else {
             panic!("the service does not start: {:?}", served.await)
         };
         Self {
             url: format!("http://{address}:{port}"),
-            client: reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap(),
+            client: reqwest::Client::builder()
+                .redirect(reqwest::redirect::Policy::none())
+                .build()
+                .unwrap(),
             database,
             provider,
             keys,
@@ -183,7 +222,10 @@ impl App {
         content_type: Option<&str>,
         body: impl Into<reqwest::Body>,
     ) -> Answer {
-        let headers: Vec<_> = content_type.into_iter().map(|its| ("Content-Type", its)).collect();
+        let headers: Vec<_> = content_type
+            .into_iter()
+            .map(|its| ("Content-Type", its))
+            .collect();
         self.send_with(method, path, &headers, body).await
     }
 
@@ -195,8 +237,13 @@ impl App {
         headers: &[(&str, &str)],
         body: impl Into<reqwest::Body>,
     ) -> Answer {
-        let request = self.client.request(method.clone(), format!("{}{path}", self.url)).body(body);
-        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let request = self
+            .client
+            .request(method.clone(), format!("{}{path}", self.url))
+            .body(body);
+        let request = headers.iter().fold(request, |request, (name, value)| {
+            request.header(*name, *value)
+        });
         let answer = Self::answer(request.send().await.expect("the service answers")).await;
         // Benches measure.
         if cfg!(debug_assertions) {
@@ -207,15 +254,34 @@ impl App {
 
     pub async fn answer(response: reqwest::Response) -> Answer {
         let (status, headers) = (response.status(), response.headers().clone());
-        Answer { status, headers, text: response.text().await.unwrap() }
+        Answer {
+            status,
+            headers,
+            text: response.text().await.unwrap(),
+        }
     }
 
     /// Sends a request as whoever the access token belongs to.
-    pub async fn as_user(&self, token: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
+    pub async fn as_user(
+        &self,
+        token: &str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Answer {
         let bearer = format!("Bearer {token}");
         let media_type = body.map(|_| ("Content-Type", "application/json"));
-        let headers: Vec<_> = [("Authorization", &*bearer)].into_iter().chain(media_type).collect();
-        self.send_with(method, path, &headers, body.map(Value::to_string).unwrap_or_default()).await
+        let headers: Vec<_> = [("Authorization", &*bearer)]
+            .into_iter()
+            .chain(media_type)
+            .collect();
+        self.send_with(
+            method,
+            path,
+            &headers,
+            body.map(Value::to_string).unwrap_or_default(),
+        )
+        .await
     }
 
     pub async fn api_key(&self, name: &str, role: KeyRole) -> String {
@@ -233,16 +299,29 @@ impl App {
     }
 
     pub async fn refresh(&self, token: &str) -> Answer {
-        self.post_to("/api/v1/auth/refresh", &json!({ "refresh_token": token })).await
+        self.post_to("/api/v1/auth/refresh", &json!({ "refresh_token": token }))
+            .await
     }
 
     pub async fn post_to(&self, path: &str, body: &Value) -> Answer {
-        self.send(Method::POST, path, Some("application/json"), body.to_string()).await
+        self.send(
+            Method::POST,
+            path,
+            Some("application/json"),
+            body.to_string(),
+        )
+        .await
     }
 
     /// Signs out those sessions: `local`, `others` or `global`.
     pub async fn sign_out(&self, token: &str, scope: &str) -> Answer {
-        self.as_user(token, Method::POST, &format!("/api/v1/auth/logout?scope={scope}"), None).await
+        self.as_user(
+            token,
+            Method::POST,
+            &format!("/api/v1/auth/logout?scope={scope}"),
+            None,
+        )
+        .await
     }
 
     /// Lets time pass since all sessions were opened.
@@ -253,7 +332,9 @@ impl App {
 
     /// Lets the time pass for which a repeated refresh gets the same token.
     pub async fn half_a_minute_later(&self) {
-        self.database.run("UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds'").await;
+        self.database
+            .run("UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds'")
+            .await;
     }
 
     /// Sends requests, which are released when the provider has been asked by all of them.
@@ -265,7 +346,8 @@ impl App {
     }
 
     pub async fn post(&self, provider: &str, body: &Value) -> Answer {
-        self.post_to(&format!("/api/v1/auth/oauth/{provider}"), body).await
+        self.post_to(&format!("/api/v1/auth/oauth/{provider}"), body)
+            .await
     }
 
     /// Signs in at a provider that answers these claims for the token.
@@ -281,18 +363,34 @@ impl App {
     /// Links an identity to that user, as a provider that answers these claims proves it.
     pub async fn link(&self, token: &str, provider: &str, claims: &Value) -> Answer {
         let body = json!({ "id_token": self.token(claims) });
-        self.as_user(token, Method::POST, &format!("/api/v1/me/identities/{provider}"), Some(&body)).await
+        self.as_user(
+            token,
+            Method::POST,
+            &format!("/api/v1/me/identities/{provider}"),
+            Some(&body),
+        )
+        .await
     }
 
     /// Merges the user whose identity a provider proves, with these claims, into that user.
     pub async fn merge(&self, token: &str, provider: &str, claims: &Value) -> Answer {
         let body = json!({ "provider": provider, "id_token": self.token(claims) });
-        self.as_user(token, Method::POST, "/api/v1/me/merge", Some(&body)).await
+        self.as_user(token, Method::POST, "/api/v1/me/merge", Some(&body))
+            .await
     }
 
     /// Makes a change to users as staff do, who have not looked at it before.
     pub async fn by_staff(&self, change: Change) -> Option<Outcome> {
-        made(&self.database.pool, change, None, By { reason: Some("asked"), ..By::COMMAND_LINE }).await
+        made(
+            &self.database.pool,
+            change,
+            None,
+            By {
+                reason: Some("asked"),
+                ..By::COMMAND_LINE
+            },
+        )
+        .await
     }
 
     /// A token that the provider knows by these claims.
@@ -326,8 +424,10 @@ pub fn figment(database_url: &str, tokeninfo_url: &str) -> Figment {
         })
     };
     let [main, others @ ..] = PROVIDERS;
-    let others: serde_json::Map<_, _> =
-        others.iter().map(|name| ((*name).to_owned(), provider(name))).collect();
+    let others: serde_json::Map<_, _> = others
+        .iter()
+        .map(|name| ((*name).to_owned(), provider(name)))
+        .collect();
     config::defaults()
         .merge(("port", 0))
         .merge(("workers", 2))
@@ -340,7 +440,14 @@ pub fn figment(database_url: &str, tokeninfo_url: &str) -> Figment {
 }
 
 /// Makes a change, which must be as it was `seen`, if given. Returns `None` if the users or the identity do not exist.
-pub async fn made(pool: &PgPool, change: Change, seen: Option<&str>, by: By<'_>) -> Option<Outcome> {
-    let preview = changes::preview(pool, change, by.actor.name()).await.unwrap()?;
+pub async fn made(
+    pool: &PgPool,
+    change: Change,
+    seen: Option<&str>,
+    by: By<'_>,
+) -> Option<Outcome> {
+    let preview = changes::preview(pool, change, by.actor.name())
+        .await
+        .unwrap()?;
     Some(changes::make(pool, &preview, seen, by).await.unwrap())
 }

@@ -32,22 +32,29 @@ pub async fn cluster() -> &'static Postgres {
 
 async fn start() -> Postgres {
     let root = Root::choose();
-    let options = Options { durable: false, max_connections: 400, ..Options::new(&root.folder) };
+    let options = Options {
+        durable: false,
+        max_connections: 400,
+        ..Options::new(&root.folder)
+    };
     let postgres = Postgres::start(&options).expect("PostgreSQL starts");
     root.remove_with_this_program(&postgres);
     let mut admin = connect(&postgres, "postgres").await;
-    let leftovers: Vec<String> =
-        sqlx::query_scalar("SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%' OR datname = $1")
-            .bind(TEMPLATE)
-            .fetch_all(&mut admin)
-            .await
-            .unwrap();
+    let leftovers: Vec<String> = sqlx::query_scalar(
+        "SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%' OR datname = $1",
+    )
+    .bind(TEMPLATE)
+    .fetch_all(&mut admin)
+    .await
+    .unwrap();
     for name in leftovers {
         execute(&mut admin, format!("DROP DATABASE {name} WITH (FORCE)")).await;
     }
     execute(&mut admin, format!("CREATE DATABASE {TEMPLATE}")).await;
     let mut template = connect(&postgres, TEMPLATE).await;
-    migrations::apply(&mut template).await.expect("the migrations apply");
+    migrations::apply(&mut template)
+        .await
+        .expect("the migrations apply");
     template.close().await.unwrap();
     postgres
 }
@@ -62,13 +69,23 @@ impl Root {
     /// Takes a folder in memory if there is room. A database has 300 files, and on a disk most of a test's time goes
     /// into creating and deleting them.
     fn choose() -> Self {
-        let on_disk = Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/", env!("CARGO_CRATE_NAME")));
+        let on_disk = Path::new(concat!(
+            env!("CARGO_TARGET_TMPDIR"),
+            "/",
+            env!("CARGO_CRATE_NAME")
+        ));
         let memory = Path::new("/dev/shm");
         if rustix::fs::statvfs(memory).is_ok_and(|it| it.f_bavail * it.f_frsize >= ROOM) {
             // The one of the run before may still be going.
-            Self { folder: memory.join(format!("vestibule-tests-{}", std::process::id())), in_memory: true }
+            Self {
+                folder: memory.join(format!("vestibule-tests-{}", std::process::id())),
+                in_memory: true,
+            }
         } else {
-            Self { folder: on_disk.into(), in_memory: false }
+            Self {
+                folder: on_disk.into(),
+                in_memory: false,
+            }
         }
     }
 
@@ -78,7 +95,10 @@ impl Root {
             return;
         }
         let shell = Command::new("/bin/sh")
-            .args(["-c", r#"read -r _; while [ -e postmaster.pid ]; do sleep 0.1; done; rm -rf "$0""#])
+            .args([
+                "-c",
+                r#"read -r _; while [ -e postmaster.pid ]; do sleep 0.1; done; rm -rf "$0""#,
+            ])
             .arg(&self.folder)
             .current_dir(postgres.data_dir())
             .stdin(Stdio::piped())
@@ -136,17 +156,30 @@ impl Database {
         let postgres = cluster().await;
         let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let mut admin = connect(postgres, "postgres").await;
-        execute(&mut admin, format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")).await;
+        execute(
+            &mut admin,
+            format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy"),
+        )
+        .await;
         admin.close().await.unwrap();
         let url = postgres.url(&name);
-        let pool = PgPoolOptions::new().max_connections(4).connect_lazy(&url).unwrap();
+        let pool = PgPoolOptions::new()
+            .max_connections(4)
+            .connect_lazy(&url)
+            .unwrap();
         Self { url, pool, name }
     }
 
     /// What is left where a database was taken from.
     pub fn gone() -> Self {
-        let pool = PgPoolOptions::new().connect_lazy("postgres://nowhere.invalid").unwrap();
-        Self { url: String::new(), pool, name: String::new() }
+        let pool = PgPoolOptions::new()
+            .connect_lazy("postgres://nowhere.invalid")
+            .unwrap();
+        Self {
+            url: String::new(),
+            pool,
+            name: String::new(),
+        }
     }
 
     /// The number of connections that wait for a lock, with a statement that this regular expression matches.
@@ -189,7 +222,11 @@ impl Database {
     where
         (T,): Row,
     {
-        self.all::<(T,)>(sql).await.into_iter().map(|(value,)| value).collect()
+        self.all::<(T,)>(sql)
+            .await
+            .into_iter()
+            .map(|(value,)| value)
+            .collect()
     }
 
     pub async fn count(&self, sql: &'static str) -> i64 {
@@ -198,7 +235,10 @@ impl Database {
 
     /// Waits until a query answers that number.
     pub async fn until(&self, sql: &'static str, count: i64) {
-        until(&format!("{count} is the answer to {sql}"), async || self.count(sql).await == count).await;
+        until(&format!("{count} is the answer to {sql}"), async || {
+            self.count(sql).await == count
+        })
+        .await;
     }
 
     /// Waits until a statement waits for a lock.
@@ -229,8 +269,15 @@ impl Database {
                      AS $$ SELECT current_setting('moment.now')::timestamptz $$";
         self.pool.execute(clock).await.unwrap();
         let options = PgConnectOptions::from_str(&self.url).unwrap();
-        let options = options.options([("search_path", "moment,pg_catalog,public"), ("moment.now", now)]);
-        PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap()
+        let options = options.options([
+            ("search_path", "moment,pg_catalog,public"),
+            ("moment.now", now),
+        ]);
+        PgPoolOptions::new()
+            .max_connections(1)
+            .connect_with(options)
+            .await
+            .unwrap()
     }
 
     /// The database in so many hours.
@@ -243,7 +290,10 @@ impl Database {
     /// Waits while an hour, and a day perhaps, is about to end, so that what follows is of one.
     pub async fn within_an_hour(&self) {
         let ending = "SELECT count(*) WHERE extract(minute FROM now()) = 59";
-        until("the next hour begins", async || self.count(ending).await == 0).await;
+        until("the next hour begins", async || {
+            self.count(ending).await == 0
+        })
+        .await;
     }
 
     /// All rows of users, identities, sessions and events, but events of those kinds, as text.
@@ -281,10 +331,14 @@ impl Drop for Database {
         }
         // The test's runtime may be going down, so this one is its own.
         let dropped = thread::spawn(move || {
-            tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-                let mut admin = connect(CLUSTER.get().unwrap(), "postgres").await;
-                execute(&mut admin, format!("DROP DATABASE {name} WITH (FORCE)")).await;
-            });
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap()
+                .block_on(async {
+                    let mut admin = connect(CLUSTER.get().unwrap(), "postgres").await;
+                    execute(&mut admin, format!("DROP DATABASE {name} WITH (FORCE)")).await;
+                });
         });
         dropped.join().expect("the test's database is dropped");
     }

@@ -51,16 +51,26 @@ impl Document {
     }
 
     pub fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
-        self.0["paths"].as_object().unwrap().iter().flat_map(|(path, item)| {
-            METHODS.into_iter().filter_map(move |method| {
-                Some(Operation { method, path: path.clone(), body: item.get(method)? })
+        self.0["paths"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .flat_map(|(path, item)| {
+                METHODS.into_iter().filter_map(move |method| {
+                    Some(Operation {
+                        method,
+                        path: path.clone(),
+                        body: item.get(method)?,
+                    })
+                })
             })
-        })
     }
 
     /// The operation of that `operationId`.
     pub fn operation(&self, id: &str) -> Operation<'_> {
-        self.operations().find(|operation| operation.body["operationId"] == id).expect(id)
+        self.operations()
+            .find(|operation| operation.body["operationId"] == id)
+            .expect(id)
     }
 
     /// A validator for a schema of the document.
@@ -79,19 +89,29 @@ impl Document {
 
     /// The value that an example is, or refers to.
     pub fn example<'a>(&'a self, example: &'a Value) -> &'a Value {
-        let pointer = example["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
+        let pointer = example["$ref"]
+            .as_str()
+            .and_then(|reference| reference.strip_prefix('#'));
         &pointer.map_or(example, |pointer| self.0.pointer(pointer).unwrap())["value"]
     }
 
     /// The operation that is asked for by a method and a path, with its query.
     fn asked_for(&self, method: &str, path: &str) -> Option<Operation<'_>> {
-        let path: Vec<_> = path.split('?').next().unwrap_or_default().split('/').collect();
+        let path: Vec<_> = path
+            .split('?')
+            .next()
+            .unwrap_or_default()
+            .split('/')
+            .collect();
         let covers = |described: &str| {
             let described: Vec<_> = described.split('/').collect();
             let mut pairs = described.iter().zip(&path);
-            described.len() == path.len() && pairs.all(|(part, given)| part == given || part.starts_with('{'))
+            described.len() == path.len()
+                && pairs.all(|(part, given)| part == given || part.starts_with('{'))
         };
-        let meant = self.operations().filter(|it| method.eq_ignore_ascii_case(it.method) && covers(&it.path));
+        let meant = self
+            .operations()
+            .filter(|it| method.eq_ignore_ascii_case(it.method) && covers(&it.path));
         // What is named by all of its path is not one of others.
         meant.min_by_key(|operation| operation.path.matches('{').count())
     }
@@ -108,8 +128,11 @@ impl Document {
 pub fn assert_described(method: &str, path: &str, answer: &Answer) {
     static DOCUMENT: LazyLock<Document> = LazyLock::new(Document::new);
     // To compile a schema takes longer than most requests.
-    static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
-    let Some(operation) = DOCUMENT.asked_for(method, path) else { return };
+    static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> =
+        LazyLock::new(Mutex::default);
+    let Some(operation) = DOCUMENT.asked_for(method, path) else {
+        return;
+    };
     let (name, status) = (operation.name(), answer.status.as_u16());
     // The one stands for the answer that the client has. The others are described for senders by RFC 8935, not for Apple and
     // Facebook, whose mistakes are told in another format.
@@ -117,26 +140,56 @@ pub fn assert_described(method: &str, path: &str, answer: &Answer) {
     if status == 304 || of_events && answer.json()["status"] == 400 {
         return;
     }
-    let media_type = answer.header("Content-Type").unwrap_or_default().split(';').next().unwrap_or_default();
+    let media_type = answer
+        .header("Content-Type")
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default();
     let response = &operation.body["responses"][answer.status.as_str()];
-    assert!(response.is_object(), "{name} may not answer {status}: {}", answer.text);
-    for header in response["headers"].as_object().into_iter().flat_map(|headers| headers.keys()) {
+    assert!(
+        response.is_object(),
+        "{name} may not answer {status}: {}",
+        answer.text
+    );
+    for header in response["headers"]
+        .as_object()
+        .into_iter()
+        .flat_map(|headers| headers.keys())
+    {
         // The headers that some errors of a status have and others do not.
         let may_lack = match header.as_str() {
-            "WWW-Authenticate" => !["invalid_access_token", "invalid_api_key"].contains(&&*answer.error()),
+            "WWW-Authenticate" => {
+                !["invalid_access_token", "invalid_api_key"].contains(&&*answer.error())
+            }
             "DPoP-Nonce" => !["use_dpop_nonce", "invalid_dpop_proof"].contains(&&*answer.error()),
             _ => false,
         };
-        assert!(may_lack || answer.header(header).is_some(), "{name} {status}: no {header}: {}", answer.text);
+        assert!(
+            may_lack || answer.header(header).is_some(),
+            "{name} {status}: no {header}: {}",
+            answer.text
+        );
     }
     let Some(content) = response["content"].as_object() else {
         return assert_eq!(answer.text, "", "{name} {status}");
     };
     let described = content.get(media_type);
-    let described = described.unwrap_or_else(|| panic!("{name} {status}: {media_type:?} {}", answer.text));
-    let (what, compile) =
-        (format!("{name} {status} {media_type}"), || Arc::new(DOCUMENT.validator(&described["schema"])));
-    let validator = COMPILED.lock().unwrap().entry(what.clone()).or_insert_with(compile).clone();
-    let value = if media_type.ends_with("json") { answer.json() } else { answer.text.as_str().into() };
+    let described =
+        described.unwrap_or_else(|| panic!("{name} {status}: {media_type:?} {}", answer.text));
+    let (what, compile) = (format!("{name} {status} {media_type}"), || {
+        Arc::new(DOCUMENT.validator(&described["schema"]))
+    });
+    let validator = COMPILED
+        .lock()
+        .unwrap()
+        .entry(what.clone())
+        .or_insert_with(compile)
+        .clone();
+    let value = if media_type.ends_with("json") {
+        answer.json()
+    } else {
+        answer.text.as_str().into()
+    };
     validator.assert_valid(&what, &value);
 }

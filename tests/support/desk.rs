@@ -55,7 +55,11 @@ impl Desk {
         let secret = Secret::new(CLIENT_SECRET.to_owned());
         let provider = {
             let _right = KEY.lock();
-            let folder = Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/desk-", env!("CARGO_CRATE_NAME")));
+            let folder = Path::new(concat!(
+                env!("CARGO_TARGET_TMPDIR"),
+                "/desk-",
+                env!("CARGO_CRATE_NAME")
+            ));
             IdentityProvider::open(folder, issuer.clone(), CLIENT_ID.into(), secret).unwrap()
         };
         let app = App::start_altered(
@@ -86,7 +90,9 @@ impl Desk {
 
     /// Makes somebody a member of staff.
     pub async fn appoint(&self, email: &str, access: impl Into<Access>) {
-        let changed = store::add(&self.app.database.pool, email, access, By::COMMAND_LINE).await.unwrap();
+        let changed = store::add(&self.app.database.pool, email, access, By::COMMAND_LINE)
+            .await
+            .unwrap();
         assert_eq!(changed, Changed::Done);
     }
 
@@ -113,7 +119,9 @@ pub async fn serve(provider: IdentityProvider, port: u16) {
         .merge(("template_dir", std::env::current_exe().unwrap()));
     let rocket = rocket::custom(figment)
         .attach(templates::fairing())
-        .attach(AdHoc::on_liftoff("started", |_| Box::pin(async { tell.send(()).unwrap() })));
+        .attach(AdHoc::on_liftoff("started", |_| {
+            Box::pin(async { tell.send(()).unwrap() })
+        }));
     tokio::spawn(provider.mount(rocket).launch());
     started.await.unwrap();
 }
@@ -127,15 +135,28 @@ pub struct Browser {
 
 impl Browser {
     pub fn new(base: &str) -> Self {
-        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-        Self { cookies: BTreeMap::new(), base: base.to_owned(), client }
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .unwrap();
+        Self {
+            cookies: BTreeMap::new(),
+            base: base.to_owned(),
+            client,
+        }
     }
 
     /// A request with the cookies.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let url = Url::parse(&self.base).unwrap().join(path).unwrap();
-        let cookies: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        self.client.request(method, url).header("Cookie", cookies.join("; "))
+        let cookies: Vec<_> = self
+            .cookies
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        self.client
+            .request(method, url)
+            .header("Cookie", cookies.join("; "))
     }
 
     /// The whole URL of a page.
@@ -149,7 +170,14 @@ impl Browser {
         let mut answer = App::answer(request.send().await.unwrap()).await;
         answer.text = answer.text.replace("<wbr>", "").replace("&#x2F;", "/");
         for cookie in answer.headers.get_all("set-cookie") {
-            let (name, value) = cookie.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap();
+            let (name, value) = cookie
+                .to_str()
+                .unwrap()
+                .split(';')
+                .next()
+                .unwrap()
+                .split_once('=')
+                .unwrap();
             if value.is_empty() {
                 self.cookies.remove(name);
             } else {
@@ -172,7 +200,8 @@ impl Browser {
     /// Posts these fields as a form of the session.
     pub async fn submit(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let csrf = self.csrf().await;
-        self.post(path, &[&[("csrf", csrf.as_str())], fields].concat()).await
+        self.post(path, &[&[("csrf", csrf.as_str())], fields].concat())
+            .await
     }
 
     /// Makes the change of a preview, for that reason.
@@ -184,7 +213,9 @@ impl Browser {
     /// The token in the forms of a page.
     pub async fn csrf(&mut self) -> String {
         let page = self.get("/admin/staff").await.text;
-        let (_, rest) = page.split_once("name=\"csrf\" value=\"").expect("a page with a form");
+        let (_, rest) = page
+            .split_once("name=\"csrf\" value=\"")
+            .expect("a page with a form");
         rest.split_once('"').unwrap().0.to_owned()
     }
 
@@ -197,19 +228,30 @@ impl Browser {
 
     /// Chooses who to be at the provider: the way back.
     pub async fn choose(&mut self, authorize: &Url, email: &str) -> String {
-        self.choose_with(authorize, &[("email", email), ("verified", "true")]).await
+        self.choose_with(authorize, &[("email", email), ("verified", "true")])
+            .await
     }
 
     /// The same with what else the provider's page asks for.
     pub async fn choose_with(&mut self, authorize: &Url, who: &[(&str, &str)]) -> String {
-        let chosen = self.client.post(authorize.clone()).form(who).send().await.unwrap();
+        let chosen = self
+            .client
+            .post(authorize.clone())
+            .form(who)
+            .send()
+            .await
+            .unwrap();
         let location = chosen.headers()["location"].to_str().unwrap().to_owned();
-        location.strip_prefix(&self.base).expect("back to us").to_owned()
+        location
+            .strip_prefix(&self.base)
+            .expect("back to us")
+            .to_owned()
     }
 
     /// Signs in, up to the answer that opens the session or does not.
     pub async fn sign_in(&mut self, email: &str) -> Answer {
-        self.sign_in_with(&[("email", email), ("verified", "true")]).await
+        self.sign_in_with(&[("email", email), ("verified", "true")])
+            .await
     }
 
     /// The same with what else the provider's page asks for.
@@ -230,16 +272,30 @@ pub struct Form {
 impl Form {
     pub fn of(page: &str) -> Self {
         let form = page.split_once("<form class=\"card stack\" method=\"post\" action=\"");
-        let (action, form) = form.unwrap_or_else(|| panic!("no form: {page}")).1.split_once('"').unwrap();
+        let (action, form) = form
+            .unwrap_or_else(|| panic!("no form: {page}"))
+            .1
+            .split_once('"')
+            .unwrap();
         let form = form.split_once("</form>").unwrap().0;
         let attribute = |input: &str, name: &str| {
             let (_, rest) = input.split_once(&format!(" {name}=\""))?;
             Some(rest.split_once('"')?.0.to_owned())
         };
-        let inputs = form.split("<input").skip(1).map(|rest| rest.split_once('>').unwrap().0);
-        let fields = inputs
-            .map(|input| (attribute(input, "name").unwrap(), attribute(input, "value").unwrap_or_default()));
-        Self { action: action.to_owned(), fields: fields.collect() }
+        let inputs = form
+            .split("<input")
+            .skip(1)
+            .map(|rest| rest.split_once('>').unwrap().0);
+        let fields = inputs.map(|input| {
+            (
+                attribute(input, "name").unwrap(),
+                attribute(input, "value").unwrap_or_default(),
+            )
+        });
+        Self {
+            action: action.to_owned(),
+            fields: fields.collect(),
+        }
     }
 
     /// The same with that in a field.
@@ -255,7 +311,9 @@ impl Form {
     }
 
     pub async fn send(&self, browser: &mut Browser) -> Answer {
-        let request = browser.request(Method::POST, &self.action).form(&self.fields);
+        let request = browser
+            .request(Method::POST, &self.action)
+            .form(&self.fields);
         browser.send(request).await
     }
 }

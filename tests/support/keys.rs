@@ -34,6 +34,11 @@ pub async fn pass(database: &Database, seconds: u32) {
 pub fn kid(token: &str) -> String {
     use base64::Engine;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    let header = URL_SAFE_NO_PAD.decode(token.split('.').next().unwrap()).unwrap();
-    serde_json::from_slice::<serde_json::Value>(&header).unwrap()["kid"].as_str().unwrap().to_owned()
+    let header = URL_SAFE_NO_PAD
+        .decode(token.split('.').next().unwrap())
+        .unwrap();
+    serde_json::from_slice::<serde_json::Value>(&header).unwrap()["kid"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }

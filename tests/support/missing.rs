@@ -6,5 +6,7 @@ use std::io::Write;
 pub fn skip(missing: &str) {
     assert!(std::env::var_os("CI").is_none(), "{missing}");
     // What `eprintln!` writes is heard only when the test fails.
-    std::io::stderr().write_all(format!("\nSKIPPED: {missing}\n").as_bytes()).unwrap();
+    std::io::stderr()
+        .write_all(format!("\nSKIPPED: {missing}\n").as_bytes())
+        .unwrap();
 }

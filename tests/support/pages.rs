@@ -53,7 +53,13 @@ pub struct Address {
 }
 
 fn page(name: &str, viewer: Viewer, path: impl Into<String>) -> Address {
-    Address { name: name.into(), path: path.into(), viewer, status: 200, content: Content::Page }
+    Address {
+        name: name.into(),
+        path: path.into(),
+        viewer,
+        status: 200,
+        content: Content::Page,
+    }
 }
 
 impl Address {
@@ -62,7 +68,10 @@ impl Address {
     }
 
     fn other(self) -> Self {
-        Self { content: Content::Other, ..self }
+        Self {
+            content: Content::Other,
+            ..self
+        }
     }
 
     /// What the address answers to its viewer.
@@ -71,7 +80,14 @@ impl Address {
             Some(email) => desk.signed_in(email).await,
             None => Browser::new(&desk.app.url),
         };
-        App::answer(browser.request(Method::GET, &self.path).send().await.unwrap()).await
+        App::answer(
+            browser
+                .request(Method::GET, &self.path)
+                .send()
+                .await
+                .unwrap(),
+        )
+        .await
     }
 }
 
@@ -97,11 +113,24 @@ pub async fn all(desk: &Desk, people: &People) -> Vec<Address> {
         code.as_uuid()
     );
     pages.extend([
-        page("data-deletion", Viewer::Anyone, format!("/providers/idp/data-deletion/{code}")),
-        page("data-deletion-unknown", Viewer::Anyone, "/providers/idp/data-deletion/x").status(404),
+        page(
+            "data-deletion",
+            Viewer::Anyone,
+            format!("/providers/idp/data-deletion/{code}"),
+        ),
+        page(
+            "data-deletion-unknown",
+            Viewer::Anyone,
+            "/providers/idp/data-deletion/x",
+        )
+        .status(404),
         page("problems", Viewer::Anyone, "/problems"),
         page("problem", Viewer::Anyone, "/problems/audience_mismatch"),
-        page("authorize", Viewer::Anyone, format!("/dev/idp/authorize?{query}")),
+        page(
+            "authorize",
+            Viewer::Anyone,
+            format!("/dev/idp/authorize?{query}"),
+        ),
         page("authorize-refused", Viewer::Anyone, "/dev/idp/authorize").status(400),
     ]);
     pages
@@ -126,42 +155,125 @@ fn admin(people: &People) -> Vec<Address> {
         page("sign-in-failed", Anyone, "/admin/sign-in/callback").status(400),
         page("nothing-here", Admin, "/admin/nothing").status(404),
         page("users", Admin, "/admin/users"),
-        page("users-second", Admin, format!("/admin/users?at={}", after("newest", "null"))),
-        page("users-ordered", Admin, format!("/admin/users?sort=name&at={}", after("name", "\"User 1\""))),
-        page("users-filtered", Support, "/admin/users?provider=idp&status=active&created_from=2026-01-01"),
-        page("users-filtered-away", Support, "/admin/users?provider=none&seen_to=2026-01-01"),
+        page(
+            "users-second",
+            Admin,
+            format!("/admin/users?at={}", after("newest", "null")),
+        ),
+        page(
+            "users-ordered",
+            Admin,
+            format!("/admin/users?sort=name&at={}", after("name", "\"User 1\"")),
+        ),
+        page(
+            "users-filtered",
+            Support,
+            "/admin/users?provider=idp&status=active&created_from=2026-01-01",
+        ),
+        page(
+            "users-filtered-away",
+            Support,
+            "/admin/users?provider=none&seen_to=2026-01-01",
+        ),
         page("users-found", Support, "/admin/users?q=ada"),
-        page("users-found-markup", Admin, "/admin/users?q=%3Cscript%3Ealert(1)%3C/script%3E"),
-        page("users-not-found", Support, "/admin/users?q=nobody%40example.com"),
+        page(
+            "users-found-markup",
+            Admin,
+            "/admin/users?q=%3Cscript%3Ealert(1)%3C/script%3E",
+        ),
+        page(
+            "users-not-found",
+            Support,
+            "/admin/users?q=nobody%40example.com",
+        ),
         page("user", Admin, user(&people.ada)),
-        page("user-done", Support, format!("{}?done=end-sessions", user(&people.ada))),
-        page("user-refused-only", Support, format!("{}?only=staff&sessions=all", user(&people.ada))),
+        page(
+            "user-done",
+            Support,
+            format!("{}?done=end-sessions", user(&people.ada)),
+        ),
+        page(
+            "user-refused-only",
+            Support,
+            format!("{}?only=staff&sessions=all", user(&people.ada)),
+        ),
         page("user-theft", Admin, user(&people.robbed)),
         page("user-suspended", Support, user(&people.suspended)),
-        page("user-data", Support, format!("{}/data.json", user(&people.ada))).other(),
+        page(
+            "user-data",
+            Support,
+            format!("{}/data.json", user(&people.ada)),
+        )
+        .other(),
         page("user-disabled", Admin, user(&people.disabled)),
         page("user-nobody", Admin, user(&people.nobody)),
         page("user-missing", Admin, missing).status(404),
         page("audit", Admin, "/admin/audit"),
-        page("audit-found", Support, "/admin/audit?email=Ada.Lovelace%40example.com"),
-        page("audit-looks", Admin, "/admin/audit?what=looks&actor=%3Cscript%3Ealert(1)%3C/script%3E"),
+        page(
+            "audit-found",
+            Support,
+            "/admin/audit?email=Ada.Lovelace%40example.com",
+        ),
+        page(
+            "audit-looks",
+            Admin,
+            "/admin/audit?what=looks&actor=%3Cscript%3Ealert(1)%3C/script%3E",
+        ),
         page("audit-staff", Support, "/admin/audit?what=staff"),
-        page("audit-of-user", Admin, format!("/admin/audit?user={}&what=refused", people.ada)),
-        page("audit-not-found", Support, "/admin/audit?email=x&from=2026-01-01&to=2026-01-02"),
+        page(
+            "audit-of-user",
+            Admin,
+            format!("/admin/audit?user={}&what=refused", people.ada),
+        ),
+        page(
+            "audit-not-found",
+            Support,
+            "/admin/audit?email=x&from=2026-01-01&to=2026-01-02",
+        ),
         page("staff", Admin, "/admin/staff?done=given"),
-        page("staff-change", Admin, "/admin/staff?email=grace%40example.com&role=admin&export=yes&for=none"),
-        page("staff-give", Admin, "/admin/staff/give?email=grace%40example.com&role=admin&for=week"),
-        page("staff-mistake", Admin, "/admin/staff/give?email=grace&role=admin&for=week").status(400),
-        page("staff-remove", Admin, "/admin/staff/remove?email=grace%40example.com"),
+        page(
+            "staff-change",
+            Admin,
+            "/admin/staff?email=grace%40example.com&role=admin&export=yes&for=none",
+        ),
+        page(
+            "staff-give",
+            Admin,
+            "/admin/staff/give?email=grace%40example.com&role=admin&for=week",
+        ),
+        page(
+            "staff-mistake",
+            Admin,
+            "/admin/staff/give?email=grace&role=admin&for=week",
+        )
+        .status(400),
+        page(
+            "staff-remove",
+            Admin,
+            "/admin/staff/remove?email=grace%40example.com",
+        ),
         page("keys", Admin, "/admin/keys?done=revoked"),
         page("keys-to-read", Support, "/admin/keys"),
-        page("keys-mistake", Admin, "/admin/keys/add?name=%3Cb%3E&role=admin&until=2020-01-01").status(400),
-        page("key-add", Admin, "/admin/keys/add?name=shop&role=admin&for=month"),
+        page(
+            "keys-mistake",
+            Admin,
+            "/admin/keys/add?name=%3Cb%3E&role=admin&until=2020-01-01",
+        )
+        .status(400),
+        page(
+            "key-add",
+            Admin,
+            "/admin/keys/add?name=shop&role=admin&for=month",
+        ),
         page("key-revoke", Admin, "/admin/keys/revoke?name=shop"),
         page("time-zone", Support, "/admin/time-zone?done=yes"),
         page("webhooks", Admin, "/admin/webhooks"),
         page("webhook", Admin, "/admin/webhooks/shop?sent=2"),
-        page("webhook-parked", Admin, "/admin/webhooks/shop?state=parked&after=99"),
+        page(
+            "webhook-parked",
+            Admin,
+            "/admin/webhooks/shop?state=parked&after=99",
+        ),
         page("webhook-replay", Admin, "/admin/webhooks/shop/replay"),
         page("staff-to-read", Support, "/admin/staff"),
     ];
@@ -189,18 +301,37 @@ fn changes(people: &People) -> Vec<Address> {
         asked("merge-found", format!("{ada}/merge?q=ma")),
         asked("merge-found-long", format!("{ada}/merge?q=long")),
         asked("merge-not-found", format!("{ada}/merge?q=x")),
-        asked("merge-preview", format!("{}/merge?into={}", user(&people.disabled), people.ada)),
-        asked("merge-preview-long", format!("{}/merge?into={hebrew}", user(long))),
+        asked(
+            "merge-preview",
+            format!("{}/merge?into={}", user(&people.disabled), people.ada),
+        ),
+        asked(
+            "merge-preview-long",
+            format!("{}/merge?into={hebrew}", user(long)),
+        ),
         asked("move", format!("{identity}/move?q=mallory")),
         asked("move-preview", format!("{identity}/move?to={long}")),
         asked("unlink", format!("{identity}/unlink")),
-        asked("unlink-refused", format!("{nobody}/identities/{}/unlink", people.last_identity)),
+        asked(
+            "unlink-refused",
+            format!("{nobody}/identities/{}/unlink", people.last_identity),
+        ),
         asked("delete", format!("{}/delete", user(long))),
         asked("disable", format!("{ada}/disable")),
         asked("enable", format!("{}/enable", user(&people.disabled))),
-        asked("release", format!("{}/identities/{}/release", user(people.odd("markup")), people.held)),
+        asked(
+            "release",
+            format!(
+                "{}/identities/{}/release",
+                user(people.odd("markup")),
+                people.held
+            ),
+        ),
         asked("end-sessions", format!("{ada}/end-sessions")),
-        asked("end-session", format!("{ada}/sessions/{}/end", people.session)),
+        asked(
+            "end-session",
+            format!("{ada}/sessions/{}/end", people.session),
+        ),
         asked("user-merged", user(&people.merged)).status(404),
         asked("user-deleted", user(&people.deleted)).status(404),
         asked("deleted", format!("/admin/deletions/{}", people.deletion)),

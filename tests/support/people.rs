@@ -47,38 +47,94 @@ impl People {
         desk.appoint(SUPPORT, Role::Support).await;
         crowd(desk).await;
         history(desk).await;
-        let ada = sign_in(desk, &[("email", "ada.lovelace@example.com"), ("name", "Ada Lovelace")]).await;
-        sign_in(desk, &[("email", "ada.lovelace@example.com"), ("sub", "another-subject")]).await;
+        let ada = sign_in(
+            desk,
+            &[
+                ("email", "ada.lovelace@example.com"),
+                ("name", "Ada Lovelace"),
+            ],
+        )
+        .await;
+        sign_in(
+            desk,
+            &[
+                ("email", "ada.lovelace@example.com"),
+                ("sub", "another-subject"),
+            ],
+        )
+        .await;
         for (subject, verified) in [("unverified", "false"), (&"s".repeat(255), "false")] {
-            let who = [("email", "ada.lovelace@example.com"), ("sub", subject), ("verified", verified)];
+            let who = [
+                ("email", "ada.lovelace@example.com"),
+                ("sub", subject),
+                ("verified", verified),
+            ];
             assert_eq!(sign_in(desk, &who).await.error(), "link_required");
         }
         assert_eq!(
-            sign_in(desk, &[("email", "ada.lovelace@example.com"), ("expired", "true")]).await.error(),
+            sign_in(
+                desk,
+                &[("email", "ada.lovelace@example.com"), ("expired", "true")]
+            )
+            .await
+            .error(),
             "token_expired"
         );
-        let disabled = sign_in(desk, &[("email", "mallory@example.com"), ("name", "Mallory")]).await;
+        let disabled = sign_in(
+            desk,
+            &[("email", "mallory@example.com"), ("name", "Mallory")],
+        )
+        .await;
         let nobody = sign_in(desk, &[("sub", "a-subject-and-nothing-else")]).await;
         let mut odd = Vec::new();
         for (what, address, name) in [
-            ("markup", "markup@example.com", "<script>alert(1)</script>".to_owned()),
+            (
+                "markup",
+                "markup@example.com",
+                "<script>alert(1)</script>".to_owned(),
+            ),
             (
                 "long",
                 &*long_address(),
-                format!("{} {}", "Wolfeschlegelsteinhausen".repeat(6), "long ".repeat(20)),
+                format!(
+                    "{} {}",
+                    "Wolfeschlegelsteinhausen".repeat(6),
+                    "long ".repeat(20)
+                ),
             ),
-            ("emoji", "emoji@example.com", "👩🏽‍🚀 Zoë Æther‑Ødegård 🏳️‍🌈".to_owned()),
-            ("arabic", "arabic@example.com", "أدا لوفليس (Ada) — مُطوِّرة".to_owned()),
-            ("hebrew", "hebrew@example.com", "\u{202e}עדה לאבלייס".to_owned()),
+            (
+                "emoji",
+                "emoji@example.com",
+                "👩🏽‍🚀 Zoë Æther‑Ødegård 🏳️‍🌈".to_owned(),
+            ),
+            (
+                "arabic",
+                "arabic@example.com",
+                "أدا لوفليس (Ada) — مُطوِّرة".to_owned(),
+            ),
+            (
+                "hebrew",
+                "hebrew@example.com",
+                "\u{202e}עדה לאבלייס".to_owned(),
+            ),
             ("chinese", "chinese@example.com", "艾達·勒芙蕾絲".to_owned()),
         ] {
             let answer = sign_in(desk, &[("email", address), ("name", &name)]).await;
             odd.push((what, answer.user_id()));
         }
         let gone = sign_in(desk, &[("email", "gone@example.com")]).await;
-        assert_eq!(desk.app.delete(&gone.access_token(), "/api/v1/me").await.status, 204);
-        let deletion =
-            desk.app.database.value("SELECT id::text FROM events WHERE kind = 'user_deleted'").await;
+        assert_eq!(
+            desk.app
+                .delete(&gone.access_token(), "/api/v1/me")
+                .await
+                .status,
+            204
+        );
+        let deletion = desk
+            .app
+            .database
+            .value("SELECT id::text FROM events WHERE kind = 'user_deleted'")
+            .await;
         desk.app.database.run(MARKUP).await;
         for case in CASES {
             desk.app.database.run(case).await;
@@ -105,22 +161,39 @@ impl People {
         people.looked_after(desk).await;
         let session = "SELECT s.id::text FROM sessions s JOIN identities i ON i.id = s.identity_id
                        WHERE s.device_name LIKE 'Ada%' AND s.ended_at IS NULL";
-        Self { session: desk.app.database.value(session).await, ..people }
+        Self {
+            session: desk.app.database.value(session).await,
+            ..people
+        }
     }
 
     /// The id of that one of them.
     pub fn odd(&self, name: &str) -> &str {
-        &self.odd.iter().find(|(odd, _)| *odd == name).expect("one of them").1
+        &self
+            .odd
+            .iter()
+            .find(|(odd, _)| *odd == name)
+            .expect("one of them")
+            .1
     }
 
     /// Staff look after some of them.
     async fn looked_after(&self, desk: &Desk) {
         let mut staff = desk.signed_in(ADMIN).await;
         let csrf = staff.csrf().await;
-        let reason = format!("Asked by phone: <i>again</i> & again. {}", "VeryLongWord".repeat(20));
-        for (id, action) in [(&self.ada, "disable"), (&self.ada, "enable"), (&self.disabled, "disable")] {
+        let reason = format!(
+            "Asked by phone: <i>again</i> & again. {}",
+            "VeryLongWord".repeat(20)
+        );
+        for (id, action) in [
+            (&self.ada, "disable"),
+            (&self.ada, "enable"),
+            (&self.disabled, "disable"),
+        ] {
             let form = [("csrf", &*csrf), ("reason", &reason)];
-            let done = staff.post(&format!("/admin/users/{id}/{action}"), &form).await;
+            let done = staff
+                .post(&format!("/admin/users/{id}/{action}"), &form)
+                .await;
             assert_eq!(done.status, 303, "{action}: {}", done.text);
         }
         let devices = [
@@ -129,7 +202,13 @@ impl People {
             (&*"long ".repeat(20), "Linux with a name that goes on"),
         ];
         for (name, platform) in devices {
-            let back = sign_in_on(desk, &[("email", "ada.lovelace@example.com")], name, platform).await;
+            let back = sign_in_on(
+                desk,
+                &[("email", "ada.lovelace@example.com")],
+                name,
+                platform,
+            )
+            .await;
             assert_eq!(back.outcome(), "signed_in");
         }
         let refused = sign_in(desk, &[("email", "mallory@example.com")]).await;
@@ -206,7 +285,13 @@ async fn history(desk: &Desk) {
 
 /// As long as an address may be.
 fn long_address() -> String {
-    format!("{}@{}.{}.{}.example", "long-mailbox".repeat(5), "a".repeat(60), "b".repeat(60), "c".repeat(58))
+    format!(
+        "{}@{}.{}.{}.example",
+        "long-mailbox".repeat(5),
+        "a".repeat(60),
+        "b".repeat(60),
+        "c".repeat(58)
+    )
 }
 
 /// Signs somebody in with a token that the development provider mints.
@@ -218,7 +303,9 @@ pub async fn sign_in(desk: &Desk, who: &[(&str, &str)]) -> Answer {
 async fn sign_in_on(desk: &Desk, who: &[(&str, &str)], device: &str, platform: &str) -> Answer {
     let token = minted(desk, who).await;
     let device = json!({ "name": device.trim(), "platform": platform });
-    desk.app.post("idp", &json!({ "id_token": token, "device": device })).await
+    desk.app
+        .post("idp", &json!({ "id_token": token, "device": device }))
+        .await
 }
 
 async fn minted(desk: &Desk, who: &[(&str, &str)]) -> String {

@@ -14,7 +14,10 @@ const COUNT: u16 = 22_000;
 /// A port that nothing listens on, and a new one each time.
 pub fn free_port() -> u16 {
     // Other processes start elsewhere.
-    static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| AtomicU16::new(Uuid::new_v4().as_fields().1));
+    static NEXT: LazyLock<AtomicU16> =
+        LazyLock::new(|| AtomicU16::new(Uuid::new_v4().as_fields().1));
     let next = || FIRST + NEXT.fetch_add(1, Ordering::Relaxed) % COUNT;
-    iter::repeat_with(next).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+    iter::repeat_with(next)
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .unwrap()
 }

@@ -16,19 +16,36 @@ pub fn catalogue() -> Vec<Entry> {
 #[track_caller]
 pub fn assert_problem(answer: &Answer, status: u16, error: &str) {
     let (text, body) = (&answer.text, answer.json());
-    assert_eq!((answer.status.as_u16(), answer.error().as_str()), (status, error), "{text}");
-    let mut members: Vec<_> = body.as_object().expect("an object").keys().map(String::as_str).collect();
+    assert_eq!(
+        (answer.status.as_u16(), answer.error().as_str()),
+        (status, error),
+        "{text}"
+    );
+    let mut members: Vec<_> = body
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect();
     members.sort_unstable();
     let merged = error == "user_not_found" || body["reason"] == "user_merged";
     members.retain(|name| *name != "reason" && !(*name == "merged_into" && merged));
     assert_eq!(members, MEMBERS, "{text}");
     assert_eq!(body["status"], status, "{text}");
     assert_eq!(body["type"], format!("/problems/{error}"), "{text}");
-    let entry = catalogue().into_iter().find(|entry| entry.error == error).expect("a known error");
+    let entry = catalogue()
+        .into_iter()
+        .find(|entry| entry.error == error)
+        .expect("a known error");
     // What is wrong with an `id_token` is 422 where an access token is the credential.
     let beside_a_bearer = entry.status == 401 && status == 422;
     assert!(entry.status == status || beside_a_bearer, "{text}");
-    let known = |reason: &serde_json::Value| entry.reasons().iter().any(|known| *reason == known.to_string());
+    let known = |reason: &serde_json::Value| {
+        entry
+            .reasons()
+            .iter()
+            .any(|known| *reason == known.to_string())
+    };
     assert!(body.get("reason").is_none_or(known), "{text}");
     assert_eq!(&body["title"], entry.title, "{text}");
     let detail = body["detail"].as_str().unwrap_or_default();
@@ -40,15 +57,25 @@ pub fn assert_problem(answer: &Answer, status: u16, error: &str) {
 #[track_caller]
 fn assert_headers(answer: &Answer) {
     let text = &answer.text;
-    assert_eq!(answer.header("Content-Type"), Some("application/problem+json; charset=utf-8"), "{text}");
+    assert_eq!(
+        answer.header("Content-Type"),
+        Some("application/problem+json; charset=utf-8"),
+        "{text}"
+    );
     assert_eq!(answer.header("Cache-Control"), Some("no-store"), "{text}");
-    assert_eq!(answer.header("X-Content-Type-Options"), Some("nosniff"), "{text}");
+    assert_eq!(
+        answer.header("X-Content-Type-Options"),
+        Some("nosniff"),
+        "{text}"
+    );
     assert_eq!(answer.header("Server"), None, "{text}");
     let request_id = answer.header("X-Request-Id").unwrap_or_default();
     assert!(!request_id.is_empty(), "{text}");
     assert_eq!(answer.json()["request_id"], request_id, "{text}");
     let status = answer.status.as_u16();
-    let wait = answer.header("Retry-After").map(|seconds| seconds.parse().unwrap_or_default());
+    let wait = answer
+        .header("Retry-After")
+        .map(|seconds| seconds.parse().unwrap_or_default());
     let waits = wait.is_some_and(|seconds: u32| (1..=60).contains(&seconds));
     assert_eq!(waits, matches!(status, 429 | 503), "{text}");
     assert_eq!(answer.header("Allow").is_some(), status == 405, "{text}");

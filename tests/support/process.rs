@@ -21,7 +21,10 @@ use super::token::{CLIENT_ID, ISSUER};
 pub const SECRET_KEY: &str = "a secret key that only the tests use";
 
 /// The settings that a deployment needs.
-pub fn complete_settings<'a>(database: &'a str, tokeninfo: &'a str) -> [(&'static str, &'a str); 7] {
+pub fn complete_settings<'a>(
+    database: &'a str,
+    tokeninfo: &'a str,
+) -> [(&'static str, &'a str); 7] {
     [
         ("ROCKET_PROFILE", "release"),
         ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
@@ -44,7 +47,9 @@ pub fn command(settings: &[(&str, &str)], arguments: &[&str]) -> Command {
 /// What a command of the program says in the end.
 pub async fn run(settings: &[(&str, &str)], arguments: &[&str]) -> Output {
     let mut command = command(settings, arguments);
-    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap()
 }
 
 /// A running program, killed when it is dropped.
@@ -65,8 +70,17 @@ impl Process {
     }
 
     /// Starts it on a port of its own, and waits until it is ready.
-    pub async fn ready(database: &Database, provider: &Provider, settings: &[(&str, &str)]) -> Self {
-        let service = Self::start(free_port(), &database.url, &provider.tokeninfo_url(), settings);
+    pub async fn ready(
+        database: &Database,
+        provider: &Provider,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let service = Self::start(
+            free_port(),
+            &database.url,
+            &provider.tokeninfo_url(),
+            settings,
+        );
         service.answers("/readyz", 200).await;
         service
     }
@@ -74,7 +88,13 @@ impl Process {
     /// The same from a shell that allows so many open files, unless one asks for more.
     pub fn start_limited(port: u16, database: &str, tokeninfo: &str, files: u32) -> Self {
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", &format!("ulimit -Sn {files} && exec {}", env!("CARGO_BIN_EXE_vestibule"))]);
+        shell.args([
+            "-c",
+            &format!(
+                "ulimit -Sn {files} && exec {}",
+                env!("CARGO_BIN_EXE_vestibule")
+            ),
+        ]);
         Self::run(shell, port, database, tokeninfo, &[])
     }
 
@@ -100,7 +120,8 @@ impl Process {
         settings: &[(&str, &str)],
     ) -> (Self, ChildStderr) {
         let program = Command::new(env!("CARGO_BIN_EXE_vestibule"));
-        let mut process = Self::run_to(Stdio::piped(), program, port, database, tokeninfo, settings);
+        let mut process =
+            Self::run_to(Stdio::piped(), program, port, database, tokeninfo, settings);
         let log = process.child.stderr.take().unwrap();
         (process, log)
     }
@@ -110,8 +131,15 @@ impl Process {
         self.child.id()
     }
 
-    fn run(program: Command, port: u16, database: &str, tokeninfo: &str, settings: &[(&str, &str)]) -> Self {
-        let log = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("process-{}.log", Uuid::now_v7()));
+    fn run(
+        program: Command,
+        port: u16,
+        database: &str,
+        tokeninfo: &str,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let log = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("process-{}.log", Uuid::now_v7()));
         let file = File::create(&log).unwrap().into();
         let mut process = Self::run_to(file, program, port, database, tokeninfo, settings);
         process.log = log;
@@ -138,29 +166,48 @@ impl Process {
             .spawn()
             .unwrap();
         let client = Client::builder().pool_max_idle_per_host(0).build().unwrap();
-        Self { child, url: format!("http://127.0.0.1:{port}"), client, log: PathBuf::new() }
+        Self {
+            child,
+            url: format!("http://127.0.0.1:{port}"),
+            client,
+            log: PathBuf::new(),
+        }
     }
 
     /// What it answers to a GET, once it does so with this status.
     pub async fn answers(&self, path: &str, status: u16) -> String {
         let what = format!("{path} answers {status}");
         eventually(&what, async || {
-            let answer = self.client.get(format!("{}{path}", self.url)).send().await.ok()?;
-            if answer.status() == status { answer.text().await.ok() } else { None }
+            let answer = self
+                .client
+                .get(format!("{}{path}", self.url))
+                .send()
+                .await
+                .ok()?;
+            if answer.status() == status {
+                answer.text().await.ok()
+            } else {
+                None
+            }
         })
         .await
     }
 
     /// Posts JSON with those headers besides.
     pub async fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
-        let request =
-            self.client.post(format!("{}{path}", self.url)).header("Content-Type", "application/json");
-        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let request = self
+            .client
+            .post(format!("{}{path}", self.url))
+            .header("Content-Type", "application/json");
+        let request = headers.iter().fold(request, |request, (name, value)| {
+            request.header(*name, *value)
+        });
         App::answer(request.body(body.to_string()).send().await.unwrap()).await
     }
 
     pub async fn sign_in(&self, provider: &str, body: &Value) -> Answer {
-        self.post(&format!("/api/v1/auth/oauth/{provider}"), &[], body).await
+        self.post(&format!("/api/v1/auth/oauth/{provider}"), &[], body)
+            .await
     }
 
     /// What it has written to its log so far. The line of an answer may come after it.

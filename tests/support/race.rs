@@ -4,7 +4,11 @@ use tokio::sync::Barrier;
 
 /// Rounds of each race: fifty for a person, a thousand where `CI` is set.
 pub fn rounds() -> usize {
-    if std::env::var_os("CI").is_some() { 1_000 } else { 50 }
+    if std::env::var_os("CI").is_some() {
+        1_000
+    } else {
+        50
+    }
 }
 
 /// Asserts that each side of a race came first in some of its rounds, of which fifty may be too few.
@@ -18,7 +22,10 @@ pub fn assert_either_came_first(one: usize) {
 }
 
 /// Both at once.
-pub async fn at_once<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
+pub async fn at_once<A, B>(
+    first: impl Future<Output = A>,
+    second: impl Future<Output = B>,
+) -> (A, B) {
     let barrier = Barrier::new(2);
     // Those of changes are large.
     let (first, second) = (Box::pin(first), Box::pin(second));

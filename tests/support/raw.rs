@@ -22,20 +22,30 @@ pub struct Raw {
 impl Raw {
     pub async fn connect(app: &App) -> Self {
         let address = app.url.strip_prefix("http://").expect("plain HTTP");
-        Self { stream: TcpStream::connect(address).await.expect("the service listens"), received: Vec::new() }
+        Self {
+            stream: TcpStream::connect(address)
+                .await
+                .expect("the service listens"),
+            received: Vec::new(),
+        }
     }
 
     /// The answer to a request with these lines in its head, and that body, on a connection of its own.
     pub async fn ask(app: &App, lines: impl AsRef<[u8]>, body: &str) -> Answer {
         let mut raw = Self::connect(app).await;
-        let rest = format!("Host: vestibule\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let rest = format!(
+            "Host: vestibule\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         raw.send([lines.as_ref(), rest.as_bytes()].concat()).await;
         raw.answer().await.expect("an answer")
     }
 
     /// Sends bytes. The service may have closed the connection, so a failure is none.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        let _ = timeout(TIMEOUT, self.stream.write_all(bytes.as_ref())).await.expect("the service reads");
+        let _ = timeout(TIMEOUT, self.stream.write_all(bytes.as_ref()))
+            .await
+            .expect("the service reads");
     }
 
     /// The answer to a request that begins so. That to `HEAD` has no body.
@@ -50,7 +60,11 @@ impl Raw {
 
     async fn read(&mut self, is_head: bool) -> Option<Answer> {
         let head = loop {
-            if let Some(at) = self.received.windows(4).position(|four| four == b"\r\n\r\n") {
+            if let Some(at) = self
+                .received
+                .windows(4)
+                .position(|four| four == b"\r\n\r\n")
+            {
                 break self.received.drain(..at + 4).collect::<Vec<_>>();
             }
             if !self.receive().await {
@@ -64,7 +78,11 @@ impl Raw {
             assert!(self.receive().await, "the answer ends too early");
         }
         let body = self.received.drain(..length).collect();
-        Some(Answer { status, headers, text: String::from_utf8(body).expect("the body is text") })
+        Some(Answer {
+            status,
+            headers,
+            text: String::from_utf8(body).expect("the body is text"),
+        })
     }
 
     /// Waits until the service has closed the connection; whatever it sent before that is left.
@@ -75,16 +93,25 @@ impl Raw {
     /// Reads what there is; false when the connection is at its end.
     async fn receive(&mut self) -> bool {
         let read = timeout(TIMEOUT, self.stream.read_buf(&mut self.received)).await;
-        read.expect("the service answers or closes").is_ok_and(|count| count > 0)
+        read.expect("the service answers or closes")
+            .is_ok_and(|count| count > 0)
     }
 }
 
 fn parse(head: &str) -> (StatusCode, HeaderMap) {
     let mut lines = head.lines();
-    let status = lines.next().and_then(|line| line.split(' ').nth(1)).expect("a status line");
-    let headers = lines.filter_map(|line| line.split_once(':')).map(|(name, value)| {
-        let name = HeaderName::from_bytes(name.as_bytes()).expect("a header's name");
-        (name, HeaderValue::from_str(value.trim()).expect("a header's value"))
-    });
+    let status = lines
+        .next()
+        .and_then(|line| line.split(' ').nth(1))
+        .expect("a status line");
+    let headers = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| {
+            let name = HeaderName::from_bytes(name.as_bytes()).expect("a header's name");
+            (
+                name,
+                HeaderValue::from_str(value.trim()).expect("a header's value"),
+            )
+        });
     (status.parse().expect("a status"), headers.collect())
 }

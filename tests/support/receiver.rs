@@ -21,11 +21,17 @@ impl Received {
     fn of(request: &Recorded) -> Self {
         let line = format!("{} {}", request.method, request.path);
         let body = String::from_utf8(request.body.clone()).unwrap();
-        Self { line, headers: request.headers.clone(), body }
+        Self {
+            line,
+            headers: request.headers.clone(),
+            body,
+        }
     }
 
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
     }
 
     pub fn json(&self) -> Value {
@@ -38,7 +44,10 @@ impl Received {
 
     /// The user it is about.
     pub fn user(&self) -> String {
-        self.json()["data"]["user_id"].as_str().unwrap_or_default().to_owned()
+        self.json()["data"]["user_id"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
@@ -57,16 +66,23 @@ impl Receiver {
         Self::start_on(0, behaviour).await
     }
 
-    pub async fn start_on(port: u16, behaviour: impl Fn(&Received) -> Behaviour + Send + 'static) -> Self {
+    pub async fn start_on(
+        port: u16,
+        behaviour: impl Fn(&Received) -> Behaviour + Send + 'static,
+    ) -> Self {
         let server = Provider::start_on(port).await;
-        let receiver = Self { url: format!("{}/hooks", server.url()), server };
+        let receiver = Self {
+            url: format!("{}/hooks", server.url()),
+            server,
+        };
         receiver.behave(behaviour);
         receiver
     }
 
     /// Behaves in another way from now on.
     pub fn behave(&self, behaviour: impl Fn(&Received) -> Behaviour + Send + 'static) {
-        self.server.behave_by(move |request| behaviour(&Received::of(request)));
+        self.server
+            .behave_by(move |request| behaviour(&Received::of(request)));
     }
 
     pub fn received(&self) -> Vec<Received> {

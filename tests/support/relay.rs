@@ -76,7 +76,8 @@ impl Relay {
             async move {
                 let (from_client, mut to_client) = client.into_split();
                 let (mut from_server, mut to_server) = server.into_split();
-                let answers = tokio::spawn(async move { copy(&mut from_server, &mut to_client).await });
+                let answers =
+                    tokio::spawn(async move { copy(&mut from_server, &mut to_client).await });
                 let mut messages = Messages::of(from_client);
                 while let Some(message) = messages.next().await {
                     if !pass(&message) || to_server.write_all(&message.bytes).await.is_err() {
@@ -92,9 +93,14 @@ impl Relay {
     /// The same database, by way of the relay.
     pub fn behind(&self, figment: Figment) -> Figment {
         let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
-        let database = url.rsplit('/').next().and_then(|rest| rest.split('?').next()).unwrap();
+        let database = url
+            .rsplit('/')
+            .next()
+            .and_then(|rest| rest.split('?').next())
+            .unwrap();
         let folder = self.0.display();
-        let url = format!("postgres://vestibule@localhost/{database}?host={folder}&sslmode=disable");
+        let url =
+            format!("postgres://vestibule@localhost/{database}?host={folder}&sslmode=disable");
         figment.merge(("databases.vestibule.url", url))
     }
 }
@@ -129,7 +135,10 @@ pub struct Messages {
 
 impl Messages {
     pub fn of(client: OwnedReadHalf) -> Self {
-        Self { client, begun: false }
+        Self {
+            client,
+            begun: false,
+        }
     }
 
     /// The next message; `None` if the connection has ended.

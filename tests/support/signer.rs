@@ -7,9 +7,10 @@ use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, ECDSA_P521_SHA512_FIXED_SIGNING,
-    EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384,
-    RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512, RsaSignatureEncoding,
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING,
+    ECDSA_P521_SHA512_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair,
+    RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384,
+    RSA_PSS_SHA512, RsaSignatureEncoding,
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -53,7 +54,11 @@ fn keys() -> &'static Keys {
             ec(&ECDSA_P384_SHA384_FIXED_SIGNING),
             ec(&ECDSA_P521_SHA512_FIXED_SIGNING),
         ];
-        Keys { rsa: [rsa(), rsa()], ec, ed: Ed25519KeyPair::generate().unwrap() }
+        Keys {
+            rsa: [rsa(), rsa()],
+            ec,
+            ed: Ed25519KeyPair::generate().unwrap(),
+        }
     })
 }
 
@@ -170,7 +175,9 @@ impl Signer {
             _ => &RSA_PKCS1_SHA256,
         };
         let mut signature = vec![0; 256];
-        self.rsa().sign(padding, &random, message, &mut signature).unwrap();
+        self.rsa()
+            .sign(padding, &random, message, &mut signature)
+            .unwrap();
         signature
     }
 
@@ -207,7 +214,9 @@ pub fn signed(header: &str, claims: &str, sign: impl FnOnce(&[u8]) -> Vec<u8>) -
 }
 
 pub fn hs256(secret: &[u8], message: &[u8]) -> Vec<u8> {
-    hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), message).as_ref().to_vec()
+    hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), message)
+        .as_ref()
+        .to_vec()
 }
 
 pub fn jwks(keys: &[Value]) -> Value {

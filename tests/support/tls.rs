@@ -17,8 +17,15 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 /// What is encoded in DER, in PEM (RFC 7468).
 pub fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
-    let lines: Vec<_> = text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line)).collect();
-    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+    let lines: Vec<_> = text
+        .as_bytes()
+        .chunks(64)
+        .map(|line| String::from_utf8_lossy(line))
+        .collect();
+    format!(
+        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
+        lines.join("\n")
+    )
 }
 
 /// Listens until it is dropped.
@@ -69,7 +76,13 @@ impl SelfSigned {
                 });
             }
         });
-        Self { pem, port, handshakes, requests, task: task.abort_handle() }
+        Self {
+            pem,
+            port,
+            handshakes,
+            requests,
+            task: task.abort_handle(),
+        }
     }
 
     pub fn url(&self) -> String {

@@ -54,10 +54,16 @@ pub fn encode(header: &str, payload: &str) -> String {
 /// A token that carries nothing worth reading, different each time.
 pub fn opaque() -> String {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    encode(r#"{"alg":"RS256","typ":"JWT"}"#, &json!({ "jti": number }).to_string())
+    encode(
+        r#"{"alg":"RS256","typ":"JWT"}"#,
+        &json!({ "jti": number }).to_string(),
+    )
 }
 
 /// Sound claims of one of the further providers.
 pub fn at(provider: &str, subject: &str, email: &str) -> Value {
-    with(claims(subject, email), &json!({ "iss": format!("https://{provider}.example") }))
+    with(
+        claims(subject, email),
+        &json!({ "iss": format!("https://{provider}.example") }),
+    )
 }

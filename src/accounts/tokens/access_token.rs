@@ -107,7 +107,12 @@ struct Confirmation {
 impl Issuer {
     /// Returns an issuer of that name (`iss` and `aud`), whose tokens live `ttl` seconds.
     pub fn new(keys: KeyRing, name: String, ttl: u32) -> Self {
-        Self { keys, name, ttl, verified: Mutex::default() }
+        Self {
+            keys,
+            name,
+            ttl,
+            verified: Mutex::default(),
+        }
     }
 
     /// Issues a token for a user's session, valid from `iat` to `exp` (seconds since the epoch), with the user's custom claims,
@@ -119,7 +124,10 @@ impl Issuer {
         client_id: &str,
         key: Option<&Thumbprint>,
         custom: &CustomClaims,
-        Range { start: iat, end: exp }: Range<i64>,
+        Range {
+            start: iat,
+            end: exp,
+        }: Range<i64>,
     ) -> Result<Secret<String>, Error> {
         let claims = Claims {
             iss: &self.name,
@@ -130,7 +138,9 @@ impl Issuer {
             jti: Uuid::new_v4(),
             sid: session,
             client_id,
-            cnf: key.map(|key| Confirmation { jkt: URL_SAFE_NO_PAD.encode(key) }),
+            cnf: key.map(|key| Confirmation {
+                jkt: URL_SAFE_NO_PAD.encode(key),
+            }),
             custom,
         };
         let claims = serde_json::to_vec(&claims).map_err(|_| Error::Backend)?;
@@ -150,8 +160,15 @@ impl Issuer {
     /// `kid` only selects one of our keys. A token that was verified before is compared by its hash; it still has to be
     /// current, and its key published.
     pub async fn verify(&self, token: &str, now: i64) -> Result<AccessToken, InvalidAccessToken> {
-        let hash = digest(&SHA256, token.as_bytes()).as_ref().try_into().map_err(|_| InvalidAccessToken)?;
-        let known = self.verified().find(&hash).filter(|known| is_current(known.exp, now)).cloned();
+        let hash = digest(&SHA256, token.as_bytes())
+            .as_ref()
+            .try_into()
+            .map_err(|_| InvalidAccessToken)?;
+        let known = self
+            .verified()
+            .find(&hash)
+            .filter(|known| is_current(known.exp, now))
+            .cloned();
         if let Some(known) = known
             && self.keys.find(&known.kid, now).is_some()
         {
@@ -174,20 +191,41 @@ impl Issuer {
         if header.alg != "ES256" || header.typ != "at+jwt" {
             return Err(InvalidAccessToken);
         }
-        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| InvalidAccessToken)?;
-        let key = self.keys.find_or_reload(&header.kid, now).await.ok_or(InvalidAccessToken)?;
-        key.verify(message.as_bytes(), &signature).map_err(|_| InvalidAccessToken)?;
+        let signature = URL_SAFE_NO_PAD
+            .decode(signature)
+            .map_err(|_| InvalidAccessToken)?;
+        let key = self
+            .keys
+            .find_or_reload(&header.kid, now)
+            .await
+            .ok_or(InvalidAccessToken)?;
+        key.verify(message.as_bytes(), &signature)
+            .map_err(|_| InvalidAccessToken)?;
         let claims: Received = decode(claims)?;
         let sound = claims.iss == self.name
             && claims.aud == self.name
             && is_current(claims.exp, now)
             && claims.iat <= now.saturating_add(LEEWAY)
-            && claims.nbf.is_none_or(|nbf| nbf <= now.saturating_add(LEEWAY));
-        let jkt = claims.cnf.map(|cnf| URL_SAFE_NO_PAD.decode(cnf.jkt).ok()?.try_into().ok());
+            && claims
+                .nbf
+                .is_none_or(|nbf| nbf <= now.saturating_add(LEEWAY));
+        let jkt = claims
+            .cnf
+            .map(|cnf| URL_SAFE_NO_PAD.decode(cnf.jkt).ok()?.try_into().ok());
         // A confirmation that cannot be read must not make an unbound token.
         let key = jkt.map(|jkt| jkt.ok_or(InvalidAccessToken)).transpose()?;
-        let token = AccessToken { user: claims.sub, session: claims.sid, key };
-        sound.then_some(Remembered { token, exp: claims.exp, kid: header.kid }).ok_or(InvalidAccessToken)
+        let token = AccessToken {
+            user: claims.sub,
+            session: claims.sid,
+            key,
+        };
+        sound
+            .then_some(Remembered {
+                token,
+                exp: claims.exp,
+                kid: header.kid,
+            })
+            .ok_or(InvalidAccessToken)
     }
 }
 
@@ -197,7 +235,9 @@ pub fn named_session(token: &str) -> Option<Uuid> {
     struct Named {
         sid: Uuid,
     }
-    decode(token.split('.').nth(1)?).ok().map(|Named { sid }| sid)
+    decode(token.split('.').nth(1)?)
+        .ok()
+        .map(|Named { sid }| sid)
 }
 
 const fn is_current(exp: i64, now: i64) -> bool {
@@ -226,7 +266,9 @@ struct Received {
 }
 
 fn decode<T: DeserializeOwned>(part: &str) -> Result<T, InvalidAccessToken> {
-    let json = URL_SAFE_NO_PAD.decode(part).map_err(|_| InvalidAccessToken)?;
+    let json = URL_SAFE_NO_PAD
+        .decode(part)
+        .map_err(|_| InvalidAccessToken)?;
     serde_json::from_slice(&json).map_err(|_| InvalidAccessToken)
 }
 
@@ -242,10 +284,26 @@ mod tests {
             hash[..8].copy_from_slice(&number.to_be_bytes());
             hash
         };
-        let token = AccessToken { user: Uuid::nil(), session: Uuid::nil(), key: None };
+        let token = AccessToken {
+            user: Uuid::nil(),
+            session: Uuid::nil(),
+            key: None,
+        };
         for number in 0..5 * REMEMBERED / 2 {
-            verified.remember(hash(number), Remembered { token, exp: 0, kid: String::new() });
-            assert!(verified.find(&hash(number.saturating_sub(REMEMBERED - 1))).is_some(), "{number}");
+            verified.remember(
+                hash(number),
+                Remembered {
+                    token,
+                    exp: 0,
+                    kid: String::new(),
+                },
+            );
+            assert!(
+                verified
+                    .find(&hash(number.saturating_sub(REMEMBERED - 1)))
+                    .is_some(),
+                "{number}"
+            );
         }
         assert!(verified.newer.len() + verified.older.len() <= 2 * REMEMBERED);
         assert!(verified.find(&hash(0)).is_none());

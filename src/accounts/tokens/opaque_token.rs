@@ -18,12 +18,17 @@ impl OpaqueToken {
     pub fn generate() -> Self {
         let text = URL_SAFE_NO_PAD.encode(random::<32>());
         let hash = Self::hash_of(&text);
-        Self { text: Secret::new(text), hash }
+        Self {
+            text: Secret::new(text),
+            hash,
+        }
     }
 
     pub fn parse(text: &str) -> Option<[u8; 32]> {
-        let sound =
-            text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        let sound = text.len() == 43
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
         sound.then(|| Self::hash_of(text))
     }
 

@@ -22,15 +22,23 @@ pub struct ProofNonces {
 impl ProofNonces {
     /// Derives the keys from `secret_key`, which all instances share.
     pub fn new(secret_keys: &SecretKeys) -> Self {
-        let keys = [Some(&secret_keys.current), secret_keys.previous.as_ref()].into_iter().flatten();
-        let key = |key: &Secret<String>| hmac::Key::new(hmac::HMAC_SHA256, &key.derive("proof nonces"));
-        Self { keys: keys.map(key).collect() }
+        let keys = [Some(&secret_keys.current), secret_keys.previous.as_ref()]
+            .into_iter()
+            .flatten();
+        let key =
+            |key: &Secret<String>| hmac::Key::new(hmac::HMAC_SHA256, &key.derive("proof nonces"));
+        Self {
+            keys: keys.map(key).collect(),
+        }
     }
 
     /// Returns the nonce at `now` (seconds since the epoch).
     pub fn current(&self, now: i64) -> String {
         let window = now.div_euclid(WINDOW);
-        self.keys.first().map(|key| URL_SAFE_NO_PAD.encode(nonce(key, window))).unwrap_or_default()
+        self.keys
+            .first()
+            .map(|key| URL_SAFE_NO_PAD.encode(nonce(key, window)))
+            .unwrap_or_default()
     }
 
     /// Returns true if an instance of this service made the nonce in this window or one beside it.
@@ -39,10 +47,14 @@ impl ProofNonces {
             return false;
         };
         let now = now.div_euclid(WINDOW);
-        (now - 1..=now + 1).filter(|window| presented[..4] == window.to_be_bytes()[4..]).any(|window| {
-            let is_of = |key| constant_time::verify_slices_are_equal(&presented, &nonce(key, window)).is_ok();
-            self.keys.iter().any(is_of)
-        })
+        (now - 1..=now + 1)
+            .filter(|window| presented[..4] == window.to_be_bytes()[4..])
+            .any(|window| {
+                let is_of = |key| {
+                    constant_time::verify_slices_are_equal(&presented, &nonce(key, window)).is_ok()
+                };
+                self.keys.iter().any(is_of)
+            })
     }
 }
 

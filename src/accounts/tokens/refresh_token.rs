@@ -30,8 +30,14 @@ pub struct Successors {
 impl Successors {
     /// Derives the keys from `secret_key`, which all instances share.
     pub fn new(secret_keys: &SecretKeys) -> Self {
-        let previous = secret_keys.previous.clone().map(|key| Box::new(Self::new(&key.into())));
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &secret_keys.current.derive("refresh tokens"));
+        let previous = secret_keys
+            .previous
+            .clone()
+            .map(|key| Box::new(Self::new(&key.into())));
+        let key = hmac::Key::new(
+            hmac::HMAC_SHA256,
+            &secret_keys.current.derive("refresh tokens"),
+        );
         Self { key, previous }
     }
 
@@ -72,7 +78,13 @@ impl RefreshToken {
 
     /// Parses a token that a client sent. Returns `None` if it is malformed.
     pub fn parse(text: &str) -> Option<Self> {
-        URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Secret::new).map(Self)
+        URL_SAFE_NO_PAD
+            .decode(text)
+            .ok()?
+            .try_into()
+            .ok()
+            .map(Secret::new)
+            .map(Self)
     }
 
     pub fn text(&self) -> Secret<String> {
@@ -124,9 +136,16 @@ mod tests {
         );
         for changed in [0, 16, 16 + FAMILY] {
             let other = altered(&token, changed);
-            assert_ne!(successors("a").of(&other).token_hash(), successor.token_hash(), "byte {changed}");
+            assert_ne!(
+                successors("a").of(&other).token_hash(),
+                successor.token_hash(),
+                "byte {changed}"
+            );
         }
-        assert_ne!(successors("b").of(&token).token_hash(), successor.token_hash());
+        assert_ne!(
+            successors("b").of(&token).token_hash(),
+            successor.token_hash()
+        );
         let successors = successors("a");
         for other in [successors.reissue(&token, 0), successors.reissue(&token, 1)] {
             assert_eq!(other.family_hash(), successor.family_hash());
@@ -150,8 +169,16 @@ mod tests {
             (LENGTH - 1, false, true),
         ] {
             let other = altered(&token, byte);
-            assert_eq!(other.family_hash() != token.family_hash(), of_family, "byte {byte}");
-            assert_eq!(other.token_hash() != token.token_hash(), of_token, "byte {byte}");
+            assert_eq!(
+                other.family_hash() != token.family_hash(),
+                of_family,
+                "byte {byte}"
+            );
+            assert_eq!(
+                other.token_hash() != token.token_hash(),
+                of_token,
+                "byte {byte}"
+            );
         }
     }
 }

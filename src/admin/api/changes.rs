@@ -182,7 +182,10 @@ impl ChangeResult {
             fingerprint: preview.fingerprint(),
             refused: preview.refused.map(|why| {
                 let problem = refusal(why);
-                ChangeRefusal { error: problem.kind.entry().error, detail: words(why) }
+                ChangeRefusal {
+                    error: problem.kind.entry().error,
+                    detail: words(why),
+                }
             }),
             user: change.user().clone().into(),
             other: change.other().cloned().map(UserRecord::from),
@@ -195,7 +198,9 @@ impl ChangeResult {
 fn refusal(why: Refused) -> Problem {
     match why {
         Refused::LastIdentity => Problem::new(ErrorCode::LastIdentity, words(why)),
-        Refused::TooManyIdentities => Problem::new(ErrorCode::Refused(Reason::TooManyIdentities), words(why)),
+        Refused::TooManyIdentities => {
+            Problem::new(ErrorCode::Refused(Reason::TooManyIdentities), words(why))
+        }
         Refused::ClaimsTooLong => Problem::malformed(words(why)),
         // An API key has no account of its own.
         Refused::OwnAccount => Problem::internal(),
@@ -205,7 +210,11 @@ fn refusal(why: Refused) -> Problem {
 /// Returns an optional member. A `null` in place of `dry_run` or `seen` is a mistake: without them, the change is made.
 fn given<T: DeserializeOwned>(body: &Object, name: &str, rule: &str) -> Result<Option<T>, Problem> {
     let given = optional(body, name, rule)?;
-    if given.is_none() && body.has(name) { Err(wrong(format!("`{name}` {rule}"))) } else { Ok(given) }
+    if given.is_none() && body.has(name) {
+        Err(wrong(format!("`{name}` {rule}")))
+    } else {
+        Ok(given)
+    }
 }
 
 fn id(body: &Object, name: &str) -> Result<Uuid, Problem> {
@@ -227,7 +236,9 @@ async fn change(
         return Err(missing(pool, change).await?);
     };
     if let Change::EndSession { session, user } = change
-        && retrying!(sessions::of_user(pool, user))?.iter().all(|live| live.id != session)
+        && retrying!(sessions::of_user(pool, user))?
+            .iter()
+            .all(|live| live.id != session)
     {
         return Err(no_session());
     }
@@ -250,17 +261,28 @@ async fn change(
 }
 
 fn no_session() -> Problem {
-    Problem::new(ErrorCode::NotFound, "the user has no active session with this id")
+    Problem::new(
+        ErrorCode::NotFound,
+        "the user has no active session with this id",
+    )
 }
 
 async fn missing(pool: &PgPool, change: Change) -> Result<Problem, Problem> {
-    let ids: Vec<_> = change.other().into_iter().chain([change.user()]).copied().collect();
+    let ids: Vec<_> = change
+        .other()
+        .into_iter()
+        .chain([change.user()])
+        .copied()
+        .collect();
     let users = retrying!(merging::users(pool, &ids))?;
     let exists = |id: &Uuid| users.iter().any(|user| user.id == *id);
     Ok(if !exists(change.user()) {
         users::missing(pool, *change.user()).await
     } else if change.other().is_some_and(|other| !exists(other)) {
-        Problem::new(ErrorCode::NoSuchUser, "there is no user with the id in the body")
+        Problem::new(
+            ErrorCode::NoSuchUser,
+            "there is no user with the id in the body",
+        )
     } else {
         Problem::new(
             ErrorCode::NotFound,

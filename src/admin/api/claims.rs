@@ -29,7 +29,12 @@ struct ClaimsRequest {
     #[schema(value_type = Object)]
     claims: Value,
     /// The reason, which the audit log keeps. Write nothing personal into it.
-    #[schema(example = "promoted", min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
+    #[schema(
+        example = "promoted",
+        min_length = 1,
+        max_length = 500,
+        pattern = r"[^\s\x00-\x1f\x7f-\x9f]"
+    )]
     reason: String,
 }
 
@@ -38,9 +43,8 @@ fn read(body: &Object) -> Result<(String, CustomClaims), Problem> {
     only(body, &["claims", "reason"], "the body")?;
     let reason = reason(body)?;
     let claims = match body.get("claims") {
-        Some(claims @ Value::Object(_)) => {
-            CustomClaims::parse(&claims.to_string()).map_err(|mistake| wrong(mistake.to_string()))?
-        }
+        Some(claims @ Value::Object(_)) => CustomClaims::parse(&claims.to_string())
+            .map_err(|mistake| wrong(mistake.to_string()))?,
         Some(_) => return Err(wrong("`claims` must be an object".into())),
         None => return Err(wrong("`claims` is missing".into())),
     };

@@ -70,7 +70,12 @@ async fn list_user_events(
     asked.end()?;
     let id = user(id)?;
     // An extra row shows that there is another page.
-    let mut rows = retrying!(store::events_of(db.pool(), id, before.unwrap_or(Uuid::max()), limit + 1))?;
+    let mut rows = retrying!(store::events_of(
+        db.pool(),
+        id,
+        before.unwrap_or(Uuid::max()),
+        limit + 1
+    ))?;
     if rows.is_empty() && !retrying!(store::exists(db.pool(), id))? && before.is_none() {
         return Err(missing(db.pool(), id).await);
     }
@@ -99,14 +104,24 @@ async fn list_user_events(
     ),
 )]
 #[get("/events")]
-async fn follow_events(_key: Reader, uri: &Origin<'_>, db: &Db) -> Result<Json<EventFeed>, Problem> {
+async fn follow_events(
+    _key: Reader,
+    uri: &Origin<'_>,
+    db: &Db,
+) -> Result<Json<EventFeed>, Problem> {
     let mut asked = Parameters::of(uri);
     let limit = asked.limit(PAGE, MAX_PAGE)?;
     let after = asked.take("after", uuid, "must be the `next` of the previous answer")?;
-    let since = asked.take("since", begin, "must be a time such as 2026-01-31T00:00:00Z")?;
+    let since = asked.take(
+        "since",
+        begin,
+        "must be a time such as 2026-01-31T00:00:00Z",
+    )?;
     asked.end()?;
     if after.is_some() && since.is_some() {
-        return Err(wrong("`after` and `since` are two places to begin at; send one".into()));
+        return Err(wrong(
+            "`after` and `since` are two places to begin at; send one".into(),
+        ));
     }
     let after = after.or(since).unwrap_or_default();
     let rows = retrying!(store::events_after(db.pool(), after, limit))?;

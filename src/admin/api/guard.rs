@@ -24,7 +24,11 @@ pub struct KnownKeys(Mutex<HashMap<KeyHash, Uuid>>);
 
 impl KnownKeys {
     fn id(&self, hash: &KeyHash) -> Option<Uuid> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(hash).copied()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(hash)
+            .copied()
     }
 
     fn learn(&self, hash: &KeyHash, valid: Option<Uuid>) {
@@ -44,11 +48,18 @@ pub struct ApiKey {
 
 impl ApiKey {
     pub fn actor(&self) -> Actor<'_> {
-        Actor::ApiKey { name: &self.actor, id: self.id }
+        Actor::ApiKey {
+            name: &self.actor,
+            id: self.id,
+        }
     }
 
     pub fn by<'a>(&'a self, reason: Option<&'a str>, origin: &'a Origin) -> By<'a> {
-        By { actor: self.actor(), reason, origin }
+        By {
+            actor: self.actor(),
+            reason,
+            origin,
+        }
     }
 }
 
@@ -78,17 +89,23 @@ pub struct Administrator(pub ApiKey);
 
 fn challenged(challenge: Challenge) -> Problem {
     let (kind, detail) = match challenge {
-        Challenge::Missing => {
-            (ErrorCode::InvalidApiKey, "the `Authorization` header must contain an API key as a bearer token")
-        }
-        Challenge::Repeated => {
-            (ErrorCode::InvalidRequest, "there must be exactly one `Authorization` header")
-        }
-        Challenge::Invalid => {
-            (ErrorCode::InvalidApiKey, "the API key is malformed, unknown, expired or revoked")
-        }
+        Challenge::Missing => (
+            ErrorCode::InvalidApiKey,
+            "the `Authorization` header must contain an API key as a bearer token",
+        ),
+        Challenge::Repeated => (
+            ErrorCode::InvalidRequest,
+            "there must be exactly one `Authorization` header",
+        ),
+        Challenge::Invalid => (
+            ErrorCode::InvalidApiKey,
+            "the API key is malformed, unknown, expired or revoked",
+        ),
     };
-    Problem { challenge: Some(challenge.header()), ..Problem::new(kind, detail) }
+    Problem {
+        challenge: Some(challenge.header()),
+        ..Problem::new(kind, detail)
+    }
 }
 
 /// Returns the answer to a change whose key was revoked or has expired since the guard admitted it.
@@ -98,7 +115,10 @@ pub(super) fn no_longer_valid() -> Problem {
 
 /// Finds the key of a request, and checks that its role is that one or a higher one.
 async fn key(request: &Request<'_>, least: KeyRole) -> Result<ApiKey, Problem> {
-    let state = request.rocket().state::<Db>().zip(request.rocket().state::<KnownKeys>());
+    let state = request
+        .rocket()
+        .state::<Db>()
+        .zip(request.rocket().state::<KnownKeys>());
     let (db, known) = state.ok_or_else(Problem::internal)?;
     let hash = api_keys::parse(credentials(request).map_err(challenged)?);
     // Before the query: beyond its limit, a backend in a loop must not take the database from the sign-ins.
@@ -117,11 +137,16 @@ async fn key(request: &Request<'_>, least: KeyRole) -> Result<ApiKey, Problem> {
     if found.role < least {
         let detail = match least {
             KeyRole::Admin => "this needs an API key with the role `admin`",
-            KeyRole::Reader | KeyRole::Support => "this needs an API key with the role `support` or `admin`",
+            KeyRole::Reader | KeyRole::Support => {
+                "this needs an API key with the role `support` or `admin`"
+            }
         };
         return Err(Problem::new(ErrorCode::InsufficientRole, detail));
     }
-    Ok(ApiKey { id: found.id, actor: format!("{}{}", KeyName::ACTOR_PREFIX, found.name) })
+    Ok(ApiKey {
+        id: found.id,
+        actor: format!("{}{}", KeyName::ACTOR_PREFIX, found.name),
+    })
 }
 
 macro_rules! guard {
@@ -134,7 +159,15 @@ macro_rules! guard {
 guard!(
     Reader,
     KeyRole::Reader,
-    Db::kinds().chain([ErrorCode::InvalidRequest, ErrorCode::InvalidApiKey, ErrorCode::RateLimited])
+    Db::kinds().chain([
+        ErrorCode::InvalidRequest,
+        ErrorCode::InvalidApiKey,
+        ErrorCode::RateLimited
+    ])
 );
-guard!(Supporter, KeyRole::Support, Reader::kinds().chain([ErrorCode::InsufficientRole]));
+guard!(
+    Supporter,
+    KeyRole::Support,
+    Reader::kinds().chain([ErrorCode::InsufficientRole])
+);
 guard!(Administrator, KeyRole::Admin, Supporter::kinds());

@@ -23,8 +23,13 @@ use crate::web::guard::json_body::required;
 use crate::web::resource::{Resource, operations};
 use crate::web::{ErrorCode, Problem};
 
-const RESOURCES: [Resource; 5] =
-    [changes::RESOURCE, claims::RESOURCE, events::RESOURCE, users::RESOURCE, webhooks::RESOURCE];
+const RESOURCES: [Resource; 5] = [
+    changes::RESOURCE,
+    claims::RESOURCE,
+    events::RESOURCE,
+    users::RESOURCE,
+    webhooks::RESOURCE,
+];
 
 pub fn routes() -> Vec<Route> {
     RESOURCES.into_iter().flat_map(Resource::routes).collect()
@@ -37,13 +42,24 @@ pub fn description() -> OpenApi {
         resources.merge(resource.description());
     }
     for operation in resources.paths.paths.values_mut().flat_map(operations) {
-        operation.security = Some(vec![SecurityRequirement::new::<_, _, String>("api_key", [])]);
+        operation.security = Some(vec![SecurityRequirement::new::<_, _, String>(
+            "api_key",
+            [],
+        )]);
     }
     let mut whole = OpenApi::default().nest("/admin", resources);
     let tag = "For the product's backend, with an API key: find, create and change users, and follow events.";
-    whole.tags = Some(vec![TagBuilder::new().name("Administration").description(Some(tag)).build()]);
+    whole.tags = Some(vec![
+        TagBuilder::new()
+            .name("Administration")
+            .description(Some(tag))
+            .build(),
+    ]);
     let key = "An API key of `vestibule api-key add`. Send exactly one `Authorization` header.";
-    let key = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(key)).build();
+    let key = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some(key))
+        .build();
     let components = whole.components.get_or_insert_default();
     components.add_security_scheme("api_key", SecurityScheme::Http(key));
     whole
@@ -54,12 +70,18 @@ fn user(id: &str) -> Result<Uuid, Problem> {
 }
 
 fn unknown_user() -> Problem {
-    Problem::new(ErrorCode::Refused(Reason::UserNotFound), "there is no user with the id in the path")
+    Problem::new(
+        ErrorCode::Refused(Reason::UserNotFound),
+        "there is no user with the id in the path",
+    )
 }
 
 fn reason(body: &Object) -> Result<String, Problem> {
     reason::read(required(body, "reason")?).ok_or_else(|| {
-        let detail = format!("`reason` must have 1 to {} characters that are not blank", reason::MAX_LENGTH);
+        let detail = format!(
+            "`reason` must have 1 to {} characters that are not blank",
+            reason::MAX_LENGTH
+        );
         Problem::malformed(detail)
     })
 }

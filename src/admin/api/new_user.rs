@@ -13,12 +13,25 @@ use crate::web::guard::json_body::{flag, only, optional, required};
 const STRING: &str = "must be a string";
 
 pub(super) fn parse(body: &Object, providers: &[String]) -> Result<NewUser, Problem> {
-    only(body, &["email", "email_verified", "name", "picture", "claims", "identities"], "the body")?;
+    only(
+        body,
+        &[
+            "email",
+            "email_verified",
+            "name",
+            "picture",
+            "claims",
+            "identities",
+        ],
+        "the body",
+    )?;
     let email = email(body, "")?;
     let email_verified = verified(body, "", email.is_some())?.unwrap_or(false);
     let name: Option<&str> = optional(body, "name", STRING)?;
     if name.is_some_and(|name| name.chars().count() > MAX_NAME_CHARS) {
-        return Err(wrong(format!("`name` must have at most {MAX_NAME_CHARS} characters")));
+        return Err(wrong(format!(
+            "`name` must have at most {MAX_NAME_CHARS} characters"
+        )));
     }
     let picture = optional(body, "picture", STRING)?.map(|text| {
         let rule = "`picture` must be an `https` URL of at most 2,048 visible ASCII characters";
@@ -45,7 +58,9 @@ pub(super) fn parse(body: &Object, providers: &[String]) -> Result<NewUser, Prob
     }
     for (number, item) in identities.into_iter().enumerate() {
         let path = format!("identities[{number}]");
-        let Value::Object(item) = item else { return Err(wrong(format!("`{path}` must be an object"))) };
+        let Value::Object(item) = item else {
+            return Err(wrong(format!("`{path}` must be an object")));
+        };
         let identity = identity(&item.into(), &format!("{path}."), &user, providers)?;
         let same = |other: &NewIdentity| {
             (&other.provider, &other.subject) == (&identity.provider, &identity.subject)
@@ -63,12 +78,23 @@ pub(super) fn parse(body: &Object, providers: &[String]) -> Result<NewUser, Prob
     Ok(user)
 }
 
-fn identity(item: &Object, path: &str, user: &NewUser, providers: &[String]) -> Result<NewIdentity, Problem> {
-    only(item, &["provider", "subject", "email", "email_verified"], "an identity")?;
+fn identity(
+    item: &Object,
+    path: &str,
+    user: &NewUser,
+    providers: &[String],
+) -> Result<NewIdentity, Problem> {
+    only(
+        item,
+        &["provider", "subject", "email", "email_verified"],
+        "an identity",
+    )?;
     let text = |name: &str| required(item, &format!("{path}{name}")).map(str::to_owned);
     let (provider, subject) = (text("provider")?, text("subject")?);
     if !providers.contains(&provider) {
-        return Err(wrong(format!("`{path}provider` must be the name of a configured provider")));
+        return Err(wrong(format!(
+            "`{path}provider` must be the name of a configured provider"
+        )));
     }
     if !claims::is_subject(&subject) {
         return Err(wrong(format!(
@@ -80,21 +106,33 @@ fn identity(item: &Object, path: &str, user: &NewUser, providers: &[String]) -> 
     let inherited = own.is_none() && user.email_verified;
     let email = own.or_else(|| user.email.clone());
     let email_verified = verified(item, path, email.is_some())?.unwrap_or(inherited);
-    Ok(NewIdentity { provider, subject, email, email_verified })
+    Ok(NewIdentity {
+        provider,
+        subject,
+        email,
+        email_verified,
+    })
 }
 
 fn email(object: &Object, path: &str) -> Result<Option<Email>, Problem> {
     let parse = |text| {
-        Email::parse(text)
-            .ok_or_else(|| wrong(format!("`{path}email` must be exactly one e-mail address, without a name")))
+        Email::parse(text).ok_or_else(|| {
+            wrong(format!(
+                "`{path}email` must be exactly one e-mail address, without a name"
+            ))
+        })
     };
-    optional(object, &format!("{path}email"), STRING)?.map(parse).transpose()
+    optional(object, &format!("{path}email"), STRING)?
+        .map(parse)
+        .transpose()
 }
 
 fn verified(object: &Object, path: &str, has_email: bool) -> Result<Option<bool>, Problem> {
     let verified = flag(object, &format!("{path}email_verified"))?;
     if verified == Some(true) && !has_email {
-        return Err(wrong(format!("`{path}email_verified` must not be true without an `email`")));
+        return Err(wrong(format!(
+            "`{path}email_verified` must not be true without an `email`"
+        )));
     }
     Ok(verified)
 }

@@ -18,14 +18,19 @@ pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Erro
 }
 
 pub async fn exists(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
-    let found = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!""#, id);
+    let found = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!""#,
+        id
+    );
     Ok(found.fetch_one(pool).await?)
 }
 
 /// Returns the e-mail addresses that a user proved earlier.
 pub async fn former_addresses(pool: &PgPool, user: Uuid) -> Result<Vec<String>, Error> {
-    let emails =
-        sqlx::query_scalar!("SELECT email FROM former_addresses WHERE user_id = $1 ORDER BY email", user);
+    let emails = sqlx::query_scalar!(
+        "SELECT email FROM former_addresses WHERE user_id = $1 ORDER BY email",
+        user
+    );
     Ok(emails.fetch_all(pool).await?)
 }
 
@@ -90,11 +95,20 @@ pub async fn create(
     actor: Actor<'_>,
     origin: &Origin,
 ) -> Result<Created, Error> {
-    let author = Author::needing(Role::Admin, By { actor, reason: None, origin });
+    let author = Author::needing(
+        Role::Admin,
+        By {
+            actor,
+            reason: None,
+            origin,
+        },
+    );
     let attempt = async || {
         let (id, new) = (Uuid::now_v7(), &user.identities);
-        let emails: Vec<_> =
-            new.iter().map(|identity| identity.email.as_ref().map(Email::as_given)).collect();
+        let emails: Vec<_> = new
+            .iter()
+            .map(|identity| identity.email.as_ref().map(Email::as_given))
+            .collect();
         let outcome = sqlx::query_file_scalar!(
             "src/admin/api/create_user.sql",
             id,
@@ -104,10 +118,16 @@ pub async fn create(
             user.picture,
             (!user.claims.is_empty()).then(|| user.claims.json()),
             &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
-            &new.iter().map(|identity| identity.provider.as_str()).collect::<Vec<_>>() as &[&str],
-            &new.iter().map(|identity| identity.subject.as_str()).collect::<Vec<_>>() as &[&str],
+            &new.iter()
+                .map(|identity| identity.provider.as_str())
+                .collect::<Vec<_>>() as &[&str],
+            &new.iter()
+                .map(|identity| identity.subject.as_str())
+                .collect::<Vec<_>>() as &[&str],
             &emails as &[Option<&str>],
-            &new.iter().map(|identity| identity.email_verified).collect::<Vec<_>>(),
+            &new.iter()
+                .map(|identity| identity.email_verified)
+                .collect::<Vec<_>>(),
             author as Author<'_>,
         );
         match outcome.fetch_one(pool).await?.as_str() {
@@ -220,8 +240,18 @@ impl EventRow {
         match self.actor {
             None => self,
             Some(actor) => {
-                let actor = if Actor::is_staff(&actor) { STAFF.to_owned() } else { actor };
-                Self { actor: Some(actor), ip: None, user_agent: None, request_id: None, ..self }
+                let actor = if Actor::is_staff(&actor) {
+                    STAFF.to_owned()
+                } else {
+                    actor
+                };
+                Self {
+                    actor: Some(actor),
+                    ip: None,
+                    user_agent: None,
+                    request_id: None,
+                    ..self
+                }
             }
         }
     }
@@ -238,17 +268,33 @@ pub async fn events_of(
     limit: usize,
 ) -> Result<Vec<EventRow>, Error> {
     let sql = format!("{EVENT} WHERE user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
-    let query = sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(user).bind(before).bind(count(limit));
-    Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+    let query = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+        .bind(user)
+        .bind(before)
+        .bind(count(limit));
+    Ok(query
+        .persistent(false)
+        .fetch_all(&mut *unprepared(pool).await?)
+        .await?)
 }
 
 /// Returns the events after the event `after`, the oldest first, as far as they are complete: no event comes later that belongs before
 /// one of them. See [`settled`].
-pub async fn events_after(pool: &PgPool, after: Uuid, limit: usize) -> Result<Vec<EventRow>, Error> {
+pub async fn events_after(
+    pool: &PgPool,
+    after: Uuid,
+    limit: usize,
+) -> Result<Vec<EventRow>, Error> {
     let before = first_id(settled(pool).await? - DRAWN);
     let sql = format!("{EVENT} WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3");
-    let query = sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(after).bind(before).bind(count(limit));
-    Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+    let query = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+        .bind(after)
+        .bind(before)
+        .bind(count(limit));
+    Ok(query
+        .persistent(false)
+        .fetch_all(&mut *unprepared(pool).await?)
+        .await?)
 }
 
 fn count(limit: usize) -> i64 {

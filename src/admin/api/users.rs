@@ -70,7 +70,10 @@ pub(super) struct UserRecord {
 
 impl From<UserState> for UserRecord {
     fn from(state: UserState) -> Self {
-        Self { last_seen_on: state.last_seen_on.map(|day| day.to_string()), state }
+        Self {
+            last_seen_on: state.last_seen_on.map(|day| day.to_string()),
+            state,
+        }
     }
 }
 
@@ -98,7 +101,9 @@ pub(in crate::admin) struct DataCopy {
 impl DataCopy {
     /// Returns the data, with the latest events, or `None` if there is no such user.
     pub(in crate::admin) async fn of(pool: &PgPool, id: Uuid) -> Result<Option<Self>, Problem> {
-        let Some(user) = retrying!(merging::users(pool, &[id]))?.pop() else { return Ok(None) };
+        let Some(user) = retrying!(merging::users(pool, &[id]))?.pop() else {
+            return Ok(None);
+        };
         let former_addresses = retrying!(store::former_addresses(pool, id))?;
         let sessions = retrying!(sessions::of_user(pool, id))?;
         let notes = retrying!(notes(pool, id))?.into_iter();
@@ -107,7 +112,12 @@ impl DataCopy {
             user: user.into(),
             former_addresses,
             sessions,
-            notes: notes.map(|note| NoteRow { author: STAFF.to_owned(), ..note }).collect(),
+            notes: notes
+                .map(|note| NoteRow {
+                    author: STAFF.to_owned(),
+                    ..note
+                })
+                .collect(),
             events: events.map(EventRow::without_staff).collect(),
         }))
     }
@@ -121,9 +131,14 @@ async fn found(
     let (limit, pool) = (asked.limit(PAGE, MAX_PAGE)?, db.pool());
     if let Some(email) = asked.take("email", Email::parse, "must be exactly one e-mail address")? {
         if !asked.is_empty() {
-            return Err(wrong("`email` finds one user by itself; leave the other parameters out".into()));
+            return Err(wrong(
+                "`email` finds one user by itself; leave the other parameters out".into(),
+            ));
         }
-        return Ok((Vec::from_iter(retrying!(store::by_email(pool, &email))?), None));
+        return Ok((
+            Vec::from_iter(retrying!(store::by_email(pool, &email))?),
+            None,
+        ));
     }
     let plain = |text: &str| {
         let sound = text.chars().count() <= MAX_TEXT && !text.chars().any(char::is_control);
@@ -162,27 +177,45 @@ async fn found(
         let cursor = |text: &str| Cursor::decode(text).filter(|cursor| cursor.sort() == sort);
         let start = asked.take("cursor", cursor, rule)?;
         asked.end()?;
-        let page = page(pool, &filters, sort, start.as_ref(), limit).await.map_err(too_slow)?;
+        let page = page(pool, &filters, sort, start.as_ref(), limit)
+            .await
+            .map_err(too_slow)?;
         return Ok((
             page.users.iter().map(|user| user.id).collect(),
             page.after.as_ref().map(Cursor::encode),
         ));
     }
     if sort.is_some() {
-        return Err(wrong("a search by `q` has the best match first; leave `sort` out".into()));
+        return Err(wrong(
+            "a search by `q` has the best match first; leave `sort` out".into(),
+        ));
     }
     let start = asked.take("cursor", Position::decode, rule)?;
     asked.end()?;
-    let found = search(pool, &q, &known(providers, db).await?, &filters, start.as_ref(), limit).await;
+    let found = search(
+        pool,
+        &q,
+        &known(providers, db).await?,
+        &filters,
+        start.as_ref(),
+        limit,
+    )
+    .await;
     let found = found.map_err(too_slow)?;
-    Ok((found.users.iter().map(|user| user.id).collect(), found.after.as_ref().map(Position::encode)))
+    Ok((
+        found.users.iter().map(|user| user.id).collect(),
+        found.after.as_ref().map(Position::encode),
+    ))
 }
 
 /// Returns the problem of a list, which may be too slow.
 fn too_slow(error: Error) -> Problem {
-    let detail =
-        "the list took too long; narrow it by `created_from` and `created_to`, or choose another `sort`";
-    if error.is_timeout() { Problem::unavailable(60, detail).logged(error.to_string()) } else { error.into() }
+    let detail = "the list took too long; narrow it by `created_from` and `created_to`, or choose another `sort`";
+    if error.is_timeout() {
+        Problem::unavailable(60, detail).logged(error.to_string())
+    } else {
+        error.into()
+    }
 }
 
 /// Returns a text that is a day and nothing else. The parsers also accept times and weeks.
@@ -229,7 +262,10 @@ async fn find_users(
     db: &Db,
 ) -> Result<Json<UserRecords>, Problem> {
     let (ids, next) = found(Parameters::of(uri), providers, db).await?;
-    let users = retrying!(merging::users(db.pool(), &ids))?.into_iter().map(UserRecord::from).collect();
+    let users = retrying!(merging::users(db.pool(), &ids))?
+        .into_iter()
+        .map(UserRecord::from)
+        .collect();
     Ok(Json(HttpStatus::Ok, UserRecords { users, next }))
 }
 
@@ -262,7 +298,11 @@ async fn get_user(_key: Reader, id: &str, db: &Db) -> Result<Json<UserRecord>, P
     ),
 )]
 #[get("/users/<id>/sessions")]
-async fn list_user_sessions(_key: Reader, id: &str, db: &Db) -> Result<Json<SessionRecords>, Problem> {
+async fn list_user_sessions(
+    _key: Reader,
+    id: &str,
+    db: &Db,
+) -> Result<Json<SessionRecords>, Problem> {
     let id = user(id)?;
     let sessions = retrying!(sessions::of_user(db.pool(), id))?;
     if sessions.is_empty() && !retrying!(store::exists(db.pool(), id))? {
@@ -295,10 +335,16 @@ async fn create_user(
     let id = match store::create(db.pool(), &user, key.0.actor(), &origin.0).await? {
         Created::Done(id) => id,
         Created::EmailTaken => {
-            return Err(Problem::new(ErrorCode::EmailTaken, "another user has the e-mail address"));
+            return Err(Problem::new(
+                ErrorCode::EmailTaken,
+                "another user has the e-mail address",
+            ));
         }
         Created::IdentityTaken => {
-            return Err(Problem::new(ErrorCode::IdentityTaken, "another user has one of the identities"));
+            return Err(Problem::new(
+                ErrorCode::IdentityTaken,
+                "another user has one of the identities",
+            ));
         }
         Created::NotPermitted => return Err(no_longer_valid()),
     };
@@ -314,7 +360,10 @@ pub(super) async fn missing(pool: &PgPool, id: Uuid) -> Problem {
     let detail = "the user was merged into the one whom `merged_into` names";
     match async { retrying!(merging::merged_into(pool, id)) }.await {
         Ok(None) => unknown_user(),
-        Ok(merged_into) => Problem { merged_into, ..Problem::new(ErrorCode::NoSuchUser, detail) },
+        Ok(merged_into) => Problem {
+            merged_into,
+            ..Problem::new(ErrorCode::NoSuchUser, detail)
+        },
         Err(error) => error.into(),
     }
 }

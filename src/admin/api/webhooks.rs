@@ -18,7 +18,10 @@ use crate::webhooks::{Replayed, Webhooks, replay};
 resource!("Administration": replay_webhook, test_webhook);
 
 fn unknown() -> Problem {
-    Problem::new(ErrorCode::NotFound, "there is no webhook with the name in the path")
+    Problem::new(
+        ErrorCode::NotFound,
+        "there is no webhook with the name in the path",
+    )
 }
 
 /// A replay of a webhook's messages.
@@ -74,7 +77,9 @@ async fn replay_webhook(
         return Err(unknown());
     }
     let by = key.0.by(Some(&reason), &origin.0);
-    let replayed = replay(db.pool(), name, None, by).await?.ok_or_else(no_longer_valid)?;
+    let replayed = replay(db.pool(), name, None, by)
+        .await?
+        .ok_or_else(no_longer_valid)?;
     Ok(Json(Status::Ok, replayed))
 }
 
@@ -97,5 +102,11 @@ async fn test_webhook(
 ) -> Result<Json<WebhookTest>, Problem> {
     let sent = webhooks.test(name).await.ok_or_else(unknown)?;
     let failure = sent.err().map(|failed| failed.to_string());
-    Ok(Json(Status::Ok, WebhookTest { accepted: failure.is_none(), failure }))
+    Ok(Json(
+        Status::Ok,
+        WebhookTest {
+            accepted: failure.is_none(),
+            failure,
+        },
+    ))
 }

@@ -87,7 +87,10 @@ impl<User, Identity> Change<User, Identity> {
 
     /// Returns true if the change is made only to users who are as its preview showed them.
     pub const fn needs_preview(&self) -> bool {
-        matches!(self, Self::Delete { .. } | Self::Merge { .. } | Self::Move { .. } | Self::Unlink { .. })
+        matches!(
+            self,
+            Self::Delete { .. } | Self::Merge { .. } | Self::Move { .. } | Self::Unlink { .. }
+        )
     }
 
     /// Returns the role that a member of staff needs for it.
@@ -123,9 +126,9 @@ impl<User, Identity> Change<User, Identity> {
     /// Returns the identity, if the change is made to a single one.
     pub const fn identity(&self) -> Option<&Identity> {
         match self {
-            Self::Move { identity, .. } | Self::Unlink { identity, .. } | Self::Release { identity, .. } => {
-                Some(identity)
-            }
+            Self::Move { identity, .. }
+            | Self::Unlink { identity, .. }
+            | Self::Release { identity, .. } => Some(identity),
             _ => None,
         }
     }
@@ -135,7 +138,12 @@ impl Change {
     /// Returns the change with its users, or `None` if one of them or the identity does not exist, or is not held where it
     /// has to be.
     async fn load(self, pool: &PgPool) -> Result<Option<Loaded>, Error> {
-        let ids: Vec<_> = self.other().into_iter().chain([self.user()]).copied().collect();
+        let ids: Vec<_> = self
+            .other()
+            .into_iter()
+            .chain([self.user()])
+            .copied()
+            .collect();
         let mut users = retrying!(merging::users(pool, &ids))?;
         let mut take = |id| Some(users.swap_remove(users.iter().position(|user| user.id == id)?));
         Ok(match self {
@@ -143,18 +151,27 @@ impl Change {
             Self::Disable { user } => take(user).map(|user| Loaded::Disable { user }),
             Self::Enable { user } => take(user).map(|user| Loaded::Enable { user }),
             Self::EndSessions { user } => take(user).map(|user| Loaded::EndSessions { user }),
-            Self::EndSession { session, user } => take(user).map(|user| Loaded::EndSession { session, user }),
-            Self::Merge { from, into } => {
-                take(from).zip(take(into)).map(|(from, into)| Loaded::Merge { from, into })
+            Self::EndSession { session, user } => {
+                take(user).map(|user| Loaded::EndSession { session, user })
             }
+            Self::Merge { from, into } => take(from)
+                .zip(take(into))
+                .map(|(from, into)| Loaded::Merge { from, into }),
             Self::Move { identity, from, to } => take(from).zip(take(to)).and_then(|(from, to)| {
-                from.identity(identity).cloned().map(|identity| Loaded::Move { identity, from, to })
+                from.identity(identity)
+                    .cloned()
+                    .map(|identity| Loaded::Move { identity, from, to })
             }),
             Self::Unlink { identity, user } => take(user).and_then(|user| {
-                user.identity(identity).cloned().map(|identity| Loaded::Unlink { identity, user })
+                user.identity(identity)
+                    .cloned()
+                    .map(|identity| Loaded::Unlink { identity, user })
             }),
             Self::Release { identity, user } => take(user).and_then(|user| {
-                let held = user.identity(identity).filter(|identity| identity.held).cloned();
+                let held = user
+                    .identity(identity)
+                    .filter(|identity| identity.held)
+                    .cloned();
                 held.map(|identity| Loaded::Release { identity, user })
             }),
         })
@@ -187,7 +204,10 @@ pub enum Outcome {
 
 pub async fn preview(pool: &PgPool, change: Change, actor: &str) -> Result<Option<Preview>, Error> {
     let change = change.load(pool).await?;
-    Ok(change.map(|change| Preview { refused: decision::refusal(&change, actor), change }))
+    Ok(change.map(|change| Preview {
+        refused: decision::refusal(&change, actor),
+        change,
+    }))
 }
 
 /// Makes a change, and records it with author and reason. If `seen` is given, it must be the fingerprint of the preview
@@ -206,7 +226,10 @@ pub async fn make(
     }
     let act = async |user: &UserState, session, event| {
         let (seen, role) = (seen.map(|_| user.updated_at), preview.change.role());
-        changing!(store::act(pool, (user.id, seen), session, event, role, by), Outcome::Changed)
+        changing!(
+            store::act(pool, (user.id, seen), session, event, role, by),
+            Outcome::Changed
+        )
     };
     match &preview.change {
         Change::Delete { user } => {
@@ -220,27 +243,39 @@ pub async fn make(
                 Deletion::NotPermitted => Ok(Outcome::NotPermitted),
             }
         }
-        Change::Merge { from, into } => {
-            Ok(match changing!(merging::merge(pool, from, into, Asking::Staff(by)), Merge::Changed)? {
+        Change::Merge { from, into } => Ok(
+            match changing!(
+                merging::merge(pool, from, into, Asking::Staff(by)),
+                Merge::Changed
+            )? {
                 Merge::Done => Outcome::Done,
                 Merge::Changed => Outcome::Changed,
                 Merge::NotPermitted => Outcome::NotPermitted,
-            })
-        }
+            },
+        ),
         Change::Move { identity, from, to } => {
-            changing!(store::move_identity(pool, identity.id, from, to, by), Outcome::Changed)
+            changing!(
+                store::move_identity(pool, identity.id, from, to, by),
+                Outcome::Changed
+            )
         }
         Change::Unlink { identity, user } => {
             let seen = Some(user.updated_at);
-            let unlinked = || identities::unlink(pool, user.id, identity.id, seen, Asking::Staff(by));
-            Ok(match changing!(unlinked(), Unlinked::NotFound | Unlinked::Over { .. })? {
-                Unlinked::Done => Outcome::Done,
-                Unlinked::NotPermitted => Outcome::NotPermitted,
-                _ => Outcome::Changed,
-            })
+            let unlinked =
+                || identities::unlink(pool, user.id, identity.id, seen, Asking::Staff(by));
+            Ok(
+                match changing!(unlinked(), Unlinked::NotFound | Unlinked::Over { .. })? {
+                    Unlinked::Done => Outcome::Done,
+                    Unlinked::NotPermitted => Outcome::NotPermitted,
+                    _ => Outcome::Changed,
+                },
+            )
         }
         Change::Release { identity, user } => {
-            changing!(store::release(pool, identity.id, user.id, by), Outcome::Changed)
+            changing!(
+                store::release(pool, identity.id, user.id, by),
+                Outcome::Changed
+            )
         }
         Change::Disable { user } => act(user, None, "user_disabled").await,
         Change::Enable { user } => act(user, None, "user_enabled").await,

@@ -45,8 +45,20 @@ pub(super) async fn move_identity(
     )
 }
 
-pub(super) async fn release(pool: &PgPool, identity: Uuid, user: Uuid, by: By<'_>) -> Result<Outcome, Error> {
-    change!("src/admin/changes/release_identity.sql", pool, by, Role::Admin, identity, user)
+pub(super) async fn release(
+    pool: &PgPool,
+    identity: Uuid,
+    user: Uuid,
+    by: By<'_>,
+) -> Result<Outcome, Error> {
+    change!(
+        "src/admin/changes/release_identity.sql",
+        pool,
+        by,
+        Role::Admin,
+        identity,
+        user
+    )
 }
 
 /// Makes the change that `event` names to a user, whose `updated_at` must still be `seen`, if that is given; see `act.sql`.
@@ -59,7 +71,16 @@ pub(super) async fn act(
     role: Role,
     by: By<'_>,
 ) -> Result<Outcome, Error> {
-    change!("src/admin/changes/act.sql", pool, by, role, user, seen, event, session)
+    change!(
+        "src/admin/changes/act.sql",
+        pool,
+        by,
+        role,
+        user,
+        seen,
+        event,
+        session
+    )
 }
 
 /// A deletion, as its event describes it.
@@ -99,6 +120,9 @@ pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>,
 }
 
 pub async fn deletion_of(pool: &PgPool, user: Uuid) -> Result<Option<Uuid>, Error> {
-    let id = sqlx::query_scalar!("SELECT id FROM events WHERE user_id = $1 AND kind = 'user_deleted'", user);
+    let id = sqlx::query_scalar!(
+        "SELECT id FROM events WHERE user_id = $1 AND kind = 'user_deleted'",
+        user
+    );
     Ok(id.fetch_optional(pool).await?)
 }

@@ -31,8 +31,14 @@ pub(in crate::admin) fn title(change: &Loaded, name: &str) -> (String, String) {
         Change::Merge { .. } => (MERGE.into(), format!("Merge, and delete {name}")),
         Change::Disable { .. } => (format!("Disable {name}"), "Disable".into()),
         Change::Enable { .. } => (format!("Enable {name}"), "Enable".into()),
-        Change::EndSessions { .. } => (format!("Sign {name} out everywhere"), "Sign out everywhere".into()),
-        Change::EndSession { .. } => (format!("End a session of {name}"), "End this session".into()),
+        Change::EndSessions { .. } => (
+            format!("Sign {name} out everywhere"),
+            "Sign out everywhere".into(),
+        ),
+        Change::EndSession { .. } => (
+            format!("End a session of {name}"),
+            "End this session".into(),
+        ),
         Change::Delete { .. } => (format!("Delete {name}"), "Delete permanently".into()),
         Change::Move { .. } => (MOVE.into(), "Move".into()),
         Change::Unlink { .. } => (format!("Unlink an identity of {name}"), "Unlink".into()),

@@ -10,8 +10,13 @@ use crate::database::{Error, retrying, unprepared};
 use crate::events::first_id;
 
 /// Kinds that record that staff viewed data. They would bury the other events.
-pub const DATA_ACCESS_KINDS: [&str; 5] =
-    ["user_viewed", "users_viewed", "users_exported", "audit_viewed", "audit_exported"];
+pub const DATA_ACCESS_KINDS: [&str; 5] = [
+    "user_viewed",
+    "users_viewed",
+    "users_exported",
+    "audit_viewed",
+    "audit_exported",
+];
 
 /// Kinds that the index on kinds leaves out. Most events have one of them, so a scan of the latest soon finds some.
 const DAILY: [&str; 2] = ["signed_in", "user_created"];
@@ -78,7 +83,15 @@ pub struct EventRow {
 
 /// A category of events, by its name in URLs.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
 )]
 #[strum(serialize_all = "kebab-case")]
 pub enum EventCategory {
@@ -174,8 +187,16 @@ impl Filter {
     fn sources(&self) -> Vec<Source<'_>> {
         if let Some(request) = &self.request {
             let event = Uuid::parse_str(request).ok().map(Source::Event);
-            let daily = Some(if self.from.is_some() { Source::Daily } else { Source::Walk });
-            [Source::Request(request)].into_iter().chain(event).chain(daily).collect()
+            let daily = Some(if self.from.is_some() {
+                Source::Daily
+            } else {
+                Source::Walk
+            });
+            [Source::Request(request)]
+                .into_iter()
+                .chain(event)
+                .chain(daily)
+                .collect()
         } else if let Some(email) = &self.email {
             vec![Source::With("email", email), Source::OfAddress(email)]
         } else if let Some(user) = self.user {
@@ -213,16 +234,27 @@ impl Filter {
         query.push(" FROM (");
         for (number, source) in sources.into_iter().enumerate() {
             let before = before.unwrap_or(Uuid::max());
-            query.push(if number == 0 { "(SELECT * FROM " } else { " UNION (SELECT * FROM " });
+            query.push(if number == 0 {
+                "(SELECT * FROM "
+            } else {
+                " UNION (SELECT * FROM "
+            });
             if matches!(source, Source::Walk) {
-                query.push("(SELECT * FROM events WHERE id < ").push_bind(before);
+                query
+                    .push("(SELECT * FROM events WHERE id < ")
+                    .push_bind(before);
                 self.restrict_time(&mut query);
-                query.push(" ORDER BY id DESC LIMIT ").push_bind(WALKED).push(") AS walked WHERE ");
+                query
+                    .push(" ORDER BY id DESC LIMIT ")
+                    .push_bind(WALKED)
+                    .push(") AS walked WHERE ");
             } else {
                 query.push("events WHERE ");
             }
             match source {
-                Source::With(column, text) => query.push(column).push(" = ").push_bind(text.to_owned()),
+                Source::With(column, text) => {
+                    query.push(column).push(" = ").push_bind(text.to_owned())
+                }
                 Source::OfAddress(email) => query
                     .push("user_id = (SELECT id FROM users WHERE email = ")
                     .push_bind(email.to_owned())
@@ -239,7 +271,10 @@ impl Filter {
                 Source::Event(id) => query.push("id = ").push_bind(id),
                 // With the literal, the planner knows that the partial index holds them all.
                 Source::Kind(kind) => query.push(format_args!("kind = '{kind}'")),
-                Source::Daily => query.push("kind = ANY(").push_bind(DAILY.as_slice()).push(")"),
+                Source::Daily => query
+                    .push("kind = ANY(")
+                    .push_bind(DAILY.as_slice())
+                    .push(")"),
                 Source::ByStaff => query.push("actor IS NOT NULL"),
                 Source::All | Source::Walk => query.push("true"),
             };
@@ -261,14 +296,18 @@ impl Filter {
 
     fn restrict(&self, query: &mut QueryBuilder<Postgres>) {
         match self.what {
-            EventCategory::Everything => {
-                query.push(" AND kind <> ALL(").push_bind(DATA_ACCESS_KINDS.as_slice()).push(")")
-            }
+            EventCategory::Everything => query
+                .push(" AND kind <> ALL(")
+                .push_bind(DATA_ACCESS_KINDS.as_slice())
+                .push(")"),
             EventCategory::Staff => query
                 .push(" AND actor IS NOT NULL AND kind <> ALL(")
                 .push_bind(DATA_ACCESS_KINDS.as_slice())
                 .push(")"),
-            what => query.push(" AND kind = ANY(").push_bind(what.kinds()).push(")"),
+            what => query
+                .push(" AND kind = ANY(")
+                .push_bind(what.kinds())
+                .push(")"),
         };
         if let Some(user) = self.user {
             query.push(" AND (user_id = ").push_bind(user).push(" OR ");
@@ -277,17 +316,29 @@ impl Filter {
         }
         if let Some(request) = &self.request {
             query.push(" AND (request_id = ").push_bind(request.clone());
-            query.push(" OR id = ").push_bind(Uuid::parse_str(request).ok()).push(")");
+            query
+                .push(" OR id = ")
+                .push_bind(Uuid::parse_str(request).ok())
+                .push(")");
         }
-        for (column, value) in
-            [("actor", &self.actor), ("reason", &self.reason), ("provider", &self.provider)]
-        {
+        for (column, value) in [
+            ("actor", &self.actor),
+            ("reason", &self.reason),
+            ("provider", &self.provider),
+        ] {
             if let Some(value) = value {
-                query.push(" AND ").push(column).push(" = ").push_bind(value.clone());
+                query
+                    .push(" AND ")
+                    .push(column)
+                    .push(" = ")
+                    .push_bind(value.clone());
             }
         }
         if let Some(ip) = &self.ip {
-            query.push(" AND ip <<= ").push_bind(ip.clone()).push("::inet");
+            query
+                .push(" AND ip <<= ")
+                .push_bind(ip.clone())
+                .push("::inet");
         }
         self.restrict_time(query);
     }
@@ -320,7 +371,12 @@ async fn fetch(
         // It is planned for its values each time: one value is rare where another is common.
         let mut query = statement();
         let query = query.build_query_as();
-        Ok::<_, Error>(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+        Ok::<_, Error>(
+            query
+                .persistent(false)
+                .fetch_all(&mut *unprepared(pool).await?)
+                .await?,
+        )
     })
 }
 
@@ -341,32 +397,60 @@ pub async fn page(
         return Ok((events, next));
     }
     let walks = matches!(filter.sources()[..], [Source::Walk]);
-    let next = if walks { end_of_walk(pool, filter, before).await? } else { None };
+    let next = if walks {
+        end_of_walk(pool, filter, before).await?
+    } else {
+        None
+    };
     Ok((events, next))
 }
 
 /// Returns the last event that a walk looks at, if it leaves some.
-async fn end_of_walk(pool: &PgPool, filter: &Filter, before: Option<Uuid>) -> Result<Option<Uuid>, Error> {
+async fn end_of_walk(
+    pool: &PgPool,
+    filter: &Filter,
+    before: Option<Uuid>,
+) -> Result<Option<Uuid>, Error> {
     retrying!(async {
         let mut query = QueryBuilder::new("SELECT id FROM events WHERE id < ");
         query.push_bind(before.unwrap_or(Uuid::max()));
         filter.restrict_time(&mut query);
-        query.push(" ORDER BY id DESC OFFSET ").push_bind(WALKED - 1).push(" LIMIT 1");
+        query
+            .push(" ORDER BY id DESC OFFSET ")
+            .push_bind(WALKED - 1)
+            .push(" LIMIT 1");
         let query = query.build_query_scalar::<Uuid>();
-        Ok::<_, Error>(query.persistent(false).fetch_optional(&mut *unprepared(pool).await?).await?)
+        Ok::<_, Error>(
+            query
+                .persistent(false)
+                .fetch_optional(&mut *unprepared(pool).await?)
+                .await?,
+        )
     })
 }
 
 /// Returns a user's own events, newest first. With those of [`claiming`] they are the events that a [`Filter`] by user
 /// finds.
 pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
-    let filter = Filter { user: Some(user), ..Filter::default() };
-    fetch(pool, || filter.statement_of(vec![Source::OfUser(user)], None, limit)).await
+    let filter = Filter {
+        user: Some(user),
+        ..Filter::default()
+    };
+    fetch(pool, || {
+        filter.statement_of(vec![Source::OfUser(user)], None, limit)
+    })
+    .await
 }
 
 /// Returns the events in which others used or claimed a user's e-mail address, newest first. Anybody can cause any
 /// number of them.
 pub async fn claiming(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
-    let filter = Filter { user: Some(user), ..Filter::default() };
-    fetch(pool, || filter.statement_of(vec![Source::ClaimingFrom(user)], None, limit)).await
+    let filter = Filter {
+        user: Some(user),
+        ..Filter::default()
+    };
+    fetch(pool, || {
+        filter.statement_of(vec![Source::ClaimingFrom(user)], None, limit)
+    })
+    .await
 }

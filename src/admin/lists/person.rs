@@ -24,7 +24,10 @@ pub struct PersonRow {
 
 pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
     let mut query = QueryBuilder::new("SELECT ");
-    query.push(COLUMNS).push(", u.claims, u.own_name FROM users u WHERE u.id = ").push_bind(id);
+    query
+        .push(COLUMNS)
+        .push(", u.claims, u.own_name FROM users u WHERE u.id = ")
+        .push_bind(id);
     Ok(query.build_query_as().fetch_optional(pool).await?)
 }
 

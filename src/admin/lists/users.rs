@@ -97,7 +97,10 @@ impl Sort {
     }
 
     const fn descends(self) -> bool {
-        matches!(self, Self::Newest | Self::LastSeen | Self::EmailBackwards | Self::NameBackwards)
+        matches!(
+            self,
+            Self::Newest | Self::LastSeen | Self::EmailBackwards | Self::NameBackwards
+        )
     }
 }
 
@@ -136,8 +139,11 @@ pub async fn page(
     retrying!(async {
         let start = start.filter(|cursor| cursor.sort() == sort);
         let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
-        let mut parts =
-            if sort.key().is_some() { vec![Part::Present, Part::Absent] } else { vec![Part::All] };
+        let mut parts = if sort.key().is_some() {
+            vec![Part::Present, Part::Absent]
+        } else {
+            vec![Part::All]
+        };
         if backwards {
             parts.reverse();
         }
@@ -146,10 +152,21 @@ pub async fn page(
         let (wanted, mut rows) = (size + 1, Vec::<Row>::new());
         for part in parts.into_iter().skip_while(|part| *part != first) {
             let start = start.filter(|_| part == first);
-            let reading = Reading { filters, sort, part, start, backwards };
+            let reading = Reading {
+                filters,
+                sort,
+                part,
+                start,
+                backwards,
+            };
             let mut query = reading.statement(wanted - rows.len());
             let query = query.build_query_as::<Row>();
-            rows.extend(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?);
+            rows.extend(
+                query
+                    .persistent(false)
+                    .fetch_all(&mut *unprepared(pool).await?)
+                    .await?,
+            );
             if rows.len() == wanted {
                 break;
             }
@@ -162,13 +179,21 @@ pub async fn page(
         let cursor = |row: Option<&Row>, direction| {
             row.map(|row| Cursor::new(sort, direction, row.user.id, row.key.clone()))
         };
-        let (previous, next) = if backwards { (more, true) } else { (start.is_some(), more) };
+        let (previous, next) = if backwards {
+            (more, true)
+        } else {
+            (start.is_some(), more)
+        };
         let before = cursor(rows.first().filter(|_| previous), Direction::Before);
         let after = cursor(rows.last().filter(|_| next), Direction::After);
         if sort == Sort::LastSeen {
             rows.sort_by_key(|row| Reverse(row.user.last_seen_on));
         }
-        Ok::<_, Error>(Page { before, after, users: rows.into_iter().map(|row| row.user).collect() })
+        Ok::<_, Error>(Page {
+            before,
+            after,
+            users: rows.into_iter().map(|row| row.user).collect(),
+        })
     })
 }
 
@@ -184,7 +209,10 @@ impl Reading<'_> {
     fn statement(&self, limit: usize) -> QueryBuilder<Postgres> {
         let (filters, key) = (self.filters, self.sort.key());
         let mut sql = QueryBuilder::new("SELECT ");
-        sql.push(COLUMNS).push(", ").push(key.unwrap_or("NULL")).push("::text AS key FROM ");
+        sql.push(COLUMNS)
+            .push(", ")
+            .push(key.unwrap_or("NULL"))
+            .push("::text AS key FROM ");
         // The users in all other states have an index.
         let is_active = filters.status.is_none_or(|status| status == Status::Active);
         let id = match &filters.provider {
@@ -208,7 +236,8 @@ impl Reading<'_> {
             }
         };
         self.push_order(&mut sql, id);
-        sql.push(" LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
+        sql.push(" LIMIT ")
+            .push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
         sql
     }
 
@@ -216,23 +245,45 @@ impl Reading<'_> {
     fn push_after(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
         if let Some(key) = self.sort.key() {
             sql.push(" AND ").push(key);
-            sql.push(if self.part == Part::Absent { " IS NULL" } else { " IS NOT NULL" });
+            sql.push(if self.part == Part::Absent {
+                " IS NULL"
+            } else {
+                " IS NOT NULL"
+            });
         }
         let Some(cursor) = self.start else { return };
-        let compare = if self.sort.descends() == self.backwards { " > " } else { " < " };
+        let compare = if self.sort.descends() == self.backwards {
+            " > "
+        } else {
+            " < "
+        };
         match self.sort.key() {
             Some(key) if self.part == Part::Present => {
-                sql.push(" AND (").push(key).push(", ").push(id).push(")").push(compare).push("(");
+                sql.push(" AND (")
+                    .push(key)
+                    .push(", ")
+                    .push(id)
+                    .push(")")
+                    .push(compare)
+                    .push("(");
                 cursor.push_key(sql);
                 sql.push(", ").push_bind(cursor.id()).push(")")
             }
-            _ => sql.push(" AND ").push(id).push(compare).push_bind(cursor.id()),
+            _ => sql
+                .push(" AND ")
+                .push(id)
+                .push(compare)
+                .push_bind(cursor.id()),
         };
     }
 
     /// Appends the order, which is that of an index, with the NULLs where the index has them.
     fn push_order(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
-        let direction = if self.sort.descends() == self.backwards { "" } else { " DESC" };
+        let direction = if self.sort.descends() == self.backwards {
+            ""
+        } else {
+            " DESC"
+        };
         sql.push(" ORDER BY ");
         if let Some(key) = self.sort.key() {
             let nulls = match (self.sort, self.backwards) {

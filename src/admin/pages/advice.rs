@@ -23,18 +23,33 @@ const DEVELOPER: &str = "the app’s developers";
 const OPERATOR: &str = "the operator";
 const ADMIN: &str = "an admin";
 
-type Texts = (&'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
+type Texts = (
+    &'static str,
+    &'static str,
+    &'static str,
+    Option<(&'static str, &'static str)>,
+);
 
-const OTHERS: [&str; 3] = ["provider_unavailable", "identity_already_linked", "another_client"];
+const OTHERS: [&str; 3] = [
+    "provider_unavailable",
+    "identity_already_linked",
+    "another_client",
+];
 
 impl Advice {
     /// Returns the names of all reasons that there is advice about, but for those of proofs.
     pub fn reasons() -> impl Iterator<Item = &'static str> {
-        Reason::VARIANTS.iter().map(|reason| (*reason).into()).chain(OTHERS)
+        Reason::VARIANTS
+            .iter()
+            .map(|reason| (*reason).into())
+            .chain(OTHERS)
     }
 
     pub fn about(reason: &str) -> Option<Self> {
-        if let Some(cause) = reason.strip_prefix("proof_").and_then(|cause| cause.parse().ok()) {
+        if let Some(cause) = reason
+            .strip_prefix("proof_")
+            .and_then(|cause| cause.parse().ok())
+        {
             return Some(Self::unproven(cause));
         }
         let (title, cause, tell, pass_on) = match reason {
@@ -42,14 +57,20 @@ impl Advice {
                 "Provider gave no answer",
                 "The provider gave no answer in time, or an unusable one. The user did nothing wrong.",
                 "Try again in a few minutes.",
-                Some((OPERATOR, "the provider, the time and the request ID, if it does not stop.")),
+                Some((
+                    OPERATOR,
+                    "the provider, the time and the request ID, if it does not stop.",
+                )),
             ),
             "identity_already_linked" => (
                 "Already linked to another user",
                 "A signed-in user tried to add this way to sign in, but another user signs in with it already.",
                 "This way to sign in belongs to another account. If that is yours, too, sign out, and sign in this way to \
                  reach it.",
-                Some((ADMIN, "both users, if they are the same person. An admin can merge them.")),
+                Some((
+                    ADMIN,
+                    "both users, if they are the same person. An admin can merge them.",
+                )),
             ),
             "another_client" => (
                 "Refresh token in two places",
@@ -65,7 +86,12 @@ impl Advice {
             ),
             reason => reason.parse().map(Self::refused).ok()?,
         };
-        Some(Self { title, cause: cause.into(), tell, pass_on })
+        Some(Self {
+            title,
+            cause: cause.into(),
+            tell,
+            pass_on,
+        })
     }
 
     fn unproven(cause: Refused) -> Self {
@@ -90,7 +116,10 @@ impl Advice {
                 "Token not valid",
                 "The provider does not accept the token that the app sent, or the token is incomplete.",
                 "Close the app, open it again, and sign in.",
-                Some((DEVELOPER, "the provider and the request ID, if it happens again.")),
+                Some((
+                    DEVELOPER,
+                    "the provider and the request ID, if it happens again.",
+                )),
             ),
             Reason::TokenExpired => (
                 "Token expired",
@@ -120,19 +149,28 @@ impl Advice {
                 "Nonce differs",
                 "The token does not fit this attempt to sign in: its one-time value (nonce) differs.",
                 "Close the app, open it again, and sign in.",
-                Some((DEVELOPER, "the provider, the device and the request ID, if it happens again.")),
+                Some((
+                    DEVELOPER,
+                    "the provider, the device and the request ID, if it happens again.",
+                )),
             ),
             Reason::DomainNotAllowed => (
                 "Organisation not allowed",
                 "Only accounts of certain organisations may sign in with this provider. This account belongs to none of them.",
                 "Sign in with the account of your organisation.",
-                Some((OPERATOR, "the domain of the organisation, if it should be allowed.")),
+                Some((
+                    OPERATOR,
+                    "the domain of the organisation, if it should be allowed.",
+                )),
             ),
             Reason::UserDisabled => (
                 "User disabled",
                 "Staff have disabled this user. The reason is in the user’s history.",
                 "Your account is disabled.",
-                Some((ADMIN, "the user, if they may come back. An admin can enable them.")),
+                Some((
+                    ADMIN,
+                    "the user, if they may come back. An admin can enable them.",
+                )),
             ),
             Reason::IdentitySuspended => (
                 "Identity suspended",
@@ -201,7 +239,8 @@ mod tests {
     #[test]
     fn every_refusal_has_advice_in_words_for_people() {
         for reason in Advice::reasons().chain(Refused::VARIANTS.iter().map(Into::into)) {
-            let advice = Advice::about(reason).unwrap_or_else(|| panic!("there is no advice about {reason}"));
+            let advice = Advice::about(reason)
+                .unwrap_or_else(|| panic!("there is no advice about {reason}"));
             let passed_on = advice.pass_on.map_or("x.", |(_, what)| what);
             for text in [&*advice.cause, advice.tell, passed_on] {
                 assert!(

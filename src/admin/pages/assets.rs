@@ -16,7 +16,11 @@ struct Asset {
 
 impl Asset {
     fn new(body: &'static str, content_type: ContentType) -> Self {
-        Self { body, content_type, cache: Header::new("Cache-Control", "public, max-age=300") }
+        Self {
+            body,
+            content_type,
+            cache: Header::new("Cache-Control", "public, max-age=300"),
+        }
     }
 }
 
@@ -27,7 +31,10 @@ fn stylesheet() -> Asset {
 
 #[get("/admin.js")]
 fn script() -> Asset {
-    Asset::new(include_str!("../../../static/admin.js"), ContentType::JavaScript)
+    Asset::new(
+        include_str!("../../../static/admin.js"),
+        ContentType::JavaScript,
+    )
 }
 
 #[get("/icon.svg")]

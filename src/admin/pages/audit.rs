@@ -30,8 +30,9 @@ pub(super) fn routes() -> Vec<Route> {
     routes![audit, export]
 }
 
-const FIELDS: [&str; 10] =
-    ["what", "email", "user", "actor", "reason", "request", "provider", "ip", "from", "to"];
+const FIELDS: [&str; 10] = [
+    "what", "email", "user", "actor", "reason", "request", "provider", "ip", "from", "to",
+];
 
 /// The filter after clean-up, as the form shows it again. The category of all events is an empty field.
 #[derive(Serialize)]
@@ -40,15 +41,25 @@ struct Asked(Fields);
 
 /// Returns an IP address or a network in CIDR notation as PostgreSQL reads it.
 pub(super) fn network(text: &str) -> Option<String> {
-    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-    let longest = if address.parse::<IpAddr>().ok()?.is_ipv4() { 32 } else { 128 };
+    let (address, bits) = text
+        .split_once('/')
+        .map_or((text, None), |(address, bits)| (address, Some(bits)));
+    let longest = if address.parse::<IpAddr>().ok()?.is_ipv4() {
+        32
+    } else {
+        128
+    };
     let sound = bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= longest));
     sound.then(|| text.to_owned())
 }
 
 /// Returns a category's name in the URL, which is empty for all events.
 fn named(what: EventCategory) -> &'static str {
-    if what == EventCategory::default() { "" } else { what.into() }
+    if what == EventCategory::default() {
+        ""
+    } else {
+        what.into()
+    }
 }
 
 const fn label(what: EventCategory) -> &'static str {
@@ -96,14 +107,20 @@ impl Asked {
                 "email" => format!("E-mail: {value}"),
                 "user" => format!("User: {value}"),
                 "actor" => format!("By: {value}"),
-                "reason" => format!("Reason: {}", Advice::about(value).map_or(value, |advice| advice.title)),
+                "reason" => format!(
+                    "Reason: {}",
+                    Advice::about(value).map_or(value, |advice| advice.title)
+                ),
                 "request" => format!("Request ID or receipt number: {value}"),
                 "provider" => format!("Provider: {value}"),
                 "ip" => format!("From the address: {value}"),
                 "from" => format!("From: {value}"),
                 _ => format!("To: {value}"),
             };
-            Chip { label, href: format!("/admin/audit{}", self.0.suffix(&[name], &[])) }
+            Chip {
+                label,
+                href: format!("/admin/audit{}", self.0.suffix(&[name], &[])),
+            }
         };
         self.0.filled_but(&["what"]).map(chip).collect()
     }
@@ -124,7 +141,12 @@ pub(super) struct Audit {
 }
 
 impl Audit {
-    fn new(asked: Asked, events: Vec<EventView>, next: Option<Uuid>, providers: Vec<String>) -> Self {
+    fn new(
+        asked: Asked,
+        events: Vec<EventView>,
+        next: Option<Uuid>,
+        providers: Vec<String>,
+    ) -> Self {
         let tab = |&what: &EventCategory| {
             let further = Some(("what", named(what))).filter(|(_, name)| !name.is_empty());
             Tab {
@@ -133,7 +155,12 @@ impl Audit {
                 link: asked.0.suffix(&["what"], further.as_slice()),
             }
         };
-        let choice = |value| Some(Choice { value, label: Advice::about(value)?.title });
+        let choice = |value| {
+            Some(Choice {
+                value,
+                label: Advice::about(value)?.title,
+            })
+        };
         Self {
             chips: asked.chips(),
             whats: EventCategory::VARIANTS.iter().map(tab).collect(),
@@ -164,9 +191,19 @@ async fn audit(
         Ok(filter) => page(db.pool(), &filter, before, PAGE).await?,
         Err(NothingMatches) => (Vec::new(), None),
     };
-    record(db.pool(), &staff.member, Look::list("audit_viewed", &asked.0.searched()), &origin.0).await?;
+    record(
+        db.pool(),
+        &staff.member,
+        Look::list("audit_viewed", &asked.0.searched()),
+        &origin.0,
+    )
+    .await?;
     let events = events.into_iter().map(EventView::from).collect();
-    Ok(Page::new(&staff, "admin/audit", &Audit::new(asked, events, next, providers.names())))
+    Ok(Page::new(
+        &staff,
+        "admin/audit",
+        &Audit::new(asked, events, next, providers.names()),
+    ))
 }
 
 #[post("/audit.csv", data = "<form>")]
@@ -179,10 +216,17 @@ async fn export(
 ) -> Result<Csv, Failure> {
     let (asked, member, reason) = (Asked::read(uri), staff.0.member, form.reason()?);
     let search = asked.0.searched();
-    let look = Look { reason: Some(&reason), ..Look::list("audit_exported", &search) };
+    let look = Look {
+        reason: Some(&reason),
+        ..Look::list("audit_exported", &search)
+    };
     record(db.pool(), &member, look, &origin.0).await?;
     let filter = asked.filter(member.time_zone.as_deref()).ok();
-    let events = Events { pool: db.pool().clone(), filter, before: None };
+    let events = Events {
+        pool: db.pool().clone(),
+        filter,
+        before: None,
+    };
     Ok(Csv::begin(events, &member, db.pool()).await?)
 }
 

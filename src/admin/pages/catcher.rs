@@ -36,22 +36,38 @@ impl Failed<'_> {
 async fn default(status: Status, request: &Request<'_>) -> Answer {
     if status == Status::Unauthorized {
         let next: String = form_urlencoded::byte_serialize(page_of(request).as_bytes()).collect();
-        let undone = if request.method() == Method::Post { "&undone=yes" } else { "" };
+        let undone = if request.method() == Method::Post {
+            "&undone=yes"
+        } else {
+            ""
+        };
         Problem::new(ErrorCode::InvalidAccessToken, "nobody is signed in").keep(request);
         return Answer::Left(Redirect::to(format!("/admin/sign-in?next={next}{undone}")));
     }
     let (title, text) = match status.code {
-        400 | 413 | 422 => ("That did not work", "The form is incomplete or too long. Nothing was done."),
+        400 | 413 | 422 => (
+            "That did not work",
+            "The form is incomplete or too long. Nothing was done.",
+        ),
         403 if is_out_of_date(request) => (
             "This form is out of date",
             "Nothing was done. You have signed in again since its page was opened, or it is not a form of this service. \
              Open the page again.",
         ),
-        403 => ("Not allowed", "Your role does not allow this. Nothing was done. Ask an admin."),
+        403 => (
+            "Not allowed",
+            "Your role does not allow this. Nothing was done. Ask an admin.",
+        ),
         404 | 405 => ("Nothing here", "There is no such page or user."),
         429 => ("Too many requests", "Wait a minute, then try again."),
-        503 => ("Not now", "The database or the identity provider does not answer. Try again in a minute."),
-        _ => ("Something went wrong", "The service made a mistake. Tell the operator the request ID below."),
+        503 => (
+            "Not now",
+            "The database or the identity provider does not answer. Try again in a minute.",
+        ),
+        _ => (
+            "Something went wrong",
+            "The service made a mistake. Tell the operator the request ID below.",
+        ),
     };
     let kind = match status.code {
         404 | 405 => ErrorCode::NotFound,
@@ -67,5 +83,13 @@ async fn default(status: Status, request: &Request<'_>) -> Answer {
     let goes_back = request.method() == Method::Post && status != Status::TooManyRequests;
     let back = goes_back.then(|| page_of(request));
     let request_id = Some(RequestId::of(request).as_str());
-    Answer::Right(Failed { title, text, back, request_id }.page(request, status))
+    Answer::Right(
+        Failed {
+            title,
+            text,
+            back,
+            request_id,
+        }
+        .page(request, status),
+    )
 }

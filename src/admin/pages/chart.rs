@@ -50,8 +50,13 @@ struct Part {
 /// Returns the least of 1, 2, 5, 10, 20, … that is not below the value.
 fn round_up(value: u64) -> u64 {
     let digit = 10_u64.pow(value.max(1).ilog10());
-    let round = [1, 2, 5, 10].into_iter().filter_map(|factor| digit.checked_mul(factor));
-    round.into_iter().find(|round| *round >= value).unwrap_or(value)
+    let round = [1, 2, 5, 10]
+        .into_iter()
+        .filter_map(|factor| digit.checked_mul(factor));
+    round
+        .into_iter()
+        .find(|round| *round >= value)
+        .unwrap_or(value)
 }
 
 /// Formats a round number briefly: 2500 is `2.5k`.
@@ -73,14 +78,30 @@ pub(super) fn height(value: u64, top: u64) -> f64 {
 impl Bar {
     fn new(column: &Column, series: &[&'static str], top: u64) -> Self {
         let (mut bottom, mut parts, mut told) = (HEIGHT, Vec::new(), Vec::new());
-        for (number, &value) in column.values.iter().enumerate().filter(|(_, value)| **value > 0) {
+        for (number, &value) in column
+            .values
+            .iter()
+            .enumerate()
+            .filter(|(_, value)| **value > 0)
+        {
             let height = height(value, top).max(LEAST).min(bottom);
             bottom -= height;
-            parts.push(Part { series: number, y: (bottom * 100.0).round() / 100.0, height });
+            parts.push(Part {
+                series: number,
+                y: (bottom * 100.0).round() / 100.0,
+                height,
+            });
             told.push(format!("{value} {}", series[number]));
         }
-        let told = if told.is_empty() { "none".to_owned() } else { told.join(", ") };
-        Self { title: format!("{}: {told}", column.name), parts }
+        let told = if told.is_empty() {
+            "none".to_owned()
+        } else {
+            told.join(", ")
+        };
+        Self {
+            title: format!("{}: {told}", column.name),
+            parts,
+        }
     }
 }
 
@@ -94,10 +115,22 @@ impl Chart {
     ) -> Self {
         let sum = |column: &Column| column.values.iter().sum::<u64>();
         let top = round_up(columns.iter().map(sum).max().unwrap_or(0)).max(2);
-        let bars = columns.iter().map(|column| Bar::new(column, series, top)).collect();
+        let bars = columns
+            .iter()
+            .map(|column| Bar::new(column, series, top))
+            .collect();
         let ticks = [top, top / 2, 0].map(short);
         let total = columns.iter().map(sum).sum();
-        Self { id, title, unit, series: series.into(), columns, bars, ticks, total }
+        Self {
+            id,
+            title,
+            unit,
+            series: series.into(),
+            columns,
+            bars,
+            ticks,
+            total,
+        }
     }
 }
 
@@ -112,12 +145,24 @@ mod tests {
             href: String::new(),
             values: values.to_vec(),
         };
-        Chart::new("id", "title", String::new(), &["a", "b"], columns.iter().map(column).collect())
+        Chart::new(
+            "id",
+            "title",
+            String::new(),
+            &["a", "b"],
+            columns.iter().map(column).collect(),
+        )
     }
 
     #[test]
     fn the_parts_of_a_bar_stand_on_each_other_within_the_drawing() {
-        let columns: [&[u64]; 5] = [&[30, 70], &[0, 1], &[1, 1_000_000], &[1_000_000, 1], &[u64::MAX / 4]];
+        let columns: [&[u64]; 5] = [
+            &[30, 70],
+            &[0, 1],
+            &[1, 1_000_000],
+            &[1_000_000, 1],
+            &[u64::MAX / 4],
+        ];
         for columns in [&columns[..2], &columns[..4], &columns[..]] {
             for bar in &chart(columns).bars {
                 let mut bottom = HEIGHT;
@@ -133,7 +178,10 @@ mod tests {
             (chart.bars[0].title.as_str(), chart.bars[1].title.as_str()),
             ("today: 30 a, 70 b", "today: 1 b")
         );
-        assert_eq!((chart.total, &chart.ticks), (101, &["100", "50", "0"].map(str::to_owned)));
+        assert_eq!(
+            (chart.total, &chart.ticks),
+            (101, &["100", "50", "0"].map(str::to_owned))
+        );
     }
 
     #[test]
@@ -144,10 +192,24 @@ mod tests {
 
     #[test]
     fn scales_end_with_round_numbers() {
-        for (value, round) in [(0, 1), (1, 1), (3, 5), (6, 10), (11, 20), (499, 500), (501, 1000)] {
+        for (value, round) in [
+            (0, 1),
+            (1, 1),
+            (3, 5),
+            (6, 10),
+            (11, 20),
+            (499, 500),
+            (501, 1000),
+        ] {
             assert_eq!(round_up(value), round);
         }
-        for (value, text) in [(0, "0"), (500, "500"), (2_500, "2.5k"), (100_000, "100k"), (2_000_000, "2M")] {
+        for (value, text) in [
+            (0, "0"),
+            (500, "500"),
+            (2_500, "2.5k"),
+            (100_000, "100k"),
+            (2_000_000, "2M"),
+        ] {
             assert_eq!(short(value), text);
         }
     }

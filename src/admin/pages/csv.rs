@@ -44,17 +44,33 @@ pub(super) struct Csv {
 impl Csv {
     /// Reads the first rows, so that an immediate failure of the database is shown as a page. The file breaks off
     /// when the reader loses the right to export.
-    pub(super) async fn begin<R: Rows>(mut rows: R, reader: &StaffRow, pool: &PgPool) -> Result<Self, Error> {
+    pub(super) async fn begin<R: Rows>(
+        mut rows: R,
+        reader: &StaffRow,
+        pool: &PgPool,
+    ) -> Result<Self, Error> {
         let (reader, pool) = (reader.id, pool.clone());
-        let cells = |row: R::Row| R::COLUMNS.iter().map(|(_, cell)| cell(&row).unwrap_or_default()).collect();
-        let header = R::COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let cells = |row: R::Row| {
+            R::COLUMNS
+                .iter()
+                .map(|(_, cell)| cell(&row).unwrap_or_default())
+                .collect()
+        };
+        let header = R::COLUMNS
+            .iter()
+            .map(|(name, _)| (*name).to_owned())
+            .collect();
         let first = lines(iter::once(header).chain(rows.next().await?.into_iter().map(cells)));
         let first = [BYTE_ORDER_MARK, &first].concat();
         let rest = stream::unfold(Some((rows, pool)), move |rest| async move {
             let (mut rows, pool) = rest?;
             let batch = async {
                 let still = retrying!(may_export(&pool, reader))?;
-                if still { rows.next().await.map(Some) } else { Ok(None) }
+                if still {
+                    rows.next().await.map(Some)
+                } else {
+                    Ok(None)
+                }
             };
             match in_time(batch).await {
                 Ok(Some(batch)) if batch.is_empty() => None,
@@ -72,7 +88,10 @@ impl Csv {
         let today = OffsetDateTime::from_unix_timestamp(clock::now()).map(OffsetDateTime::date);
         let date = today.map_or_else(|_| String::new(), |date| format!("-{date}"));
         let body = Box::pin(stream::once(async { first }).chain(rest));
-        Ok(Self { name: format!("{}{date}.csv", R::NAME), body })
+        Ok(Self {
+            name: format!("{}{date}.csv", R::NAME),
+            body,
+        })
     }
 }
 
@@ -88,7 +107,9 @@ impl<'r> Responder<'r, 'r> for Csv {
 }
 
 fn lines(rows: impl Iterator<Item = Vec<String>>) -> Vec<u8> {
-    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
+    let mut writer = WriterBuilder::new()
+        .terminator(Terminator::CRLF)
+        .from_writer(Vec::new());
     for row in rows {
         // Writing to memory does not fail, and all rows have the same length.
         let _ = writer.write_record(row.iter().map(|cell| defused(cell)));
@@ -121,7 +142,10 @@ const fn is_formula(c: char) -> bool {
 /// quotes, and invisible characters.
 fn skipped(c: char) -> bool {
     // These are letters by category, but blank (Unicode, Default_Ignorable_Code_Point).
-    let blank = matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}');
+    let blank = matches!(
+        c,
+        '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}'
+    );
     let other = !c.is_alphanumeric() && !c.is_ascii_graphic() && !is_formula(c);
     blank || other || matches!(c, '"' | '\'' | '`')
 }

@@ -24,7 +24,10 @@ pub(super) fn is_sign_in(event: &EventRow) -> bool {
 
 /// Returns true if the event may be the use of a stolen refresh token.
 pub(super) fn is_theft(event: &EventRow) -> bool {
-    matches!(event.kind.as_str(), "refresh_token_replayed" | "refresh_token_repeated")
+    matches!(
+        event.kind.as_str(),
+        "refresh_token_replayed" | "refresh_token_repeated"
+    )
 }
 
 /// The categories of a user's events: their names in URLs and their labels.
@@ -67,12 +70,19 @@ impl ClaimsChange {
         let before: Option<Map<String, Value>> = sets.next().and_then(claims);
         let differing = before.map(|before| {
             let names: BTreeSet<_> = before.keys().chain(now.keys()).collect();
-            let text = |claims: &Map<String, Value>, name: &str| claims.get(name).map(Value::to_string);
-            let both = names.into_iter().map(|name| (name.clone(), text(&before, name), text(&now, name)));
+            let text =
+                |claims: &Map<String, Value>, name: &str| claims.get(name).map(Value::to_string);
+            let both = names
+                .into_iter()
+                .map(|name| (name.clone(), text(&before, name), text(&now, name)));
             both.filter(|(_, before, now)| before != now).collect()
         });
         let changed = differing.unwrap_or_default();
-        Some(Self { at: rfc3339(latest.created_at), actor: latest.actor.clone(), changed })
+        Some(Self {
+            at: rfc3339(latest.created_at),
+            actor: latest.actor.clone(),
+            changed,
+        })
     }
 }
 
@@ -101,17 +111,31 @@ impl Day {
             event.row.user_id = event.row.user_id.filter(|whom| *whom != user);
             let label = dates::day_of(event.row.created_at, zone);
             if days.last().is_none_or(|day| day.label != label) {
-                days.push(Self { label, rows: Vec::new() });
+                days.push(Self {
+                    label,
+                    rows: Vec::new(),
+                });
             }
             let Some(day) = days.last_mut() else { break };
             match day.rows.last_mut().filter(|row| row.event.is_like(&event)) {
                 Some(row) => row.more.push(event),
-                None => day.rows.push(Repeated { event, more: Vec::new(), other_ips: 0 }),
+                None => day.rows.push(Repeated {
+                    event,
+                    more: Vec::new(),
+                    other_ips: 0,
+                }),
             }
         }
         for row in days.iter_mut().flat_map(|day| &mut day.rows) {
-            let ips: BTreeSet<_> = row.more.iter().filter_map(|event| event.row.ip.as_ref()).collect();
-            row.other_ips = ips.into_iter().filter(|ip| Some(*ip) != row.event.row.ip.as_ref()).count();
+            let ips: BTreeSet<_> = row
+                .more
+                .iter()
+                .filter_map(|event| event.row.ip.as_ref())
+                .collect();
+            row.other_ips = ips
+                .into_iter()
+                .filter(|ip| Some(*ip) != row.event.row.ip.as_ref())
+                .count();
         }
         days
     }
@@ -165,9 +189,15 @@ impl Other {
             ) => {
                 let other = to.or(from)?;
                 Some(if event.other_exists {
-                    Self { href: Some(format!("/admin/users/{other}")), text: "The other user" }
+                    Self {
+                        href: Some(format!("/admin/users/{other}")),
+                        text: "The other user",
+                    }
                 } else {
-                    Self { href: None, text: "The other user no longer exists" }
+                    Self {
+                        href: None,
+                        text: "The other user no longer exists",
+                    }
                 })
             }
             _ => None,
@@ -179,7 +209,11 @@ fn searched(fields: &str) -> Option<String> {
     let fields: Map<String, Value> = serde_json::from_str(fields).ok()?;
     let told = fields.iter().filter_map(|(name, value)| {
         let value = value.as_str()?;
-        Some(if name == "q" { value.to_owned() } else { format!("{}: {value}", name.replace('_', " ")) })
+        Some(if name == "q" {
+            value.to_owned()
+        } else {
+            format!("{}: {value}", name.replace('_', " "))
+        })
     });
     Some(told.collect::<Vec<_>>().join(", "))
 }
@@ -192,11 +226,18 @@ impl EventView {
             .into_iter()
             .rev()
             .filter_map(|event| {
-                let (signs_in, is_shown) = (is_sign_in(&event), only.is_empty() || category(&event) == only);
+                let (signs_in, is_shown) = (
+                    is_sign_in(&event),
+                    only.is_empty() || category(&event) == only,
+                );
                 let mut view = Self::from(event);
                 if let Some(device) = view.device.as_mut().filter(|_| signs_in && complete) {
                     // A new version of an app or a system is no new device.
-                    let words = device.words.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+                    let words = device
+                        .words
+                        .chars()
+                        .filter(|c| !c.is_ascii_digit())
+                        .collect::<String>();
                     let first = known.is_empty();
                     device.new = known.insert(words) && !first;
                 }
@@ -213,7 +254,15 @@ impl EventView {
             let (row, title) = (&event.row, event.advice.as_ref().map(|advice| advice.title));
             let is_new = event.device.as_ref().is_some_and(|device| device.new);
             let plain = row.actor.is_none() && row.about.is_none() && event.received.is_none();
-            plain.then(|| (event.what.clone(), title, row.provider.clone(), row.email.clone(), is_new))
+            plain.then(|| {
+                (
+                    event.what.clone(),
+                    title,
+                    row.provider.clone(),
+                    row.email.clone(),
+                    is_new,
+                )
+            })
         };
         key(self).is_some() && key(self) == key(other)
     }
@@ -223,7 +272,9 @@ impl From<EventRow> for EventView {
     fn from(row: EventRow) -> Self {
         let (tone, icon) = look(&row);
         let received = match row.reason.as_deref() {
-            Some("audience_mismatch") => row.audience.clone().map(|audience| ("client ID", audience)),
+            Some("audience_mismatch") => {
+                row.audience.clone().map(|audience| ("client ID", audience))
+            }
             Some("issuer_mismatch") => row.issuer.clone().map(|issuer| ("issuer", issuer)),
             _ => None,
         };
@@ -261,7 +312,9 @@ pub(super) fn what(event: &EventRow) -> String {
         "user_created" if by_staff => "Created before the first sign-in",
         "user_created" => "Signed in for the first time",
         "identity_linked" if reason == Some("imported") => "Identity added by an import of users",
-        "identity_linked" if reason == Some("same_provider") => "Second account of the same provider linked",
+        "identity_linked" if reason == Some("same_provider") => {
+            "Second account of the same provider linked"
+        }
         "identity_unlinked" if by_provider => {
             "Identity unlinked because the user asked the provider to have the data deleted"
         }
@@ -334,7 +387,9 @@ pub(super) fn what(event: &EventRow) -> String {
         "staff_role_changed" => "Changed access to the staff pages",
         "staff_removed" => "Revoked access to the staff pages",
         "staff_signed_in" => "Signed in to the staff pages",
-        "staff_identity_reset" => "Reset the account of a member: the next one to sign in is theirs",
+        "staff_identity_reset" => {
+            "Reset the account of a member: the next one to sign in is theirs"
+        }
         "staff_refused" if reason == Some("another_identity") => {
             "Staff sign-in refused: another account with the e-mail address of a member"
         }
@@ -352,7 +407,10 @@ pub(super) fn what(event: &EventRow) -> String {
 
 /// Returns the tone and the icon of an event. Colour asks to be looked at, and blue was done by staff or an API key.
 fn look(event: &EventRow) -> (&'static str, &'static str) {
-    let by_staff = event.actor.as_deref().is_some_and(|actor| !Actor::is_provider(actor));
+    let by_staff = event
+        .actor
+        .as_deref()
+        .is_some_and(|actor| !Actor::is_provider(actor));
     let icon = match event.kind.as_str() {
         "signed_in" | "staff_signed_in" => "in",
         "user_created" | "users_imported" | "staff_added" => "new",
@@ -368,11 +426,16 @@ fn look(event: &EventRow) -> (&'static str, &'static str) {
         "user_viewed" | "users_viewed" | "audit_viewed" => "eye",
         "users_exported" | "audit_exported" => "receipt",
         "webhook_replayed" => "send",
-        "api_key_added" | "api_key_revoked" | "signing_key_announced" | "signing_keys_replaced" => "key",
+        "api_key_added" | "api_key_revoked" | "signing_key_announced" | "signing_keys_replaced" => {
+            "key"
+        }
         kind if kind.starts_with("staff_") => "staff",
         _ => "edit",
     };
-    let hijacked = matches!(event.reason.as_deref(), Some("sessions_revoked" | "account_disabled"));
+    let hijacked = matches!(
+        event.reason.as_deref(),
+        Some("sessions_revoked" | "account_disabled")
+    );
     let tone = match icon {
         "refused" | "theft" => "bad",
         "info" if event.kind == "provider_event" && hijacked => "warn",

@@ -48,9 +48,11 @@ impl Failure {
                 Self::misconfigured(provider, unavailable.to_string())
             }
             provider::Error::Unavailable(_) => Self::Problem(Problem::from(error).about(provider)),
-            provider::Error::Refused(_) => {
-                Self::NotSignedIn(Status::BadRequest, INVALID, Problem::from(error).about(provider).into())
-            }
+            provider::Error::Refused(_) => Self::NotSignedIn(
+                Status::BadRequest,
+                INVALID,
+                Problem::from(error).about(provider).into(),
+            ),
         }
     }
 
@@ -58,7 +60,9 @@ impl Failure {
     pub fn misconfigured(provider: &str, cause: String) -> Self {
         tracing::warn!(provider, cause, "staff_sign_in_misconfigured");
         let detail = "the identity provider cannot be used with these settings";
-        let problem = Problem::new(ErrorCode::ProviderUnavailable, detail).logged(cause).about(provider);
+        let problem = Problem::new(ErrorCode::ProviderUnavailable, detail)
+            .logged(cause)
+            .about(provider);
         Self::NotSignedIn(Status::ServiceUnavailable, MISCONFIGURED, problem.into())
     }
 }
@@ -75,7 +79,13 @@ impl<'r> Responder<'r, 'static> for Failure {
             Self::Shown(page) => page.respond_to(request),
             Self::Conflict(text) => {
                 let problem = Problem::malformed(text);
-                told(request, Status::Conflict, "That was not done", text, problem)
+                told(
+                    request,
+                    Status::Conflict,
+                    "That was not done",
+                    text,
+                    problem,
+                )
             }
             Self::NotSignedIn(status, text, problem) => {
                 told(request, status, "You are not signed in", text, *problem)
@@ -94,5 +104,12 @@ fn told(
     problem.keep(request);
     let back = (status == Status::Conflict).then(|| page_of(request));
     let request_id = (status.code >= 500).then(|| RequestId::of(request).as_str());
-    Failed { title, text, back, request_id }.page(request, status).respond_to(request)
+    Failed {
+        title,
+        text,
+        back,
+        request_id,
+    }
+    .page(request, status)
+    .respond_to(request)
 }

@@ -40,22 +40,37 @@ impl Serialize for Fields {
 impl Fields {
     pub fn read(uri: &Origin<'_>, names: &[&'static str]) -> Self {
         let query = uri.query().map_or("", |query| query.as_str());
-        let value = |name: &str| form_urlencoded::parse(query.as_bytes()).find(|(field, _)| field == name);
+        let value =
+            |name: &str| form_urlencoded::parse(query.as_bytes()).find(|(field, _)| field == name);
         let tidy = |(_, value): (_, Cow<'_, str>)| printable(&value, MAX_LENGTH).trim().to_owned();
-        Self(names.iter().map(|name| (*name, value(name).map(tidy).unwrap_or_default())).collect())
+        Self(
+            names
+                .iter()
+                .map(|name| (*name, value(name).map(tidy).unwrap_or_default()))
+                .collect(),
+        )
     }
 
     pub fn get(&self, name: &str) -> &str {
-        self.0.iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value)
+        self.0
+            .iter()
+            .find(|(field, _)| *field == name)
+            .map_or("", |(_, value)| value)
     }
 
     pub fn put(&mut self, name: &str, text: &str) {
-        self.0.iter_mut().filter(|(field, _)| *field == name).for_each(|(_, value)| text.clone_into(value));
+        self.0
+            .iter_mut()
+            .filter(|(field, _)| *field == name)
+            .for_each(|(_, value)| text.clone_into(value));
     }
 
     /// Returns the fields that are filled in, except those of these names.
     pub fn filled_but(&self, without: &[&str]) -> impl Iterator<Item = (&'static str, &str)> {
-        let filled = self.0.iter().filter(|(name, value)| !value.is_empty() && !without.contains(name));
+        let filled = self
+            .0
+            .iter()
+            .filter(|(name, value)| !value.is_empty() && !without.contains(name));
         filled.map(|(name, value)| (*name, value.as_str()))
     }
 
@@ -65,14 +80,23 @@ impl Fields {
     }
 
     pub fn kept(&self, without: &[&str]) -> Vec<(&'static str, String)> {
-        self.filled_but(without).map(|(name, value)| (name, value.to_owned())).collect()
+        self.filled_but(without)
+            .map(|(name, value)| (name, value.to_owned()))
+            .collect()
     }
 
     /// Returns the end of a list's URL with the fields except those, and with these parameters.
     pub fn suffix(&self, without: &[&str], further: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        let query = query.extend_pairs(self.filled_but(without)).extend_pairs(further).finish();
-        if query.is_empty() { query } else { format!("?{query}") }
+        let query = query
+            .extend_pairs(self.filled_but(without))
+            .extend_pairs(further)
+            .finish();
+        if query.is_empty() {
+            query
+        } else {
+            format!("?{query}")
+        }
     }
 }
 
@@ -81,7 +105,11 @@ pub(super) fn read<T>(
     field: &str,
     read: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, NothingMatches> {
-    if field.is_empty() { Ok(None) } else { read(field).map(Some).ok_or(NothingMatches) }
+    if field.is_empty() {
+        Ok(None)
+    } else {
+        read(field).map(Some).ok_or(NothingMatches)
+    }
 }
 
 /// A filter in use, with the URL of the same list without it.

@@ -25,7 +25,12 @@ pub const COOKIE: &str = "__Host-vestibule-staff";
 /// Returns a cookie for this host and HTTPS only that no script can read. It is `Lax`, since the way back from the
 /// identity provider begins on the provider's site.
 pub fn cookie(name: &'static str, value: String) -> Cookie<'static> {
-    Cookie::build((name, value)).path("/").secure(true).http_only(true).same_site(SameSite::Lax).build()
+    Cookie::build((name, value))
+        .path("/")
+        .secure(true)
+        .http_only(true)
+        .same_site(SameSite::Lax)
+        .build()
 }
 
 /// Returns a cookie that makes the browser delete the one of this name.
@@ -67,7 +72,11 @@ pub struct ExportingStaff(pub Staff);
 
 impl Staff {
     pub fn by<'a>(&'a self, reason: &'a str, origin: &'a Origin) -> By<'a> {
-        By { actor: Actor::Staff(&self.member.email), reason: Some(reason), origin }
+        By {
+            actor: Actor::Staff(&self.member.email),
+            reason: Some(reason),
+            origin,
+        }
     }
 }
 
@@ -83,22 +92,36 @@ impl StaffForm {
     /// Reads the parameters of a link as the form that it fills in.
     pub fn of(uri: &uri::Origin<'_>) -> Self {
         let query = uri.query().map(|query| query.as_str()).unwrap_or_default();
-        Self(form_urlencoded::parse(query.as_bytes()).into_owned().take(MAX_FIELDS).collect())
+        Self(
+            form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .take(MAX_FIELDS)
+                .collect(),
+        )
     }
 
     pub fn fields(&self) -> BTreeMap<&str, &str> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect()
     }
 
     /// Returns the first field of this name, trimmed; `None` if it is blank.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let value = self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.trim());
+        let value = self
+            .0
+            .iter()
+            .find(|(field, _)| field == name)
+            .map(|(_, value)| value.trim());
         value.filter(|value| !value.is_empty())
     }
 
     /// Returns the reason that every action needs, on one line. The status is 400 if there is none, or it is too long.
     pub fn reason(&self) -> Result<String, Status> {
-        self.get("reason").and_then(reason::read).ok_or(Status::BadRequest)
+        self.get("reason")
+            .and_then(reason::read)
+            .ok_or(Status::BadRequest)
     }
 }
 
@@ -116,7 +139,11 @@ pub struct Signed {
 impl Signed {
     /// Returns the form of an admin. The status is 403 if the sender is none.
     pub fn of_admin(self) -> Result<Self, Status> {
-        if self.staff.member.role == Role::Admin { Ok(self) } else { Err(Status::Forbidden) }
+        if self.staff.member.role == Role::Admin {
+            Ok(self)
+        } else {
+            Err(Status::Forbidden)
+        }
     }
 }
 
@@ -138,42 +165,69 @@ pub fn page_of(request: &Request<'_>) -> String {
         return request.uri().to_string();
     }
     let admin = request.rocket().state::<Admin>();
-    let referrer = request.headers().get_one("Referer").and_then(|url| Url::parse(url).ok());
-    let referrer = referrer
-        .filter(|url| admin.is_some_and(|admin| url.origin().ascii_serialization() == admin.public_url));
-    let path = referrer.as_ref().map_or_else(|| request.uri().path().as_str(), Url::path);
+    let referrer = request
+        .headers()
+        .get_one("Referer")
+        .and_then(|url| Url::parse(url).ok());
+    let referrer = referrer.filter(|url| {
+        admin.is_some_and(|admin| url.origin().ascii_serialization() == admin.public_url)
+    });
+    let path = referrer
+        .as_ref()
+        .map_or_else(|| request.uri().path().as_str(), Url::path);
     // The address of the form of a note, and of its page after a mistake, takes nothing but forms.
     let path = path.strip_suffix("/notes").unwrap_or(path);
     let typed = &request.local_cache(Typed::default).0;
     if typed.is_empty() {
-        let query =
-            referrer.as_ref().and_then(Url::query).map(|query| format!("?{query}")).unwrap_or_default();
+        let query = referrer
+            .as_ref()
+            .and_then(Url::query)
+            .map(|query| format!("?{query}"))
+            .unwrap_or_default();
         return format!("{path}{query}");
     }
-    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(typed).finish();
+    let query = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(typed)
+        .finish();
     let whole = format!("{path}?{query}");
     // A text that is too long for the way through a sign-in is lost, but not the page.
-    if whole.len() <= MAX_NEXT { whole } else { path.to_owned() }
+    if whole.len() <= MAX_NEXT {
+        whole
+    } else {
+        path.to_owned()
+    }
 }
 
 /// Authenticates the sender, once for each request.
 pub async fn staff(request: &Request<'_>) -> Result<Staff, Status> {
-    request.local_cache_async(authenticated(request)).await.clone()
+    request
+        .local_cache_async(authenticated(request))
+        .await
+        .clone()
 }
 
 /// Returns the sender, if [`staff`] has authenticated them.
 pub fn known_staff<'r>(request: &'r Request<'_>) -> Option<&'r Staff> {
-    request.local_cache(|| Err::<Staff, _>(Status::Unauthorized)).as_ref().ok()
+    request
+        .local_cache(|| Err::<Staff, _>(Status::Unauthorized))
+        .as_ref()
+        .ok()
 }
 
 async fn authenticated(request: &Request<'_>) -> Result<Staff, Status> {
-    let db: &Db = request.rocket().state().ok_or(Status::InternalServerError)?;
+    let db: &Db = request
+        .rocket()
+        .state()
+        .ok_or(Status::InternalServerError)?;
     let cookie = session(request).ok_or(Status::Unauthorized)?;
     admit_address::<StaffPages>(request).map_err(|problem| problem.keep(request).status())?;
     let member = async { retrying!(by_session(db.pool(), cookie)) }.await;
     let member = member.map_err(|error| Problem::from(error).keep(request).status())?;
     let member = member.ok_or(Status::Unauthorized)?;
-    Ok(Staff { member, csrf: csrf_token(cookie) })
+    Ok(Staff {
+        member,
+        csrf: csrf_token(cookie),
+    })
 }
 
 async fn admit(request: &Request<'_>, has_right: fn(&Access) -> bool) -> Outcome<Staff, ()> {
@@ -187,7 +241,9 @@ async fn admit(request: &Request<'_>, has_right: fn(&Access) -> bool) -> Outcome
 /// Returns `true` unless the browser says that another site sent the request.
 pub fn same_origin(request: &Request<'_>, origin: &str) -> bool {
     let headers = request.headers();
-    headers.get("Sec-Fetch-Site").all(|site| site == "same-origin" || site == "none")
+    headers
+        .get("Sec-Fetch-Site")
+        .all(|site| site == "same-origin" || site == "none")
         && headers.get("Origin").all(|sender| sender == origin)
 }
 
@@ -213,7 +269,10 @@ impl<'r> FromData<'r> for StaffForm {
     type Error = ();
 
     async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> DataOutcome<'r, Self> {
-        match fields(request, data).await.and_then(|form| genuine(request, form)) {
+        match fields(request, data)
+            .await
+            .and_then(|form| genuine(request, form))
+        {
             Ok(form) => DataOutcome::Success(form),
             Err(status) => DataOutcome::Error((status, ())),
         }
@@ -228,11 +287,17 @@ impl<'r> FromData<'r> for Signed {
         let staff = staff(request).await;
         let read = fields(request, data).await;
         if let Ok(StaffForm(fields)) = &read {
-            let typed =
-                fields.iter().filter(|(name, value)| name != "csrf" && name != "seen" && !value.is_empty());
+            let typed = fields
+                .iter()
+                .filter(|(name, value)| name != "csrf" && name != "seen" && !value.is_empty());
             request.local_cache(|| Typed(typed.cloned().collect()));
         }
-        match staff.and_then(|staff| Ok(Self { staff, form: genuine(request, read?)? })) {
+        match staff.and_then(|staff| {
+            Ok(Self {
+                staff,
+                form: genuine(request, read?)?,
+            })
+        }) {
             Ok(signed) => DataOutcome::Success(signed),
             Err(status) => DataOutcome::Error((status, ())),
         }
@@ -246,7 +311,10 @@ fn refuse<T>(request: &Request<'_>) -> Result<T, Status> {
 }
 
 async fn fields(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Status> {
-    let origin: &Admin = request.rocket().state().ok_or(Status::InternalServerError)?;
+    let origin: &Admin = request
+        .rocket()
+        .state()
+        .ok_or(Status::InternalServerError)?;
     if !fields::is_form(request) || !same_origin(request, &origin.public_url) {
         return refuse(request);
     }
@@ -260,5 +328,9 @@ fn genuine(request: &Request<'_>, form: StaffForm) -> Result<StaffForm, Status> 
     let expected = session(request).map(csrf_token);
     // Both are hashes of a secret that the sender would have to know, so timing the comparison reveals nothing.
     let is_genuine = expected.is_some() && form.get("csrf") == expected.as_deref();
-    if is_genuine { Ok(form) } else { refuse(request) }
+    if is_genuine {
+        Ok(form)
+    } else {
+        refuse(request)
+    }
 }

@@ -38,8 +38,21 @@ use crate::events::record::record_look;
 
 pub fn routes() -> Vec<Route> {
     let lists = [audit::routes(), users::routes(), webhooks::routes()].concat();
-    let pages = [overview::routes(), person::routes(), staff::routes(), time_zone::routes()].concat();
-    [assets::routes(), sign_in::routes(), changes::routes(), lists, pages].concat()
+    let pages = [
+        overview::routes(),
+        person::routes(),
+        staff::routes(),
+        time_zone::routes(),
+    ]
+    .concat();
+    [
+        assets::routes(),
+        sign_in::routes(),
+        changes::routes(),
+        lists,
+        pages,
+    ]
+    .concat()
 }
 
 pub fn catchers() -> Vec<Catcher> {
@@ -49,7 +62,16 @@ pub fn catchers() -> Vec<Catcher> {
 /// Records a view of personal data, so that staff can be asked for the reason later (OWASP ASVS 5.0, 16.3). Data may be shown
 /// only after it has been recorded. Fails with 401 if the viewer has ceased to be a member of staff, or lost the right to
 /// export, during the request.
-async fn record(pool: &PgPool, member: &StaffRow, look: Look<'_>, origin: &Origin) -> Result<(), Failure> {
+async fn record(
+    pool: &PgPool,
+    member: &StaffRow,
+    look: Look<'_>,
+    origin: &Origin,
+) -> Result<(), Failure> {
     let recorded = record_look(pool, look, Actor::Staff(&member.email), origin).await?;
-    if recorded { Ok(()) } else { Err(Status::Unauthorized.into()) }
+    if recorded {
+        Ok(())
+    } else {
+        Err(Status::Unauthorized.into())
+    }
 }

@@ -83,7 +83,13 @@ impl Now {
         };
         let (half, most) = (stats.percentile(50), stats.percentile(95));
         let called = stats.latency.iter().any(|calls| *calls > 0);
-        Self { state: health, half, most, longest: BOUNDS[BOUNDS.len() - 1], called }
+        Self {
+            state: health,
+            half,
+            most,
+            longest: BOUNDS[BOUNDS.len() - 1],
+            called,
+        }
     }
 }
 
@@ -136,7 +142,10 @@ const TIMES: u64 = 4;
 
 /// Returns true if tokens of a provider are parked, or have waited for more than a day to be revoked.
 fn is_unrevoked(tokens: &Summary) -> bool {
-    tokens.parked > 0 || tokens.oldest_at.is_some_and(|at| clock::now() - at.unix_timestamp() > 86_400)
+    tokens.parked > 0
+        || tokens
+            .oldest_at
+            .is_some_and(|at| clock::now() - at.unix_timestamp() > 86_400)
 }
 
 fn outcome(row: &CountRow) -> Option<usize> {
@@ -154,14 +163,23 @@ fn outcome(row: &CountRow) -> Option<usize> {
 /// Returns the path of the audit of everything between two times or days.
 fn audit(from: &str, to: &str) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("what", "everything").append_pair("from", from).append_pair("to", to);
+    query
+        .append_pair("what", "everything")
+        .append_pair("from", from)
+        .append_pair("to", to);
     format!("/admin/audit?{}", query.finish())
 }
 
 /// Returns the points of a line through these values, 100 wide and 32 high.
 fn line(values: &[u64]) -> String {
     let top = values.iter().copied().max().unwrap_or(0);
-    let step = 100.0 / f64::from(u32::try_from(values.len()).unwrap_or(1).saturating_sub(1).max(1));
+    let step = 100.0
+        / f64::from(
+            u32::try_from(values.len())
+                .unwrap_or(1)
+                .saturating_sub(1)
+                .max(1),
+        );
     let (mut x, mut points) = (0.0, Vec::new());
     for value in values {
         points.push(format!("{x:.1},{:.1}", 30.0 - 0.28 * height(*value, top)));
@@ -176,7 +194,10 @@ fn against(number: u64, usual: u64, when: &str) -> String {
         None => format!("none {when}"),
         Some(0..5) => format!("about as many as {when}"),
         Some(percent) => {
-            format!("{percent}\u{a0}% {} than {when}", if number < usual { "fewer" } else { "more" })
+            format!(
+                "{percent}\u{a0}% {} than {when}",
+                if number < usual { "fewer" } else { "more" }
+            )
         }
     }
 }
@@ -184,7 +205,9 @@ fn against(number: u64, usual: u64, when: &str) -> String {
 type Outcomes = [u64; OUTCOMES.len()];
 
 fn add(mut sum: Outcomes, more: &Outcomes) -> Outcomes {
-    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+    sum.iter_mut()
+        .zip(more)
+        .for_each(|(sum, more)| *sum += more);
     sum
 }
 
@@ -194,13 +217,26 @@ impl Overview {
         let second = now.timestamp().as_second();
         let this_hour = second - second.rem_euclid(3600);
         let since = this_hour - LATELY * 86_400;
-        let written = |second| Timestamp::from_second(second).map(|at| at.to_string()).unwrap_or_default();
-        let (mut by_hour, mut by_day) = (BTreeMap::<i64, Outcomes>::new(), BTreeMap::<_, Outcomes>::new());
+        let written = |second| {
+            Timestamp::from_second(second)
+                .map(|at| at.to_string())
+                .unwrap_or_default()
+        };
+        let (mut by_hour, mut by_day) = (
+            BTreeMap::<i64, Outcomes>::new(),
+            BTreeMap::<_, Outcomes>::new(),
+        );
         let mut reasons = BTreeMap::<&str, i64>::new();
         let mut health = BTreeMap::<String, ProviderHealth>::new();
         for (name, (stats, enabled)) in providers {
             let now = Now::new(stats, *enabled);
-            health.insert((*name).to_owned(), ProviderHealth { now: Some(now), ..ProviderHealth::default() });
+            health.insert(
+                (*name).to_owned(),
+                ProviderHealth {
+                    now: Some(now),
+                    ..ProviderHealth::default()
+                },
+            );
         }
         for row in rows {
             let begin = row.hour.unix_timestamp();
@@ -232,8 +268,12 @@ impl Overview {
         }
         // Where this instance has made too few calls to tell, the sign-ins of this hour at all instances do.
         for (name, health) in &mut health {
-            let unknown = providers.get(name.as_str()).is_some_and(|(stats, _)| stats.failing.is_none());
-            if unknown && health.unavailable_now >= FAILURES && health.unavailable_now > health.succeeded_now
+            let unknown = providers
+                .get(name.as_str())
+                .is_some_and(|(stats, _)| stats.failing.is_none());
+            if unknown
+                && health.unavailable_now >= FAILURES
+                && health.unavailable_now > health.succeeded_now
             {
                 health
                     .now
@@ -248,8 +288,10 @@ impl Overview {
             let at = Timestamp::from_second(begin).ok()?.to_zoned(zone.clone());
             Some(Column {
                 name: at.strftime("%a %d %b %H:%M").to_string(),
-                label: (at.hour() % 12 == 0)
-                    .then(|| at.strftime(if at.hour() == 0 { "%a" } else { "%H:%M" }).to_string()),
+                label: (at.hour() % 12 == 0).then(|| {
+                    at.strftime(if at.hour() == 0 { "%a" } else { "%H:%M" })
+                        .to_string()
+                }),
                 href: audit(&written(begin), &written(begin + 3600)),
                 values: by_hour.get(&begin).copied().unwrap_or_default().into(),
             })
@@ -264,22 +306,43 @@ impl Overview {
             })
         });
         let refused_at = |second: i64| by_hour.get(&second).map_or(0, |outcomes| outcomes[3]);
-        let usual = (1..=LATELY).map(|day| refused_at(this_hour - day * 86_400)).sum::<u64>() / 7;
+        let usual = (1..=LATELY)
+            .map(|day| refused_at(this_hour - day * 86_400))
+            .sum::<u64>()
+            / 7;
         let refused = refused_at(this_hour);
         Self {
             now: written(second),
             hour: written(this_hour),
             since: written(since),
             figures: figures(&by_hour, now),
-            hours: Chart::new("hours", "Sign-ins in 48 hours", unit("hour"), &OUTCOMES, hours.collect()),
-            days: Chart::new("days", "Sign-ins in 30 days", unit("day"), &OUTCOMES, days.collect()),
+            hours: Chart::new(
+                "hours",
+                "Sign-ins in 48 hours",
+                unit("hour"),
+                &OUTCOMES,
+                hours.collect(),
+            ),
+            days: Chart::new(
+                "days",
+                "Sign-ins in 30 days",
+                unit("day"),
+                &OUTCOMES,
+                days.collect(),
+            ),
             refusals: refusals(reasons),
-            failing: health
-                .values()
-                .any(|health| health.now.as_ref().is_some_and(|now| now.state == "failing")),
+            failing: health.values().any(|health| {
+                health
+                    .now
+                    .as_ref()
+                    .is_some_and(|now| now.state == "failing")
+            }),
             providers: health,
             lately: LATELY,
-            attack: (refused >= MANY && refused >= TIMES * usual).then_some(Attack { now: refused, usual }),
+            attack: (refused >= MANY && refused >= TIMES * usual).then_some(Attack {
+                now: refused,
+                usual,
+            }),
             held: 0,
             hijacked: Vec::new(),
             behind: Vec::new(),
@@ -293,8 +356,15 @@ fn refusals(reasons: BTreeMap<&str, i64>) -> Vec<Refusals> {
     let mut refusals: Vec<_> = reasons
         .into_iter()
         .map(|(error, count)| {
-            let title = Advice::about(error).map_or(error, |advice| advice.title).to_owned();
-            Refusals { error: error.to_owned(), title, count, percent: count * 100 / all.max(1) }
+            let title = Advice::about(error)
+                .map_or(error, |advice| advice.title)
+                .to_owned();
+            Refusals {
+                error: error.to_owned(),
+                title,
+                count,
+                percent: count * 100 / all.max(1),
+            }
         })
         .collect();
     refusals.sort_by_key(|refusals| -refusals.count);
@@ -304,19 +374,34 @@ fn refusals(reasons: BTreeMap<&str, i64>) -> Vec<Refusals> {
 /// Returns the figures of today, beside those of the same day a week ago up to the same hour.
 fn figures(by_hour: &BTreeMap<i64, Outcomes>, now: &Zoned) -> Vec<Figure> {
     let second = now.timestamp().as_second();
-    let midnight = now.start_of_day().map_or(second, |start| start.timestamp().as_second());
+    let midnight = now
+        .start_of_day()
+        .map_or(second, |start| start.timestamp().as_second());
     let week = LATELY * 86_400;
-    let between = |from, to| by_hour.range(from..=to).map(|(_, outcomes)| outcomes).fold([0; 5], add);
-    let (today, before) = (between(midnight, second), between(midnight - week, second - week));
+    let between = |from, to| {
+        by_hour
+            .range(from..=to)
+            .map(|(_, outcomes)| outcomes)
+            .fold([0; 5], add)
+    };
+    let (today, before) = (
+        between(midnight, second),
+        between(midnight - week, second - week),
+    );
     let when = format!("last {} by now", now.strftime("%A"));
     let hours = second - second.rem_euclid(3600);
     let of = |choose: fn(&Outcomes) -> u64| {
-        let hours = (1..=12).rev().map(|back| by_hour.get(&(hours - back * 3600)).map_or(0, choose));
+        let hours = (1..=12)
+            .rev()
+            .map(|back| by_hour.get(&(hours - back * 3600)).map_or(0, choose));
         line(&hours.collect::<Vec<_>>())
     };
     let signed_in: fn(&Outcomes) -> u64 = |outcomes| outcomes[..3].iter().sum();
-    let share =
-        |outcomes: &Outcomes| (outcomes[3] * 100).checked_div(signed_in(outcomes) + outcomes[3]).unwrap_or(0);
+    let share = |outcomes: &Outcomes| {
+        (outcomes[3] * 100)
+            .checked_div(signed_in(outcomes) + outcomes[3])
+            .unwrap_or(0)
+    };
     let (refused, usual) = (share(&today), share(&before));
     let figure = |label, number: u64, usual, line| Figure {
         label,
@@ -326,15 +411,29 @@ fn figures(by_hour: &BTreeMap<i64, Outcomes>, now: &Zoned) -> Vec<Figure> {
         usual: against(number, usual, &when),
     };
     vec![
-        figure("Sign-ins today", signed_in(&today), signed_in(&before), of(signed_in)),
+        figure(
+            "Sign-ins today",
+            signed_in(&today),
+            signed_in(&before),
+            of(signed_in),
+        ),
         Figure {
             label: "Refused today",
             value: format!("{refused}\u{a0}%"),
             bad: today[3] >= MANY && refused >= 2 * usual.max(1),
             line: of(|outcomes| outcomes[3]),
-            usual: format!("{} of {}, {usual}\u{a0}% {when}", today[3], signed_in(&today) + today[3]),
+            usual: format!(
+                "{} of {}, {usual}\u{a0}% {when}",
+                today[3],
+                signed_in(&today) + today[3]
+            ),
         },
-        figure("New users today", today[1], before[1], of(|outcomes| outcomes[1])),
+        figure(
+            "New users today",
+            today[1],
+            before[1],
+            of(|outcomes| outcomes[1]),
+        ),
     ]
 }
 
@@ -346,19 +445,34 @@ async fn overview(
     tokens: &State<ProviderTokens>,
     db: &Db,
 ) -> Result<Page, Failure> {
-    let zone = staff.member.time_zone.as_deref().and_then(|name| TimeZone::get(name).ok());
-    let now =
-        Timestamp::from_second(clock::now()).unwrap_or_default().to_zoned(zone.unwrap_or(TimeZone::UTC));
-    let from = OffsetDateTime::from_unix_timestamp(clock::now()).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let zone = staff
+        .member
+        .time_zone
+        .as_deref()
+        .and_then(|name| TimeZone::get(name).ok());
+    let now = Timestamp::from_second(clock::now())
+        .unwrap_or_default()
+        .to_zoned(zone.unwrap_or(TimeZone::UTC));
+    let from =
+        OffsetDateTime::from_unix_timestamp(clock::now()).unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let rows = retrying!(since(db.pool(), from - Duration::days(DAYS)))?;
-    let enabled: BTreeSet<_> = providers.enabled().map(|provider| provider.settings.name.as_str()).collect();
+    let enabled: BTreeSet<_> = providers
+        .enabled()
+        .map(|provider| provider.settings.name.as_str())
+        .collect();
     let stats = providers.call_stats().into_iter();
-    let stats = stats.map(|(name, stats)| (name, (stats, enabled.contains(name)))).collect();
+    let stats = stats
+        .map(|(name, stats)| (name, (stats, enabled.contains(name))))
+        .collect();
     // What this instance last read may be from before a change.
     let queues = retrying!(summaries(db.pool(), &webhooks.queues()))?.into_iter();
     let page = Overview {
         held: retrying!(held(db.pool()))?,
-        hijacked: if staff.member.role == Role::Admin { retrying!(hijacked(db.pool()))? } else { Vec::new() },
+        hijacked: if staff.member.role == Role::Admin {
+            retrying!(hijacked(db.pool()))?
+        } else {
+            Vec::new()
+        },
         behind: queues
             .map(|queue| Receiver::new(queue, webhooks))
             .filter(|queue| queue.state == "behind")

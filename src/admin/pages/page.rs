@@ -27,7 +27,11 @@ pub(super) struct Page {
 impl Page {
     /// Creates a page that anyone may see. Its template knows the view as `page`.
     pub(super) fn public(status: Status, template: &'static str, view: &impl Serialize) -> Self {
-        Self { status, template, context: json!({ "page": view, "zone": "UTC" }) }
+        Self {
+            status,
+            template,
+            context: json!({ "page": view, "zone": "UTC" }),
+        }
     }
 
     /// Creates a page for a member of staff. Its forms carry the session's CSRF token.
@@ -43,7 +47,11 @@ impl Page {
             "csrf": staff.csrf,
             "zone": member.time_zone.as_deref().unwrap_or("UTC"),
         });
-        Self { status: Status::Ok, template, context }
+        Self {
+            status: Status::Ok,
+            template,
+            context,
+        }
     }
 
     /// Creates a page for the sender of a request, with the header if a guard has found them to be staff.
@@ -84,7 +92,10 @@ impl<'r> Responder<'r, 'static> for Page {
         response.set_header(Header::new("Cache-Control", "no-store"));
         if matches!(self.status.code, 429 | 503) {
             let problem = Problem::unexplained(self.status.code).keep(request);
-            response.set_header(Header::new("Retry-After", problem.retry_after.unwrap_or(60).to_string()));
+            response.set_header(Header::new(
+                "Retry-After",
+                problem.retry_after.unwrap_or(60).to_string(),
+            ));
         }
         if admin.is_some_and(Admin::is_https) {
             response.set_header(Header::new("Strict-Transport-Security", "max-age=31536000"));
@@ -95,9 +106,22 @@ impl<'r> Responder<'r, 'static> for Page {
 
 /// Returns the numbers beside the links of the navigation, as this instance last saw what they count.
 fn alerts(request: &Request<'_>) -> Value {
-    let (providers, webhooks) = (request.rocket().state::<Providers>(), request.rocket().state::<Webhooks>());
+    let (providers, webhooks) = (
+        request.rocket().state::<Providers>(),
+        request.rocket().state::<Webhooks>(),
+    );
     let failing = |stats: &CallStats| matches!(stats.breaker, Breaker::Open | Breaker::HalfOpen);
-    let failing = providers.map(|all| all.call_stats().iter().filter(|(_, stats)| failing(stats)).count());
-    let behind = webhooks.map(|all| all.queues().iter().filter(|queue| queue.is_behind()).count());
+    let failing = providers.map(|all| {
+        all.call_stats()
+            .iter()
+            .filter(|(_, stats)| failing(stats))
+            .count()
+    });
+    let behind = webhooks.map(|all| {
+        all.queues()
+            .iter()
+            .filter(|queue| queue.is_behind())
+            .count()
+    });
     json!({ "providers": failing, "webhooks": behind })
 }

@@ -83,12 +83,22 @@ fn verdict<'a>(
     events: &'a [EventRow],
 ) -> (&'static str, Option<&'a EventRow>) {
     match identities.last() {
-        _ if disabled => ("disabled", events.iter().find(|event| event.kind == "user_disabled")),
+        _ if disabled => (
+            "disabled",
+            events.iter().find(|event| event.kind == "user_disabled"),
+        ),
         None => ("unreachable", None),
-        Some(last) if identities.iter().all(|identity| identity.row.suspended_at.is_some()) => {
+        Some(last)
+            if identities
+                .iter()
+                .all(|identity| identity.row.suspended_at.is_some()) =>
+        {
             (if last.row.held { "held" } else { "suspended" }, None)
         }
-        Some(_) => match (theft(events), events.iter().find(|event| event_view::is_sign_in(event))) {
+        Some(_) => match (
+            theft(events),
+            events.iter().find(|event| event_view::is_sign_in(event)),
+        ) {
             (Some(theft), _) => ("theft", Some(theft)),
             (None, None) => ("fresh", None),
             (None, last) => ("good", last),
@@ -163,8 +173,15 @@ async fn gone(staff: &Staff, id: Uuid, db: &Db, origin: &ClientOrigin) -> Result
         return Err(Status::NotFound.into());
     }
     let events = events::of_user(pool, id, EVENTS).await?;
-    let end = events.into_iter().find(|event| event.kind == "users_merged" || event.kind == "user_deleted");
-    let view = Gone { id, remains, receipt, event: end.map(EventView::from) };
+    let end = events
+        .into_iter()
+        .find(|event| event.kind == "users_merged" || event.kind == "user_deleted");
+    let view = Gone {
+        id,
+        remains,
+        receipt,
+        event: end.map(EventView::from),
+    };
     Ok(Page::new(staff, "admin/gone", &view).with(Status::NotFound))
 }
 
@@ -177,7 +194,16 @@ async fn show(
     settings: &State<config::Session>,
     origin: ClientOrigin,
 ) -> Result<Page, Failure> {
-    page(&staff, id, &StaffForm::of(uri), [None, None], db, settings, &origin).await
+    page(
+        &staff,
+        id,
+        &StaffForm::of(uri),
+        [None, None],
+        db,
+        settings,
+        &origin,
+    )
+    .await
 }
 
 /// Shows the user as the form's fields ask: `done`, the change after which it is shown; `sessions=all`; `only` one category
@@ -191,8 +217,13 @@ async fn page(
     settings: &config::Session,
     origin: &ClientOrigin,
 ) -> Result<Page, Failure> {
-    let (id, pool) = (Uuid::parse_str(id).map_err(|_| Status::NotFound)?, db.pool());
-    let Some(found) = retrying!(person::user(pool, id))? else { return gone(staff, id, db, origin).await };
+    let (id, pool) = (
+        Uuid::parse_str(id).map_err(|_| Status::NotFound)?,
+        db.pool(),
+    );
+    let Some(found) = retrying!(person::user(pool, id))? else {
+        return gone(staff, id, db, origin).await;
+    };
     let identities = retrying!(identities::of_user(pool, id))?;
     let tokens = retrying!(provider_tokens::of_user(pool, id))?;
     let sessions = retrying!(sessions::of_user(pool, id))?;
@@ -202,28 +233,58 @@ async fn page(
     let attempts = events::claiming(pool, id, ATTEMPTS).await?;
     record(pool, &staff.member, Look::person(id), &origin.0).await?;
 
-    let identities: Vec<_> =
-        identities.into_iter().map(|row| Identity { token: tokens.contains(&row.id), row }).collect();
+    let identities: Vec<_> = identities
+        .into_iter()
+        .map(|row| Identity {
+            token: tokens.contains(&row.id),
+            row,
+        })
+        .collect();
     let (verdict, cause) = verdict(found.user.disabled_at.is_some(), &identities, &events);
     let suspect = theft(&events).map(|event| event.created_at - time::Duration::HOUR);
     let session_count = sessions.len();
-    let shown_sessions = if form.get("sessions") == Some("all") { session_count } else { SESSIONS };
+    let shown_sessions = if form.get("sessions") == Some("all") {
+        session_count
+    } else {
+        SESSIONS
+    };
     let sessions = sessions.into_iter().take(shown_sessions).map(|row| {
         let is_new = suspect.is_some_and(|since| row.created_at >= since);
-        Session { app: row.user_agent.as_deref().map(device::in_words), is_new, row }
+        Session {
+            app: row.user_agent.as_deref().map(device::in_words),
+            is_new,
+            row,
+        }
     });
-    let category = |name: &str| CATEGORIES.into_iter().find(|(category, _)| *category == name);
-    let only = form.get("only").and_then(category).map_or("", |(name, _)| name);
+    let category = |name: &str| {
+        CATEGORIES
+            .into_iter()
+            .find(|(category, _)| *category == name)
+    };
+    let only = form
+        .get("only")
+        .and_then(category)
+        .map_or("", |(name, _)| name);
     let chip = |(name, label)| {
-        let count = events.iter().filter(|event| event_view::category(event) == name).count();
+        let count = events
+            .iter()
+            .filter(|event| event_view::category(event) == name)
+            .count();
         Chip { name, label, count }
     };
-    let (chips, complete) =
-        (CATEGORIES.into_iter().map(chip), i64::try_from(events.len()).is_ok_and(|count| count < EVENTS));
+    let (chips, complete) = (
+        CATEGORIES.into_iter().map(chip),
+        i64::try_from(events.len()).is_ok_and(|count| count < EVENTS),
+    );
     let zone = staff.member.time_zone.as_deref();
     let field = |name| form.get(name).unwrap_or_default().to_owned();
-    let note =
-        NoteForm { id: note_id(form), text: field("text"), ticket: field("ticket"), error, ticket_error };
+    let note = NoteForm {
+        id: note_id(form),
+        text: field("text"),
+        ticket: field("ticket"),
+        error,
+        ticket_error,
+    };
     let view = PersonPage {
         claims_set: ClaimsChange::latest(&events),
         verdict,
@@ -238,7 +299,11 @@ async fn page(
         only,
         complete,
         days: Day::all(EventView::of_history(events, complete, only), id, zone),
-        attempts: Day::all(attempts.into_iter().map(EventView::from).collect(), id, zone),
+        attempts: Day::all(
+            attempts.into_iter().map(EventView::from).collect(),
+            id,
+            zone,
+        ),
         done: field("done"),
         minutes: settings.access_token_ttl.div_ceil(60),
         person: found,
@@ -248,7 +313,9 @@ async fn page(
 
 /// Returns the id that the form of a note has, or a new one.
 fn note_id(form: &StaffForm) -> Uuid {
-    form.get("note").and_then(|id| Uuid::parse_str(id).ok()).unwrap_or_else(Uuid::now_v7)
+    form.get("note")
+        .and_then(|id| Uuid::parse_str(id).ok())
+        .unwrap_or_else(Uuid::now_v7)
 }
 
 #[post("/users/<id>/notes", data = "<sent>")]
@@ -269,18 +336,36 @@ async fn add_note(
         ..=MAX_NOTE => None,
         _ => Some("Write at most 2000 characters."),
     };
-    let is_link = |url: &Url| matches!(url.scheme(), "https" | "http") && url.as_str().len() <= MAX_NOTE;
+    let is_link =
+        |url: &Url| matches!(url.scheme(), "https" | "http") && url.as_str().len() <= MAX_NOTE;
     let url = Url::parse(ticket).ok().filter(is_link);
     let ticket_error = (url.is_none() && !ticket.is_empty())
         .then_some("Give the whole address of the ticket, which begins with https://.");
     if error.is_some() || ticket_error.is_some() {
-        let page = page(&staff, id, &form, [error, ticket_error], db, settings, &origin).await?;
+        let page = page(
+            &staff,
+            id,
+            &form,
+            [error, ticket_error],
+            db,
+            settings,
+            &origin,
+        )
+        .await?;
         return Err(Failure::Shown(page.with(Status::BadRequest)));
     }
     let id_of_note = note_id(&form);
-    let (note, known) = ((text.as_str(), url.as_ref().map(Url::as_str)), form.get("known").map(|_| KNOWN));
+    let (note, known) = (
+        (text.as_str(), url.as_ref().map(Url::as_str)),
+        form.get("known").map(|_| KNOWN),
+    );
     let by = staff.by("", &origin.0);
-    let added = async || changing!(person::add_note(db.pool(), id_of_note, user, note, known, by), false);
+    let added = async || {
+        changing!(
+            person::add_note(db.pool(), id_of_note, user, note, known, by),
+            false
+        )
+    };
     if !added().await? {
         return Err(Status::NotFound.into());
     }
@@ -301,6 +386,13 @@ async fn data(staff: Staff, id: &str, db: &Db, origin: ClientOrigin) -> Result<F
     let copy = DataCopy::of(db.pool(), id).await?.ok_or(Status::NotFound)?;
     record(db.pool(), &staff.member, Look::person(id), &origin.0).await?;
     let json = serde_json::to_string_pretty(&copy).map_err(|_| Status::InternalServerError)?;
-    let name = Header::new("Content-Disposition", format!("attachment; filename=\"{id}.json\""));
-    Ok(File { json: RawJson(json), name, cache: Header::new("Cache-Control", "no-store") })
+    let name = Header::new(
+        "Content-Disposition",
+        format!("attachment; filename=\"{id}.json\""),
+    );
+    Ok(File {
+        json: RawJson(json),
+        name,
+        cache: Header::new("Cache-Control", "no-store"),
+    })
 }

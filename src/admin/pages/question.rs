@@ -36,12 +36,26 @@ impl Question {
         button: &str,
     ) -> Self {
         let (fields, reason, button) = (Vec::new(), String::new(), button.to_owned());
-        Self { change, title, trail, action, fields, reason, error: None, button, about: None }
+        Self {
+            change,
+            title,
+            trail,
+            action,
+            fields,
+            reason,
+            error: None,
+            button,
+            about: None,
+        }
     }
 
     /// Adds the fields of the form, and what the words are about.
     pub fn with(self, fields: Vec<(&'static str, String)>, about: Value) -> Self {
-        Self { fields, about: Some(about), ..self }
+        Self {
+            fields,
+            about: Some(about),
+            ..self
+        }
     }
 
     /// Asks, with the reason that was typed before a sign-in came between.
@@ -60,7 +74,11 @@ impl Question {
 
     /// Notes what is wrong with a form without a reason, or with a text that is none.
     pub fn refuse(&mut self, typed: Option<&str>) {
-        self.error = Some(if typed.is_some() { LONG_REASON } else { NO_REASON });
+        self.error = Some(if typed.is_some() {
+            LONG_REASON
+        } else {
+            NO_REASON
+        });
         typed.unwrap_or_default().clone_into(&mut self.reason);
     }
 }

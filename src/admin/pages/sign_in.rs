@@ -65,8 +65,15 @@ impl<'r> FromRequest<'r> for Cookies<'r> {
     type Error = Infallible;
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, Infallible> {
-        let browser = fields::cookie(request, BROWSER).ok().flatten().unwrap_or_default();
-        Outcome::Success(Self { session: guard::session(request), browser, jar: request.cookies() })
+        let browser = fields::cookie(request, BROWSER)
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        Outcome::Success(Self {
+            session: guard::session(request),
+            browser,
+            jar: request.cookies(),
+        })
     }
 }
 
@@ -95,12 +102,21 @@ async fn ask(
     let (complete, settings) = (admin.complete, admin.settings.clone());
     let typed = next.split_once('?').map_or("", |(_, query)| query);
     let is_text = |(name, _): &(Cow<'_, str>, _)| name == "reason" || name == "text";
-    let kept = form_urlencoded::parse(typed.as_bytes()).find(is_text).map(|(_, text)| text.into_owned());
+    let kept = form_urlencoded::parse(typed.as_bytes())
+        .find(is_text)
+        .map(|(_, text)| text.into_owned());
     let undone = undone.is_some();
     Page::public(
         Status::Ok,
         "admin/sign_in",
-        &Ask { next, provider, complete, undone, kept: kept.filter(|_| undone), settings },
+        &Ask {
+            next,
+            provider,
+            complete,
+            undone,
+            kept: kept.filter(|_| undone),
+            settings,
+        },
     )
 }
 
@@ -115,14 +131,22 @@ async fn begin(
     cookies: &CookieJar<'_>,
 ) -> Result<Redirect, Failure> {
     if let Some(setting) = admin.strayed() {
-        let cause = format!("an endpoint is Google's, but the tokens come from elsewhere; check {setting}");
+        let cause =
+            format!("an endpoint is Google's, but the tokens come from elsewhere; check {setting}");
         return Err(Failure::misconfigured(&admin.provider, cause));
     }
-    admin.locate(providers).await.map_err(|error| Failure::at(&admin.provider, error))?;
+    admin
+        .locate(providers)
+        .await
+        .map_err(|error| Failure::at(&admin.provider, error))?;
     let begun = session::begin(db.pool(), next_page(next)).await?;
     let Some(address) = admin.authorize(&begun) else {
         let cause = "it has no client secret, or no endpoints for the sign-in of staff";
-        tracing::warn!(provider = admin.provider, cause, "staff_sign_in_misconfigured");
+        tracing::warn!(
+            provider = admin.provider,
+            cause,
+            "staff_sign_in_misconfigured"
+        );
         return Err(Failure::NotSignedIn(
             Status::ServiceUnavailable,
             "Signing in is not set up: the sign-in page names the settings.",
@@ -149,11 +173,17 @@ async fn finish(
 ) -> Result<Redirect, Failure> {
     cookies.jar.add(removal(BROWSER));
     let pending = store::take(db.pool(), answer.state.unwrap_or_default(), cookies.browser).await?;
-    let pending = pending.ok_or_else(|| out_of_date("no such sign-in was begun by this browser lately"))?;
-    let provider = providers.get(&admin.provider).filter(|provider| provider.settings.enabled);
+    let pending =
+        pending.ok_or_else(|| out_of_date("no such sign-in was begun by this browser lately"))?;
+    let provider = providers
+        .get(&admin.provider)
+        .filter(|provider| provider.settings.enabled);
     let provider = provider.ok_or_else(|| out_of_date("the provider of staff is switched off"))?;
     // An answer that names another issuer is not this provider's (RFC 9207).
-    if answer.iss.is_some_and(|iss| !provider.settings.issuers.include(iss)) {
+    if answer
+        .iss
+        .is_some_and(|iss| !provider.settings.issuers.include(iss))
+    {
         return Err(out_of_date("the answer names another issuer"));
     }
     let Some(code) = answer.code else {
@@ -165,18 +195,34 @@ async fn finish(
         };
         let problem = problem.about(&provider.settings.name);
         let text = "The identity provider did not sign you in. Begin again.";
-        return Err(Failure::NotSignedIn(Status::BadRequest, text, problem.into()));
+        return Err(Failure::NotSignedIn(
+            Status::BadRequest,
+            text,
+            problem.into(),
+        ));
     };
     let verified = verify(provider, code, &pending, &admin.redirect_uri()).await;
     let claims = verified.map_err(|error| Failure::at(&provider.settings.name, error))?;
-    match session::sign_in(db.pool(), &provider.settings, &claims, cookies.session, &origin.0).await? {
+    match session::sign_in(
+        db.pool(),
+        &provider.settings,
+        &claims,
+        cookies.session,
+        &origin.0,
+    )
+    .await?
+    {
         Ok(session) => {
             cookies.jar.add(cookie(COOKIE, session.expose().clone()));
             Ok(Redirect::to(pending.next))
         }
         Err(stranger) => {
             let text = refused(stranger);
-            Err(Failure::NotSignedIn(Status::Forbidden, text, Problem::malformed(text).into()))
+            Err(Failure::NotSignedIn(
+                Status::Forbidden,
+                text,
+                Problem::malformed(text).into(),
+            ))
         }
     }
 }
@@ -215,12 +261,19 @@ async fn verify(
     redirect_uri: &str,
 ) -> Result<VerifiedClaims, provider::Error> {
     let now = clock::now();
-    let tokens = provider.exchange(code, &pending.code_verifier, redirect_uri, now).await?;
+    let tokens = provider
+        .exchange(code, &pending.code_verifier, redirect_uri, now)
+        .await?;
     let malformed = provider::Error::Unavailable(provider::Unavailable::malformed_token());
     let id_token = tokens.id_token.expose();
-    let id_token = IdToken::parse(id_token, provider.settings.token_format).map_err(|_| malformed)?;
-    let claims = provider.verify(&id_token, Some(&pending.nonce), now).await?;
-    provider.with_userinfo(claims, &id_token, &tokens, now).await
+    let id_token =
+        IdToken::parse(id_token, provider.settings.token_format).map_err(|_| malformed)?;
+    let claims = provider
+        .verify(&id_token, Some(&pending.nonce), now)
+        .await?;
+    provider
+        .with_userinfo(claims, &id_token, &tokens, now)
+        .await
 }
 
 /// The provider's answer (RFC 6749 §4.1.2). Its `error_description` is not shown, since anybody can put one into a

@@ -24,13 +24,16 @@ use crate::web::guard::ClientOrigin;
 use crate::web::{Db, rfc3339};
 
 const ONESELF: &str = "You cannot change your own access. Ask another admin.";
-const LAST_ADMIN: &str =
-    "This is the last admin whose access does not end. Make another member an admin without an end first.";
+const LAST_ADMIN: &str = "This is the last admin whose access does not end. Make another member an admin without an end first.";
 const NO_EMAIL: &str = "Give an e-mail address, such as name@example.com.";
 const NO_DAY: &str = "Choose a day that is not over.";
 
 pub(super) fn routes() -> Vec<Route> {
-    [routes![list, ask_give, give, ask_take_away, take_away], keys::routes()].concat()
+    [
+        routes![list, ask_give, give, ask_take_away, take_away],
+        keys::routes(),
+    ]
+    .concat()
 }
 
 /// The end of access or of a key.
@@ -52,13 +55,22 @@ struct Lasting<Row> {
 }
 
 impl<Row> Lasting<Row> {
-    fn new(role: impl Into<&'static str>, end: Option<OffsetDateTime>, row: Row, reader: &StaffRow) -> Self {
+    fn new(
+        role: impl Into<&'static str>,
+        end: Option<OffsetDateTime>,
+        row: Row,
+        reader: &StaffRow,
+    ) -> Self {
         let end = end.map(|end| End {
             at: rfc3339(end),
             day: day_before(end, reader.time_zone.as_deref()),
             over: end.unix_timestamp() <= clock::now(),
         });
-        Self { role: role.into(), end, row }
+        Self {
+            role: role.into(),
+            end,
+            row,
+        }
     }
 }
 
@@ -75,17 +87,37 @@ struct StaffPage<'r> {
 
 async fn all(staff: &Staff, db: &Db) -> Result<Vec<Lasting<StaffRow>>, Failure> {
     let members = retrying!(members::all(db.pool()))?.into_iter();
-    Ok(members.map(|row| Lasting::new(row.role, row.ends_at, row, &staff.member)).collect())
+    Ok(members
+        .map(|row| Lasting::new(row.role, row.ends_at, row, &staff.member))
+        .collect())
 }
 
-async fn page(staff: &Staff, form: &StaffForm, mistake: Option<Mistake>, db: &Db) -> Result<Page, Failure> {
-    let view = StaffPage { members: all(staff, db).await?, sent: form.fields(), mistake };
-    let status = if mistake.is_some() { Status::BadRequest } else { Status::Ok };
+async fn page(
+    staff: &Staff,
+    form: &StaffForm,
+    mistake: Option<Mistake>,
+    db: &Db,
+) -> Result<Page, Failure> {
+    let view = StaffPage {
+        members: all(staff, db).await?,
+        sent: form.fields(),
+        mistake,
+    };
+    let status = if mistake.is_some() {
+        Status::BadRequest
+    } else {
+        Status::Ok
+    };
     Ok(Page::new(staff, "admin/staff", &view).with(status))
 }
 
 /// Returns what a form was read as. If it has a mistake, the failure shows the form again.
-async fn sound<T>(read: Result<T, Mistake>, staff: &Staff, form: &StaffForm, db: &Db) -> Result<T, Failure> {
+async fn sound<T>(
+    read: Result<T, Mistake>,
+    staff: &Staff,
+    form: &StaffForm,
+    db: &Db,
+) -> Result<T, Failure> {
     match read {
         Ok(read) => Ok(read),
         Err(mistake) => Err(Failure::Shown(page(staff, form, Some(mistake), db).await?)),
@@ -99,8 +131,15 @@ async fn list(staff: Staff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> 
 
 /// Returns the e-mail address of the member whom a form concerns, who is not the reader.
 fn whose(form: &StaffForm, staff: &Staff) -> Result<Email, Mistake> {
-    let email = form.get("email").and_then(Email::parse).ok_or(("email", NO_EMAIL))?;
-    if email.folded() == staff.member.email { Err(("email", ONESELF)) } else { Ok(email) }
+    let email = form
+        .get("email")
+        .and_then(Email::parse)
+        .ok_or(("email", NO_EMAIL))?;
+    if email.folded() == staff.member.email {
+        Err(("email", ONESELF))
+    } else {
+        Ok(email)
+    }
 }
 
 /// Returns the end that a form names, and its day. The form has the last day, or a period that begins tomorrow, in the
@@ -110,7 +149,8 @@ fn until(form: &StaffForm, staff: &Staff) -> Result<Option<(OffsetDateTime, Stri
     let period = || form.get("for").and_then(|period| last_day(period, zone));
     let day = form.get("until").map(ToOwned::to_owned).or_else(period);
     let ended = |day: String| Some((end(&day, zone)?, day));
-    day.map(|day| ended(day).ok_or(("until", NO_DAY))).transpose()
+    day.map(|day| ended(day).ok_or(("until", NO_DAY)))
+        .transpose()
 }
 
 /// Returns the end of access that lasts up to the end of the day `YYYY-MM-DD` in the zone; `None` if it is not a day, or
@@ -128,22 +168,47 @@ struct Given {
 impl Given {
     fn read(form: &StaffForm, staff: &Staff) -> Result<Self, Mistake> {
         let email = whose(form, staff)?;
-        let role = form.get("role").and_then(|name| name.parse().ok()).ok_or(("role", "Choose a role."))?;
+        let role = form
+            .get("role")
+            .and_then(|name| name.parse().ok())
+            .ok_or(("role", "Choose a role."))?;
         let (ends_at, last_day) = until(form, staff)?.unzip();
-        let access = Access { role, may_export: form.get("export").is_some(), ends_at };
-        Ok(Self { email, access, last_day })
+        let access = Access {
+            role,
+            may_export: form.get("export").is_some(),
+            ends_at,
+        };
+        Ok(Self {
+            email,
+            access,
+            last_day,
+        })
     }
 
     async fn question(&self, staff: &Staff, db: &Db) -> Result<Question, Failure> {
-        let (email, Access { role, may_export, .. }) = (self.email.folded(), self.access);
-        let before = all(staff, db).await?.into_iter().find(|member| member.row.email == email);
+        let (
+            email,
+            Access {
+                role, may_export, ..
+            },
+        ) = (self.email.folded(), self.access);
+        let before = all(staff, db)
+            .await?
+            .into_iter()
+            .find(|member| member.row.email == email);
         let title = format!("Give access to {email}");
         let mut fields = vec![("email", email.to_owned()), ("role", role.to_string())];
         fields.extend(may_export.then(|| ("export", "yes".to_owned())));
         fields.extend(self.last_day.clone().map(|day| ("until", day)));
         let exports = self.access.exports();
         let about = json!({ "email": email, "role": role.to_string(), "exports": exports, "day": self.last_day, "before": before });
-        let question = Question::new("give-access", title, trail(), "/admin/staff".into(), "Give access");
+        let question = Question::new(
+            "give-access",
+            title,
+            trail(),
+            "/admin/staff".into(),
+            "Give access",
+        );
         Ok(question.with(fields, about))
     }
 }
@@ -165,7 +230,10 @@ async fn give(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Redirect, F
     let given = sound(Given::read(&form, &staff), &staff, &form, db).await?;
     let reason = given.question(&staff, db).await?.confirmed(&staff, &form)?;
     let by = staff.by(&reason, &origin.0);
-    answer(store::add(db.pool(), given.email.folded(), given.access, by).await?, "/admin/staff?done=given")
+    answer(
+        store::add(db.pool(), given.email.folded(), given.access, by).await?,
+        "/admin/staff?done=given",
+    )
 }
 
 fn answer(changed: Changed, done: &'static str) -> Result<Redirect, Failure> {
@@ -178,8 +246,14 @@ fn answer(changed: Changed, done: &'static str) -> Result<Redirect, Failure> {
 
 fn taking(email: &str) -> Question {
     let title = format!("Revoke the access of {email}");
-    Question::new("revoke-access", title, trail(), "/admin/staff/remove".into(), "Revoke access")
-        .with(vec![("email", email.to_owned())], json!({ "email": email }))
+    Question::new(
+        "revoke-access",
+        title,
+        trail(),
+        "/admin/staff/remove".into(),
+        "Revoke access",
+    )
+    .with(vec![("email", email.to_owned())], json!({ "email": email }))
 }
 
 #[get("/staff/remove")]
@@ -195,5 +269,8 @@ async fn take_away(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Redire
     let email = sound(whose(&form, &staff), &staff, &form, db).await?;
     let reason = taking(email.folded()).confirmed(&staff, &form)?;
     let by = staff.by(&reason, &origin.0);
-    answer(store::remove(db.pool(), email.folded(), by).await?, "/admin/staff?done=taken")
+    answer(
+        store::remove(db.pool(), email.folded(), by).await?,
+        "/admin/staff?done=taken",
+    )
 }

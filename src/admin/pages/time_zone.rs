@@ -21,12 +21,23 @@ struct TimeZonePage {
     done: bool,
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "Rocket passes guards by value")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "Rocket passes guards by value"
+)]
 #[get("/time-zone?<done>")]
 fn show(staff: Staff, done: Option<&str>) -> Page {
     let names = tz::db().available().map(|name| name.to_string());
-    let zones = names.filter(|name| name == "UTC" || name.contains('/') && !name.starts_with("Etc/"));
-    Page::new(&staff, "admin/time_zone", &TimeZonePage { zones: zones.collect(), done: done.is_some() })
+    let zones =
+        names.filter(|name| name == "UTC" || name.contains('/') && !name.starts_with("Etc/"));
+    Page::new(
+        &staff,
+        "admin/time_zone",
+        &TimeZonePage {
+            zones: zones.collect(),
+            done: done.is_some(),
+        },
+    )
 }
 
 #[post("/time-zone", data = "<form>")]

@@ -14,7 +14,9 @@ use uuid::Uuid;
 
 use crate::admin::lists::events::{Filter, page};
 use crate::admin::lists::users::search::{Found, Position, search, suggest};
-use crate::admin::lists::users::{self as listing, Cursor, Filters, ListedUser, Sort, Status, count};
+use crate::admin::lists::users::{
+    self as listing, Cursor, Filters, ListedUser, Sort, Status, count,
+};
 use crate::admin::pages::audit::network;
 use crate::admin::pages::csv::Csv;
 use crate::admin::pages::event_view::EventView;
@@ -78,7 +80,11 @@ pub(super) struct Users {
 
 impl Users {
     fn new(asked: ListQuery, providers: Vec<String>) -> Self {
-        let all = Tab { value: "", label: "All", link: asked.without("status") };
+        let all = Tab {
+            value: "",
+            label: "All",
+            link: asked.without("status"),
+        };
         let states = Status::VARIANTS.iter().map(|status| Tab {
             value: status.into(),
             label: status_label(*status),
@@ -113,15 +119,22 @@ impl Users {
         self.count = if first && page.after.is_none() {
             counted(true, shown as u64)
         } else {
-            counted(false, retrying!(count::estimate(pool, filters))?.max(shown as u64))
+            counted(
+                false,
+                retrying!(count::estimate(pool, filters))?.max(shown as u64),
+            )
         };
         self.people = page.users;
-        let [before, after] = [page.before, page.after].map(|cursor| cursor.as_ref().map(Cursor::encode));
+        let [before, after] =
+            [page.before, page.after].map(|cursor| cursor.as_ref().map(Cursor::encode));
         self.link(first, before, after);
         if let Some(number) = if first { Some(1) } else { number } {
             let place = |at: String, number: usize| format!("{at}&number={number}");
             self.range = (shown > 0).then(|| (number, number.saturating_add(shown - 1)));
-            self.after = self.after.take().map(|at| place(at, number.saturating_add(shown)));
+            self.after = self
+                .after
+                .take()
+                .map(|at| place(at, number.saturating_add(shown)));
             if number > PAGE {
                 self.before = self.before.take().map(|at| place(at, number - PAGE));
             }
@@ -138,7 +151,12 @@ impl Users {
     ) -> Result<Option<Uuid>, Error> {
         let (text, start) = (self.asked.q().to_owned(), at.and_then(Position::decode));
         let found = search(pool, &text, &self.providers, filters, start.as_ref(), PAGE).await?;
-        let Found { users, mut after, remains, certain } = found;
+        let Found {
+            users,
+            mut after,
+            remains,
+            certain,
+        } = found;
         if let ([user], true, true) = (&users[..], certain, filters.is_empty()) {
             return Ok(Some(user.id));
         }
@@ -148,10 +166,17 @@ impl Users {
             let near = retrying!(suggest(pool, &text))?;
             self.suggestion = near.filter(|near| *near != text.to_ascii_lowercase());
             if let Some(text) = &self.suggestion {
-                (self.people, after) =
-                    (search(pool, text, &self.providers, filters, None, PAGE).await?.users, None);
+                (self.people, after) = (
+                    search(pool, text, &self.providers, filters, None, PAGE)
+                        .await?
+                        .users,
+                    None,
+                );
             }
-            let request = Filter { request: Some(text), ..Filter::default() };
+            let request = Filter {
+                request: Some(text),
+                ..Filter::default()
+            };
             let (events, _) = page(pool, &request, None, EVENTS).await?;
             self.events = events.into_iter().map(EventView::from).collect();
         }
@@ -182,9 +207,16 @@ fn chips(asked: &ListQuery) -> Vec<Chip> {
             "seen_from" => format!("Last seen from: {value}"),
             _ => format!("Last seen to: {value}"),
         };
-        Chip { label, href: format!("/admin/users{}", asked.without(name)) }
+        Chip {
+            label,
+            href: format!("/admin/users{}", asked.without(name)),
+        }
     };
-    asked.filled().filter(|(name, _)| *name != "status").map(chip).collect()
+    asked
+        .filled()
+        .filter(|(name, _)| *name != "status")
+        .map(chip)
+        .collect()
 }
 
 const fn status_label(status: Status) -> &'static str {
@@ -206,15 +238,34 @@ fn columns(asked: &ListQuery) -> Vec<Column> {
         let next = sorted.get(at.map_or(0, |at| (at + 1) % sorted.len().max(1)));
         Column {
             label,
-            link: next.filter(|_| now.is_some()).map(|(sort, _)| asked.suffix(*sort, None)),
-            sorted: at.and_then(|at| sorted.get(at)).map(|(_, direction)| *direction),
+            link: next
+                .filter(|_| now.is_some())
+                .map(|(sort, _)| asked.suffix(*sort, None)),
+            sorted: at
+                .and_then(|at| sorted.get(at))
+                .map(|(_, direction)| *direction),
         }
     };
     vec![
-        column("Name", &[(Sort::Name, "ascending"), (Sort::NameBackwards, "descending")]),
-        column("E-mail", &[(Sort::Email, "ascending"), (Sort::EmailBackwards, "descending")]),
+        column(
+            "Name",
+            &[
+                (Sort::Name, "ascending"),
+                (Sort::NameBackwards, "descending"),
+            ],
+        ),
+        column(
+            "E-mail",
+            &[
+                (Sort::Email, "ascending"),
+                (Sort::EmailBackwards, "descending"),
+            ],
+        ),
         column("Signs in with", &[]),
-        column("Created", &[(Sort::Newest, "descending"), (Sort::Oldest, "ascending")]),
+        column(
+            "Created",
+            &[(Sort::Newest, "descending"), (Sort::Oldest, "ascending")],
+        ),
         column("Last seen", &[(Sort::LastSeen, "descending")]),
         column("State", &[]),
     ]
@@ -222,7 +273,11 @@ fn columns(asked: &ListQuery) -> Vec<Column> {
 
 fn counted(exact: bool, number: u64) -> String {
     // Three digits are enough for an estimate.
-    let unit = if exact { 1 } else { 10_u64.pow(number.max(1).ilog10().saturating_sub(2)) };
+    let unit = if exact {
+        1
+    } else {
+        10_u64.pow(number.max(1).ilog10().saturating_sub(2))
+    };
     let digits = (number / unit * unit).to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -253,14 +308,17 @@ async fn list(
     let asked = ListQuery::read(uri);
     if network(asked.q()).is_some() {
         let query: String = form_urlencoded::byte_serialize(asked.q().as_bytes()).collect();
-        return Ok(Answer::Left(Redirect::to(format!("/admin/audit?ip={query}"))));
+        return Ok(Answer::Left(Redirect::to(format!(
+            "/admin/audit?ip={query}"
+        ))));
     }
     let mut view = Users::new(asked, known(providers, db).await?);
     let read = match view.asked.filters(staff.member.time_zone.as_deref()) {
         Err(NothingMatches) => Ok(None),
-        Ok(filters) if view.asked.q().is_empty() => {
-            view.list(db.pool(), &filters, at, number).await.map(|()| None)
-        }
+        Ok(filters) if view.asked.q().is_empty() => view
+            .list(db.pool(), &filters, at, number)
+            .await
+            .map(|()| None),
         Ok(filters) => view.search(db.pool(), &filters, at).await,
     };
     let only = match read {
@@ -271,7 +329,13 @@ async fn list(
         }
         read => read?,
     };
-    record(db.pool(), &staff.member, Look::list("users_viewed", &view.asked.0.searched()), &origin.0).await?;
+    record(
+        db.pool(),
+        &staff.member,
+        Look::list("users_viewed", &view.asked.0.searched()),
+        &origin.0,
+    )
+    .await?;
     Ok(match only {
         Some(id) => Answer::Left(Redirect::to(format!("/admin/users/{id}"))),
         None => Answer::Right(Page::new(&staff, "admin/users", &view)),
@@ -291,12 +355,18 @@ async fn file(
     let zone = member.time_zone.as_deref();
     let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
     let search = asked.0.searched();
-    let look = Look { reason: Some(&reason), ..Look::list("users_exported", &search) };
+    let look = Look {
+        reason: Some(&reason),
+        ..Look::list("users_exported", &search)
+    };
     record(db.pool(), &member, look, &origin.0).await?;
     Ok(Csv::begin(rows, &member, db.pool()).await?)
 }
 
-pub(in crate::admin) async fn known(configured: &Managed<Providers>, db: &Db) -> Result<Vec<String>, Error> {
+pub(in crate::admin) async fn known(
+    configured: &Managed<Providers>,
+    db: &Db,
+) -> Result<Vec<String>, Error> {
     let mut names = configured.names();
     names.extend(retrying!(listing::providers(db.pool()))?);
     names.sort_unstable();
@@ -310,12 +380,25 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_and_estimates_say_what_they_are() {
-        let exact = [(0, "0 users"), (1, "1 user"), (50, "50 users"), (1234, "1,234 users")];
+        let exact = [
+            (0, "0 users"),
+            (1, "1 user"),
+            (50, "50 users"),
+            (1234, "1,234 users"),
+        ];
         for (number, text) in exact {
             assert_eq!(counted(true, number), text);
         }
-        for (number, text) in [(51, "51"), (1234, "1,230"), (999_999, "999,000"), (1_000_000, "1,000,000")] {
-            assert_eq!(counted(false, number), format!("about {text} users (an estimate)"));
+        for (number, text) in [
+            (51, "51"),
+            (1234, "1,230"),
+            (999_999, "999,000"),
+            (1_000_000, "1,000,000"),
+        ] {
+            assert_eq!(
+                counted(false, number),
+                format!("about {text} users (an estimate)")
+            );
         }
     }
 }

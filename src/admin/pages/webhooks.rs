@@ -23,7 +23,8 @@ pub(super) fn routes() -> Vec<Route> {
     routes![list, show, ask_again, send_again, test]
 }
 
-const NOT_CONFIGURED: &str = "This instance of the service has no webhook of that name in its settings.";
+const NOT_CONFIGURED: &str =
+    "This instance of the service has no webhook of that name in its settings.";
 
 const MESSAGES: i64 = 50;
 
@@ -41,7 +42,9 @@ impl Receiver {
     pub fn new(queue: Summary, webhooks: &Webhooks) -> Self {
         let state = match &queue {
             queue if queue.is_behind() => "behind",
-            Summary { failure: Some(_), .. } => "trying again",
+            Summary {
+                failure: Some(_), ..
+            } => "trying again",
             _ => "healthy",
         };
         let host = webhooks.of_name(&queue.name).as_ref().map(Webhook::host);
@@ -97,7 +100,13 @@ async fn page(
             Some("parked") => ("parked", Which::Parked),
             _ => ("", Which::All),
         };
-        let mut rows = retrying!(unaccepted(pool, name, which, shown.after.unwrap_or(0), MESSAGES + 1))?;
+        let mut rows = retrying!(unaccepted(
+            pool,
+            name,
+            which,
+            shown.after.unwrap_or(0),
+            MESSAGES + 1
+        ))?;
         let more = i64::try_from(rows.len()).is_ok_and(|count| count > MESSAGES);
         rows.truncate(rows.len() - usize::from(more));
         messages = Some(Messages {
@@ -109,12 +118,22 @@ async fn page(
         });
     }
     let receivers = retrying!(summaries(pool, &[]))?.into_iter();
-    let receivers = receivers.map(|queue| Receiver::new(queue, webhooks)).collect();
-    let now = OffsetDateTime::from_unix_timestamp(clock::now()).map(rfc3339).unwrap_or_default();
+    let receivers = receivers
+        .map(|queue| Receiver::new(queue, webhooks))
+        .collect();
+    let now = OffsetDateTime::from_unix_timestamp(clock::now())
+        .map(rfc3339)
+        .unwrap_or_default();
     Ok(Page::new(
         staff,
         "admin/webhooks",
-        &WebhooksPage { now, receivers, messages, sent: shown.sent, tested },
+        &WebhooksPage {
+            now,
+            receivers,
+            messages,
+            sent: shown.sent,
+            tested,
+        },
     ))
 }
 
@@ -142,13 +161,27 @@ async fn test(
     webhooks: &State<Webhooks>,
     db: &Db,
 ) -> Result<Page, Failure> {
-    let sent = webhooks.test(name).await.ok_or(Failure::Conflict(NOT_CONFIGURED))?;
+    let sent = webhooks
+        .test(name)
+        .await
+        .ok_or(Failure::Conflict(NOT_CONFIGURED))?;
     let tested = sent.map(drop).map_err(|failed| failed.to_string());
-    page(&staff.0, Some(name), &Shown::default(), Some(tested), webhooks, db).await
+    page(
+        &staff.0,
+        Some(name),
+        &Shown::default(),
+        Some(tested),
+        webhooks,
+        db,
+    )
+    .await
 }
 
 fn path(name: &str) -> String {
-    format!("/admin/webhooks/{}", byte_serialize(name.as_bytes()).collect::<String>())
+    format!(
+        "/admin/webhooks/{}",
+        byte_serialize(name.as_bytes()).collect::<String>()
+    )
 }
 
 /// Asks whether that message to a receiver, or all, is to be sent again.
@@ -157,20 +190,33 @@ fn question(name: &str, only: Option<Uuid>) -> Question {
         Some(id) => format!("Send the message {id} again"),
         None => format!("Send all messages to {name} again"),
     };
-    let trail = vec![("/admin/webhooks".into(), "Webhooks".into()), (path(name), name.to_owned())];
+    let trail = vec![
+        ("/admin/webhooks".into(), "Webhooks".into()),
+        (path(name), name.to_owned()),
+    ];
     let action = format!("{}/replay", path(name));
-    let fields = only.map(|id| ("message", id.to_string())).into_iter().collect();
+    let fields = only
+        .map(|id| ("message", id.to_string()))
+        .into_iter()
+        .collect();
     Question::new("send-again", title, trail, action, "Send again")
         .with(fields, json!({ "name": name, "message": only }))
 }
 
 /// Reads which message a form or link is about; `None` if it is about all.
 fn only(form: &StaffForm) -> Result<Option<Uuid>, Status> {
-    form.get("message").map(|id| Uuid::parse_str(id).map_err(|_| Status::NotFound)).transpose()
+    form.get("message")
+        .map(|id| Uuid::parse_str(id).map_err(|_| Status::NotFound))
+        .transpose()
 }
 
 #[get("/webhooks/<name>/replay")]
-async fn ask_again(staff: AdminStaff, name: &str, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
+async fn ask_again(
+    staff: AdminStaff,
+    name: &str,
+    uri: &Origin<'_>,
+    db: &Db,
+) -> Result<Page, Failure> {
     let form = StaffForm::of(uri);
     if !retrying!(exists(db.pool(), name))? {
         return Err(Status::NotFound.into());
@@ -179,7 +225,12 @@ async fn ask_again(staff: AdminStaff, name: &str, uri: &Origin<'_>, db: &Db) -> 
 }
 
 #[post("/webhooks/<name>/replay", data = "<sent>")]
-async fn send_again(name: &str, sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Redirect, Failure> {
+async fn send_again(
+    name: &str,
+    sent: Signed,
+    db: &Db,
+    origin: ClientOrigin,
+) -> Result<Redirect, Failure> {
     let Signed { staff, form } = sent.of_admin()?;
     let only = only(&form)?;
     let reason = question(name, only).confirmed(&staff, &form)?;

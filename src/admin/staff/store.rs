@@ -43,8 +43,17 @@ pub async fn add(
     retrying!(try_to_add(pool, email, access, by))
 }
 
-async fn try_to_add(pool: &PgPool, email: &str, access: Access, by: By<'_>) -> Result<Changed, Error> {
-    let Access { role, may_export, ends_at } = access;
+async fn try_to_add(
+    pool: &PgPool,
+    email: &str,
+    access: Access,
+    by: By<'_>,
+) -> Result<Changed, Error> {
+    let Access {
+        role,
+        may_export,
+        ends_at,
+    } = access;
     let role: &str = role.into();
     // It locks the admins, including the actor, so that two of them cannot demote each other, and the member beside them: two
     // changes lock members in one order.

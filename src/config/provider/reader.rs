@@ -41,7 +41,12 @@ pub(in crate::config) fn read_each(
     let settings = Section { figment, key };
     let valid = |name: &str, field| {
         let remedy = "use 1 to 32 of a-z, 0-9, - and _";
-        settings.refuse(!is_name(name), field, "is not a valid provider name", remedy)
+        settings.refuse(
+            !is_name(name),
+            field,
+            "is not a valid provider name",
+            remedy,
+        )
     };
     if let Some(name) = section {
         let remedy = "remove it, because the section's name is the provider's name";
@@ -53,9 +58,17 @@ pub(in crate::config) fn read_each(
     let defaults = |toml: &str| Toml::string(&format!("[default.{key}]\n{toml}")).nested();
     let joined = figment
         .clone()
-        .join(defaults(&preset::select(&tenants, preset::defaults(preset))))
+        .join(defaults(&preset::select(
+            &tenants,
+            preset::defaults(preset),
+        )))
         .join(defaults(preset::OF_EACH));
-    let mut provider: Provider = Section { figment: &joined, key }.get("")?.unwrap_or_default();
+    let mut provider: Provider = Section {
+        figment: &joined,
+        key,
+    }
+    .get("")?
+    .unwrap_or_default();
     key.clone_into(&mut provider.key);
     provider.preset = preset;
     match section {
@@ -79,12 +92,19 @@ impl Provider {
     fn complete(&mut self, settings: Section<'_>) -> Result<(), Error> {
         self.client_ids = vec![settings.require("client_id", self.client_id.take(), CLIENT_ID)?];
         self.client_ids.append(&mut self.additional_client_ids);
-        let both = self.additional_audiences.iter().any(|audience| self.client_ids.contains(audience));
+        let both = self
+            .additional_audiences
+            .iter()
+            .any(|audience| self.client_ids.contains(audience));
         let problem = "contains a client id of this provider";
-        let remedy = "list there only audiences that are not yours; a client id is accepted by itself";
+        let remedy =
+            "list there only audiences that are not yours; a client id is accepted by itself";
         settings.refuse(both, "additional_audiences", problem, remedy)?;
         let secret = |text| Ok(Secret::new(text).into());
-        let (set, file) = (self.client_secret.take(), self.client_secret_file.as_deref());
+        let (set, file) = (
+            self.client_secret.take(),
+            self.client_secret_file.as_deref(),
+        );
         self.client_secret = settings.secret("client_secret", set, file, secret)?;
         self.nonces = self.nonces(settings)?;
         self.policy = Policy {
@@ -94,7 +114,10 @@ impl Provider {
             recycled_email: self.recycled_email,
         };
         self.check_preset(settings)?;
-        let issuer = self.issuer.as_deref().and_then(|issuer| Url::parse(issuer).ok());
+        let issuer = self
+            .issuer
+            .as_deref()
+            .and_then(|issuer| Url::parse(issuer).ok());
         self.discovery = issuer.map(|issuer| metadata::address(&issuer));
         if !settings.sets("token_format") && self.verify != Verify::Tokeninfo {
             self.token_format = Format::Jwt;
@@ -113,18 +136,35 @@ impl Provider {
             rule: client.nonce.unwrap_or(self.nonce),
             form: client.nonce_form.unwrap_or(self.nonce_form),
         };
-        let by_client = self.clients.iter().map(|(id, client)| (id.clone(), policy(client))).collect();
-        Ok(Nonces { usual: policy(&Client::default()), by_client })
+        let by_client = self
+            .clients
+            .iter()
+            .map(|(id, client)| (id.clone(), policy(client)))
+            .collect();
+        Ok(Nonces {
+            usual: policy(&Client::default()),
+            by_client,
+        })
     }
 
     /// Refuses settings of other presets, and rules on `hd` if the provider's tokens never have it: no user could sign in
     /// or link.
     fn check_preset(&self, settings: Section<'_>) -> Result<(), Error> {
         let discovers = matches!(self.preset, Some(Preset::Keycloak | Preset::Oidc));
-        settings.refuse(discovers && self.issuer.is_none(), "issuer", "is missing", ISSUER)?;
+        settings.refuse(
+            discovers && self.issuer.is_none(),
+            "issuer",
+            "is missing",
+            ISSUER,
+        )?;
         let problem = "is for the presets `keycloak` and `oidc` only";
         let remedy = "remove it, or set `preset`; list accepted issuers in `issuers`";
-        settings.refuse(!discovers && self.issuer.is_some(), "issuer", problem, remedy)?;
+        settings.refuse(
+            !discovers && self.issuer.is_some(),
+            "issuer",
+            problem,
+            remedy,
+        )?;
         let stray = self.tenants.is_some() && self.preset != Some(Preset::Microsoft);
         settings.refuse(
             stray,
@@ -133,8 +173,10 @@ impl Provider {
             "remove it, or set `preset`",
         )?;
         let problem = "cannot be used here: this provider's tokens have no `hd`";
-        let hosted =
-            !matches!(self.preset, Some(Preset::Line | Preset::Apple | Preset::Microsoft | Preset::Facebook));
+        let hosted = !matches!(
+            self.preset,
+            Some(Preset::Line | Preset::Apple | Preset::Microsoft | Preset::Facebook)
+        );
         let domains = !self.allowed_domains.is_empty();
         settings.refuse(domains && !hosted, "allowed_domains", problem, "remove it")?;
         let authoritative = self.link == Link::Authoritative;
@@ -146,21 +188,47 @@ impl Provider {
     fn check_verification(&self, settings: Section<'_>) -> Result<(), Error> {
         let asked = self.verify != Verify::Jwks;
         let signed = self.verify != Verify::Tokeninfo;
-        let mute = matches!(self.preset, Some(Preset::Apple | Preset::Microsoft | Preset::Facebook));
+        let mute = matches!(
+            self.preset,
+            Some(Preset::Apple | Preset::Microsoft | Preset::Facebook)
+        );
         let problem = "cannot be used here: this provider has no token-information endpoint";
-        settings.refuse(asked && mute, "verify", problem, "set it to \"jwks\" or remove it")?;
+        settings.refuse(
+            asked && mute,
+            "verify",
+            problem,
+            "set it to \"jwks\" or remove it",
+        )?;
         let remedy = "set it to the provider's endpoint";
         let url = self.tokeninfo_url.as_ref().or(self.discovery.as_ref());
-        settings.refuse(asked && url.is_none(), "tokeninfo_url", "is missing", remedy)?;
+        settings.refuse(
+            asked && url.is_none(),
+            "tokeninfo_url",
+            "is missing",
+            remedy,
+        )?;
         let remedy = "set it to the URL of the provider's keys";
         let url = self.jwks_url.as_ref().or(self.discovery.as_ref());
         settings.refuse(signed && url.is_none(), "jwks_url", "is missing", remedy)?;
         let problem = "must be \"jwt\" when signatures are verified";
         let remedy = "remove it, or set `verify` to \"tokeninfo\"";
-        settings.refuse(signed && self.token_format == Format::Any, "token_format", problem, remedy)?;
+        settings.refuse(
+            signed && self.token_format == Format::Any,
+            "token_format",
+            problem,
+            remedy,
+        )?;
         for (field, used, problem) in [
-            ("tokeninfo_url", asked, "is not used with `verify = \"jwks\"`"),
-            ("jwks_url", signed, "is not used without `verify = \"jwks\"` or \"both\""),
+            (
+                "tokeninfo_url",
+                asked,
+                "is not used with `verify = \"jwks\"`",
+            ),
+            (
+                "jwks_url",
+                signed,
+                "is not used without `verify = \"jwks\"` or \"both\"",
+            ),
         ] {
             let remedy = "remove it, or correct `verify`";
             settings.refuse(settings.sets(field) && !used, field, problem, remedy)?;
@@ -173,31 +241,51 @@ impl Provider {
     fn issuers(&self, settings: Section<'_>) -> Result<Issuers, Error> {
         let listed = match (&self.issuers, self.preset) {
             (Issuers::Listed(listed), _) if !listed.is_empty() => Some(self.issuers.clone()),
-            (_, Some(Preset::Microsoft)) => {
-                Some(Issuers::Tenants(self.tenants.clone().unwrap_or(Tenants::Any)))
-            }
-            _ => self.issuer.clone().map(|issuer| Issuers::Listed(vec![issuer])),
+            (_, Some(Preset::Microsoft)) => Some(Issuers::Tenants(
+                self.tenants.clone().unwrap_or(Tenants::Any),
+            )),
+            _ => self
+                .issuer
+                .clone()
+                .map(|issuer| Issuers::Listed(vec![issuer])),
         };
-        settings.require("issuers", listed, "list the values of `iss` in this provider's tokens")
+        settings.require(
+            "issuers",
+            listed,
+            "list the values of `iss` in this provider's tokens",
+        )
     }
 
     /// Reads the key that signs client secrets: it is there as a whole or not at all.
     fn client_key(&mut self, settings: Section<'_>) -> Result<Option<Arc<ClientKey>>, Error> {
-        let key_field = if self.private_key_file.is_some() { "private_key_file" } else { "private_key" };
-        let Some(first) = ["team_id", "key_id", key_field].into_iter().find(|field| settings.sets(field))
+        let key_field = if self.private_key_file.is_some() {
+            "private_key_file"
+        } else {
+            "private_key"
+        };
+        let Some(first) = ["team_id", "key_id", key_field]
+            .into_iter()
+            .find(|field| settings.sets(field))
         else {
             return Ok(None);
         };
         let stray = self.preset != Some(Preset::Apple);
-        settings.refuse(stray, first, "is for the preset `apple` only", "remove it, or set `preset`")?;
+        settings.refuse(
+            stray,
+            first,
+            "is for the preset `apple` only",
+            "remove it, or set `preset`",
+        )?;
         let team_id = settings.require("team_id", self.team_id.take(), APPLES_ID)?;
         let key_id = settings.require("key_id", self.key_id.take(), APPLES_ID)?;
         let (set, file) = (self.private_key.take(), self.private_key_file.as_deref());
         let pem = settings.secret("private_key", set, file, |text| Ok(Secret::new(text)))?;
-        let remedy = "set it to the contents of the .p8 file that Apple's developer pages offer once";
+        let remedy =
+            "set it to the contents of the .p8 file that Apple's developer pages offer once";
         let pem = settings.require("private_key", pem, remedy)?;
         let key = ClientKey::read(team_id, key_id, pem.expose());
-        let key = key.map_err(|_| settings.error(key_field, "is not a private key of Apple's", remedy))?;
+        let key =
+            key.map_err(|_| settings.error(key_field, "is not a private key of Apple's", remedy))?;
         Ok(Some(Arc::new(key)))
     }
 }

@@ -12,7 +12,8 @@ use crate::secret::Secret;
 pub(super) const CLIENT_ID: &str = "set it to the client id that the provider issued";
 pub(super) const ISSUER: &str =
     "set it to the provider's issuer URL, such as https://id.example.com/realms/people";
-pub(super) const APPLES_ID: &str = "set it to the ten letters and digits that Apple's developer pages show";
+pub(super) const APPLES_ID: &str =
+    "set it to the ten letters and digits that Apple's developer pages show";
 
 /// Settings that differ for one client id.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -25,15 +26,21 @@ pub(super) struct Client {
 }
 
 /// Deserializes `issuer`, exactly as written.
-pub(super) fn issuer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn issuer<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
     let issuer = String::deserialize(deserializer)?;
     let url = read_endpoint::<D::Error>(&issuer)?;
     if url.path().ends_with(metadata::WELL_KNOWN) {
         let remedy = format_args!("remove `{}` from the end", metadata::WELL_KNOWN);
-        return Err(D::Error::custom(format_args!("is the URL of the discovery document; {remedy}")));
+        return Err(D::Error::custom(format_args!(
+            "is the URL of the discovery document; {remedy}"
+        )));
     }
     if url.query().is_some() {
-        return Err(D::Error::custom(format_args!("must not have a query; {ISSUER}")));
+        return Err(D::Error::custom(format_args!(
+            "must not have a query; {ISSUER}"
+        )));
     }
     Ok(Some(issuer))
 }
@@ -43,26 +50,47 @@ pub(super) fn issuers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Issu
 }
 
 pub(super) fn domains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Ok(text::list(deserializer)?.iter().map(|domain| domain.to_ascii_lowercase()).collect())
+    Ok(text::list(deserializer)?
+        .iter()
+        .map(|domain| domain.to_ascii_lowercase())
+        .collect())
 }
 
-pub(super) fn endpoint<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
+pub(super) fn endpoint<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Url>, D::Error> {
     read_endpoint(&String::deserialize(deserializer)?).map(Some)
 }
 
 fn read_endpoint<E: Error>(text: &str) -> Result<Url, E> {
     const REMEDY: &str = "set it to the provider's endpoint";
-    let url = text::secure_url::<E>(text, if text.starts_with("http:") { CERTIFICATE } else { REMEDY })?;
-    if url.query_pairs().any(|(name, _)| name == "id_token" || name == "token") {
-        return Err(E::custom(format_args!("must not have an `id_token` or `token` parameter; {REMEDY}")));
+    let url = text::secure_url::<E>(
+        text,
+        if text.starts_with("http:") {
+            CERTIFICATE
+        } else {
+            REMEDY
+        },
+    )?;
+    if url
+        .query_pairs()
+        .any(|(name, _)| name == "id_token" || name == "token")
+    {
+        return Err(E::custom(format_args!(
+            "must not have an `id_token` or `token` parameter; {REMEDY}"
+        )));
     }
     Ok(url)
 }
 
-pub(super) fn client_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn client_id<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
     let id = String::deserialize(deserializer)?;
     if id.is_empty() || id.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(D::Error::custom(format_args!("is empty or contains whitespace; {CLIENT_ID}")));
+        return Err(D::Error::custom(format_args!(
+            "is empty or contains whitespace; {CLIENT_ID}"
+        )));
     }
     if id.contains(',') {
         let remedy = "keep one client id and list the others in additional_client_ids";
@@ -81,10 +109,14 @@ pub(super) fn secret<'de, D: Deserializer<'de>, T: From<Secret<String>>>(
     Ok(Some(secret.into()))
 }
 
-pub(super) fn apples_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn apples_id<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
     let id = String::deserialize(deserializer)?;
     if id.len() != 10 || !id.bytes().all(|b| b.is_ascii_alphanumeric()) {
-        return Err(D::Error::custom(format_args!("is not an id of Apple's; {APPLES_ID}")));
+        return Err(D::Error::custom(format_args!(
+            "is not an id of Apple's; {APPLES_ID}"
+        )));
     }
     Ok(Some(id))
 }

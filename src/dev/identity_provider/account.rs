@@ -19,7 +19,12 @@ pub(super) struct DevAccount {
 
 impl DevAccount {
     /// An empty text counts as absent. The error is written for a developer.
-    pub fn new(email: &str, subject: &str, name: &str, verified: bool) -> Result<Self, &'static str> {
+    pub fn new(
+        email: &str,
+        subject: &str,
+        name: &str,
+        verified: bool,
+    ) -> Result<Self, &'static str> {
         let email = match email {
             "" => None,
             text => Some(Email::parse(text).ok_or("`email` is not an e-mail address")?),
@@ -34,8 +39,11 @@ impl DevAccount {
                 );
             }
         };
-        let name = Some(name).filter(|name| !name.is_empty()).map(str::to_owned);
-        let picture = Url::parse_with_params("https://pictures.example/person", [("sub", &subject)]);
+        let name = Some(name)
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned);
+        let picture =
+            Url::parse_with_params("https://pictures.example/person", [("sub", &subject)]);
         Ok(Self {
             picture: picture.ok().map(String::from),
             name: name.or_else(|| email.as_ref().and_then(name_of)),
@@ -50,7 +58,11 @@ impl DevAccount {
 fn subject_of(email: &Email) -> String {
     const FIRST: u128 = 100_000_000_000_000_000_000;
     let hash = digest(&SHA256, email.folded().as_bytes());
-    let number = hash.as_ref().iter().take(16).fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
+    let number = hash
+        .as_ref()
+        .iter()
+        .take(16)
+        .fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
     (FIRST + number % (9 * FIRST)).to_string()
 }
 
@@ -58,7 +70,10 @@ fn subject_of(email: &Email) -> String {
 fn name_of(email: &Email) -> Option<String> {
     let (mailbox, _) = email.as_given().split_once('@')?;
     let (words, _tag) = mailbox.split_once('+').unwrap_or((mailbox, ""));
-    let words = words.split(['.', '_', '-']).filter(|word| !word.is_empty()).map(capitalized);
+    let words = words
+        .split(['.', '_', '-'])
+        .filter(|word| !word.is_empty())
+        .map(capitalized);
     let name = words.collect::<Vec<_>>().join(" ");
     (!name.is_empty()).then_some(name)
 }

@@ -52,7 +52,13 @@ pub(super) struct Grant {
 }
 
 /// The choice before the developer has made one.
-const NO_CHOICE: Choice<'_> = Choice { email: "", name: "", sub: "", verified: true, cancel: false };
+const NO_CHOICE: Choice<'_> = Choice {
+    email: "",
+    name: "",
+    sub: "",
+    verified: true,
+    cancel: false,
+};
 
 type Page = Box<(Status, Html)>;
 
@@ -68,7 +74,10 @@ pub(super) fn show(
 }
 
 #[post("/authorize?<request..>", data = "<choice>")]
-#[expect(clippy::needless_pass_by_value, reason = "Rocket hands guards over by value")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "Rocket hands guards over by value"
+)]
 pub(super) fn choose(
     provider: &State<IdentityProvider>,
     request: form::Result<'_, AuthorizationRequest<'_>>,
@@ -91,7 +100,11 @@ pub(super) fn choose(
         ("code", code)
     };
     // The client compares the issuer with the one that it sent the browser to (RFC 9207 §2).
-    let answer = [(name, value.as_str()), ("state", request.state), ("iss", &provider.issuer)];
+    let answer = [
+        (name, value.as_str()),
+        ("state", request.state),
+        ("iss", &provider.issuer),
+    ];
     uri.query_pairs_mut().extend_pairs(answer);
     Ok(Redirect::to(String::from(uri)))
 }
@@ -100,20 +113,39 @@ fn check<'r>(
     provider: &IdentityProvider,
     request: form::Result<'_, AuthorizationRequest<'r>>,
 ) -> Result<(AuthorizationRequest<'r>, Url), Page> {
-    let refuse =
-        |why: &str| Box::new((Status::BadRequest, templates::html(TEMPLATE, json!({ "refusal": why }))));
+    let refuse = |why: &str| {
+        Box::new((
+            Status::BadRequest,
+            templates::html(TEMPLATE, json!({ "refusal": why })),
+        ))
+    };
     let request = request.map_err(|errors| refuse(&describe(&errors)))?;
     let rules = [
-        (request.client_id == provider.client_id, "`client_id` is not known to this provider"),
-        (request.response_type == "code", "`response_type` must be code"),
-        (request.scope.split(' ').any(|scope| scope == "openid"), "`scope` must contain openid"),
-        (request.code_challenge_method == "S256", "`code_challenge_method` must be S256"),
+        (
+            request.client_id == provider.client_id,
+            "`client_id` is not known to this provider",
+        ),
+        (
+            request.response_type == "code",
+            "`response_type` must be code",
+        ),
+        (
+            request.scope.split(' ').any(|scope| scope == "openid"),
+            "`scope` must contain openid",
+        ),
+        (
+            request.code_challenge_method == "S256",
+            "`code_challenge_method` must be S256",
+        ),
     ];
     if let Some((_, why)) = rules.into_iter().find(|(holds, _)| !holds) {
         return Err(refuse(why));
     }
-    let uri = Url::parse(request.redirect_uri).ok().filter(is_on_this_machine);
-    let uri = uri.ok_or_else(|| refuse("`redirect_uri` must be an http or https URL on this machine"))?;
+    let uri = Url::parse(request.redirect_uri)
+        .ok()
+        .filter(is_on_this_machine);
+    let uri =
+        uri.ok_or_else(|| refuse("`redirect_uri` must be an http or https URL on this machine"))?;
     Ok((request, uri))
 }
 

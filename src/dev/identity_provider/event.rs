@@ -66,8 +66,7 @@ impl IdentityProvider {
                 let [email, subject] =
                     [&report.email, &report.sub].map(|text| text.as_deref().unwrap_or_default());
                 let account = DevAccount::new(email, subject, "", true)?;
-                event["subject"] =
-                    json!({ "subject_type": "iss-sub", "iss": self.issuer, "sub": account.subject });
+                event["subject"] = json!({ "subject_type": "iss-sub", "iss": self.issuer, "sub": account.subject });
                 if kind == "credential-change" {
                     event["credential_type"] = "password".into();
                     event["change_type"] = "update".into();

@@ -66,7 +66,8 @@ impl IdentityProvider {
         let mut claims = decode(claims)?;
         claims.append(&mut decode(header)?);
         // A server on another port has another issuer but the same key.
-        let current = claims.get("iss")? == self.issuer.as_str() && now < claims.get("exp")?.as_i64()?;
+        let current =
+            claims.get("iss")? == self.issuer.as_str() && now < claims.get("exp")?.as_i64()?;
         current.then_some(claims)
     }
 }
@@ -83,7 +84,8 @@ pub(super) fn tokeninfo(
     id_token: Option<&str>,
 ) -> Result<Json<Map<String, Value>>, OAuthError> {
     let claims = id_token.and_then(|token| provider.verify(token, clock::now()));
-    let claims = claims.ok_or_else(|| error(Status::BadRequest, "invalid_token", "Invalid Value"))?;
+    let claims =
+        claims.ok_or_else(|| error(Status::BadRequest, "invalid_token", "Invalid Value"))?;
     Ok(Json(claims.into_iter().map(as_string).collect()))
 }
 

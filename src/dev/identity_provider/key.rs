@@ -35,7 +35,9 @@ impl Key {
     pub fn load(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(FILE);
         let pkcs8 = files::read_or_create(&path, || generate().map_err(io::Error::other))?;
-        let pair = KeyPair::from_pkcs8(&pkcs8).ok().filter(|pair| pair.public_modulus_len() == LENGTH);
+        let pair = KeyPair::from_pkcs8(&pkcs8)
+            .ok()
+            .filter(|pair| pair.public_modulus_len() == LENGTH);
         let pair = pair.ok_or(Error::Key(path))?;
         let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, pair.public_key().as_ref()));
         Ok(Self { pair, id })
@@ -50,7 +52,12 @@ impl Key {
 
     pub fn sign(&self, message: &[u8]) -> [u8; LENGTH] {
         let mut signature = [0; LENGTH];
-        let signed = self.pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message, &mut signature);
+        let signed = self.pair.sign(
+            &RSA_PKCS1_SHA256,
+            &SystemRandom::new(),
+            message,
+            &mut signature,
+        );
         signed.expect("an RSA key signs any message");
         signature
     }

@@ -41,22 +41,45 @@ pub(super) fn mint(
     provider: &State<IdentityProvider>,
     request: form::Result<'_, Strict<MintRequest>>,
 ) -> Result<String, BadRequest<String>> {
-    let token = request.map_err(|errors| describe(&errors)).and_then(|request| provider.mint(&request));
+    let token = request
+        .map_err(|errors| describe(&errors))
+        .and_then(|request| provider.mint(&request));
     // Without a line break: a script that reads the token from this answer or from a file sends all of it.
     token.map_err(|why| BadRequest(why + "\n"))
 }
 
 impl IdentityProvider {
     pub fn mint(&self, request: &MintRequest) -> Result<String, String> {
-        let MintRequest { email, sub, name, verified, aud, expired, nonce } = request;
-        let [email, subject, name] = [email, sub, name].map(|text| text.as_deref().unwrap_or_default());
-        let account = DevAccount::new(email, subject, name, switch("verified", verified.as_deref(), true)?)?;
-        let age = if switch("expired", expired.as_deref(), false)? { 2 * TOKEN_TTL } else { 0 };
+        let MintRequest {
+            email,
+            sub,
+            name,
+            verified,
+            aud,
+            expired,
+            nonce,
+        } = request;
+        let [email, subject, name] =
+            [email, sub, name].map(|text| text.as_deref().unwrap_or_default());
+        let account = DevAccount::new(
+            email,
+            subject,
+            name,
+            switch("verified", verified.as_deref(), true)?,
+        )?;
+        let age = if switch("expired", expired.as_deref(), false)? {
+            2 * TOKEN_TTL
+        } else {
+            0
+        };
         let audience = aud.as_ref().unwrap_or(&self.client_id);
         Ok(self.issue(&account, audience, nonce.as_deref(), clock::now() - age))
     }
 }
 
 fn switch(name: &str, text: Option<&str>, default: bool) -> Result<bool, String> {
-    text.map_or(Ok(default), |text| text.parse().map_err(|_| format!("`{name}` must be true or false")))
+    text.map_or(Ok(default), |text| {
+        text.parse()
+            .map_err(|_| format!("`{name}` must be true or false"))
+    })
 }

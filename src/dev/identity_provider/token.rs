@@ -23,7 +23,10 @@ use crate::clock;
 pub(super) type OAuthError = (Status, Json<Value>);
 
 pub(super) fn error(status: Status, error: &str, description: &str) -> OAuthError {
-    (status, Json(json!({ "error": error, "error_description": description })))
+    (
+        status,
+        Json(json!({ "error": error, "error_description": description })),
+    )
 }
 
 /// The `Authorization` header.
@@ -49,21 +52,31 @@ pub(super) struct TokenRequest<'r> {
 }
 
 #[post("/token", data = "<form>")]
-#[expect(clippy::needless_pass_by_value, reason = "Rocket hands guards over by value")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "Rocket hands guards over by value"
+)]
 pub(super) fn exchange(
     provider: &State<IdentityProvider>,
     authorization: Authorization<'_>,
     form: Form<TokenRequest<'_>>,
 ) -> Result<Json<Value>, OAuthError> {
     if authorization.0 != Some(&credentials(provider)) {
-        return Err(error(Status::Unauthorized, "invalid_client", "the client id or secret is wrong"));
+        return Err(error(
+            Status::Unauthorized,
+            "invalid_client",
+            "the client id or secret is wrong",
+        ));
     }
     if form.grant_type != "authorization_code" {
         let why = "grant_type must be authorization_code";
         return Err(error(Status::BadRequest, "unsupported_grant_type", why));
     }
     // The code is used up in any case.
-    let grant = provider.codes().remove(form.code).ok_or("the code is unknown or used");
+    let grant = provider
+        .codes()
+        .remove(form.code)
+        .ok_or("the code is unknown or used");
     let grant = grant.and_then(|grant| check(grant, &form));
     let Grant { account, nonce, .. } =
         grant.map_err(|why| error(Status::BadRequest, "invalid_grant", why))?;
@@ -87,7 +100,9 @@ fn check(grant: Grant, form: &TokenRequest<'_>) -> Result<Grant, &'static str> {
     if grant.redirect_uri != form.redirect_uri {
         return Err("redirect_uri differs from that of the authorization request");
     }
-    if grant.code_challenge != URL_SAFE_NO_PAD.encode(digest(&SHA256, form.code_verifier.as_bytes())) {
+    if grant.code_challenge
+        != URL_SAFE_NO_PAD.encode(digest(&SHA256, form.code_verifier.as_bytes()))
+    {
         return Err("code_verifier does not match code_challenge");
     }
     Ok(grant)

@@ -25,9 +25,15 @@ impl Account {
     pub(super) fn choose() -> Result<Self, Error> {
         let user = geteuid();
         if !user.is_root() {
-            return Ok(Self { uid: user.as_raw(), other: None });
+            return Ok(Self {
+                uid: user.as_raw(),
+                other: None,
+            });
         }
-        NAMES.into_iter().find_map(Self::find).ok_or(Error::NoAccount)
+        NAMES
+            .into_iter()
+            .find_map(Self::find)
+            .ok_or(Error::NoAccount)
     }
 
     /// Asks `id`, which also knows users that are not in `/etc/passwd`.
@@ -38,7 +44,10 @@ impl Account {
         };
         let (uid, group) = (id("-u")?, id("-g")?);
         // A second name for root would not drop privileges.
-        (uid != 0).then_some(Self { uid, other: Some((name, group)) })
+        (uid != 0).then_some(Self {
+            uid,
+            other: Some((name, group)),
+        })
     }
 
     /// Returns a command that runs as this user in `dir`. The spawn fails if the user cannot enter the directory,

@@ -23,7 +23,10 @@ pub(super) fn ensure(root: &Path, server: &Server, durable: bool) -> Result<(), 
             // If an `initdb` has not ended yet and still writes, the next start removes the rest.
             let _ = fs::remove_dir_all(entry.path());
         } else if entry.path().join("PG_VERSION").is_file() {
-            others = format!("; the data of another version stays in {}", entry.path().display());
+            others = format!(
+                "; the data of another version stays in {}",
+                entry.path().display()
+            );
         }
     }
     if server.data_dir.exists() {
@@ -44,7 +47,14 @@ fn create(server: &Server, durable: bool) -> Result<(), Error> {
     let initdb = server.bin_dir.join("initdb");
     let mut command = server.account.command(&initdb, &unfinished);
     command
-        .args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-instructions", "--username", ROLE])
+        .args([
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-instructions",
+            "--username",
+            ROLE,
+        ])
         .arg("--pgdata")
         .arg(&unfinished);
     if !durable {

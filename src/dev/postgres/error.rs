@@ -44,14 +44,21 @@ pub enum Error {
 
 impl Error {
     /// Builds an error for `map_err`: `action` is a verb that `path` completes.
-    pub(super) fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn io(
+        action: &'static str,
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io(action, path.as_ref().to_owned(), source)
     }
 }
 
 /// Returns the last few lines of `text` as one line, for a message.
 pub(super) fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     if lines.is_empty() {
         return "no output".to_owned();
     }
@@ -60,5 +67,7 @@ pub(super) fn last_lines(text: &str) -> String {
 
 /// Returns the output of a finished command, standard error last because it has the reason.
 pub(super) fn said(output: &Output) -> String {
-    last_lines(&String::from_utf8_lossy(&[&*output.stdout, b"\n", &*output.stderr].concat()))
+    last_lines(&String::from_utf8_lossy(
+        &[&*output.stdout, b"\n", &*output.stderr].concat(),
+    ))
 }

@@ -21,14 +21,24 @@ pub(super) fn root(wanted: &Path, account: &Account) -> Result<PathBuf, Error> {
     if !wanted.is_dir() {
         fs::create_dir_all(wanted).map_err(Error::io("create", wanted))?;
         // Another user, if there is one, only needs to enter.
-        let mode = if account.other.is_some() { 0o711 } else { 0o700 };
+        let mode = if account.other.is_some() {
+            0o711
+        } else {
+            0o700
+        };
         fs::set_permissions(wanted, fs::Permissions::from_mode(mode))
             .map_err(Error::io("set the permissions of", wanted))?;
     }
     let wanted = fs::canonicalize(wanted).map_err(Error::io("resolve", wanted))?;
-    let Some((user, _)) = account.other else { return Ok(wanted) };
+    let Some((user, _)) = account.other else {
+        return Ok(wanted);
+    };
     // The kernel decides, because permission bits do not include access control lists.
-    match account.command("/bin/sh", &wanted).args(["-c", ":"]).status() {
+    match account
+        .command("/bin/sh", &wanted)
+        .args(["-c", ":"])
+        .status()
+    {
         Ok(_) => return Ok(wanted),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => (),
         Err(error) => return Err(Error::io("try to enter", wanted)(error)),
@@ -60,11 +70,15 @@ pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Err
         _ => (),
     }
     // The parent is our own, or has the sticky bit: only its owner and root can replace the directory.
-    let (found, us) = (fs::symlink_metadata(path).map_err(Error::io("examine", path))?, geteuid().as_raw());
+    let (found, us) = (
+        fs::symlink_metadata(path).map_err(Error::io("examine", path))?,
+        geteuid().as_raw(),
+    );
     if found.is_dir() && found.uid() == us {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
             .map_err(Error::io("set the permissions of", path))?;
-        std::os::unix::fs::lchown(path, Some(owner), None).map_err(Error::io("change the owner of", path))?;
+        std::os::unix::fs::lchown(path, Some(owner), None)
+            .map_err(Error::io("change the owner of", path))?;
     } else if !found.is_dir() || found.uid() != owner {
         return Err(Error::Untrusted(path.to_owned()));
     }
@@ -74,7 +88,9 @@ pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Err
 /// Returns a short name for a path, the same in each release.
 fn name_of(path: &Path) -> String {
     let hash = digest(&SHA256, path.as_os_str().as_bytes());
-    hash.as_ref()[..8].iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    hash.as_ref()[..8]
+        .iter()
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 #[cfg(test)]

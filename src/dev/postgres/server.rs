@@ -69,20 +69,32 @@ impl Server {
     pub(super) fn spawn(&self, log: File, options: &Options) -> Result<Child, Error> {
         place::private(&self.socket_dir, self.account.uid, 0o700)?;
         // Nobody has the lock, so these are of a server that has ended.
-        for left in
-            [self.data_dir.join("postmaster.pid"), self.socket_dir.join(format!(".s.PGSQL.{PORT}.lock"))]
-        {
+        for left in [
+            self.data_dir.join("postmaster.pid"),
+            self.socket_dir.join(format!(".s.PGSQL.{PORT}.lock")),
+        ] {
             let _ = fs::remove_file(left);
         }
-        let errors = log.set_len(0).and_then(|()| log.try_clone()).map_err(Error::io("write", &self.log))?;
+        let errors = log
+            .set_len(0)
+            .and_then(|()| log.try_clone())
+            .map_err(Error::io("write", &self.log))?;
         let program = self.bin_dir.join("postgres");
         let mut command = self.account.command("/bin/sh", &self.data_dir);
-        command.args(["-c", WATCHED, "sh"]).arg(&program).arg("-D").arg(&self.data_dir);
+        command
+            .args(["-c", WATCHED, "sh"])
+            .arg(&program)
+            .arg("-D")
+            .arg(&self.data_dir);
         for setting in self.settings(options) {
             command.args(["-c", &setting]);
         }
         // Ctrl-C in a terminal ends the programs of a process group.
-        command.process_group(0).stdin(Stdio::piped()).stdout(log).stderr(errors);
+        command
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(log)
+            .stderr(errors);
         command.spawn().map_err(Error::io("run", &program))
     }
 
@@ -100,10 +112,21 @@ impl Server {
             format!("port={PORT}"),
             format!("max_connections={}", options.max_connections),
         ];
-        let mut set = |more: &[&str]| settings.extend(more.iter().map(|setting| (*setting).to_owned()));
-        set(&["listen_addresses=", "unix_socket_permissions=0700", "shared_buffers=64MB", "jit=off"]);
+        let mut set =
+            |more: &[&str]| settings.extend(more.iter().map(|setting| (*setting).to_owned()));
+        set(&[
+            "listen_addresses=",
+            "unix_socket_permissions=0700",
+            "shared_buffers=64MB",
+            "jit=off",
+        ]);
         // Some distributions collect logs in the data directory, where our error messages would not find them.
-        set(&["timezone=UTC", "log_timezone=UTC", "log_destination=stderr", "logging_collector=off"]);
+        set(&[
+            "timezone=UTC",
+            "log_timezone=UTC",
+            "log_destination=stderr",
+            "logging_collector=off",
+        ]);
         if cfg!(target_os = "linux") {
             // A query ends soon after its client. Otherwise a long one of a killed program keeps its locks, and one of a
             // killed server prevents the next start.
@@ -115,7 +138,12 @@ impl Server {
             set(&["fsync=off", "full_page_writes=off", "autovacuum=off"]);
             set(&["wal_level=minimal", "max_wal_senders=0"]);
         }
-        settings.extend(options.settings.iter().map(|(name, value)| format!("{name}={value}")));
+        settings.extend(
+            options
+                .settings
+                .iter()
+                .map(|(name, value)| format!("{name}={value}")),
+        );
         settings
     }
 }

@@ -119,18 +119,29 @@ impl Breaker {
         }
         let (next, needs_probe) = match inner.phase {
             Phase::Closed | Phase::Probing => {
-                return Ok(Admission { generation: inner.generation, needs_probe: false });
+                return Ok(Admission {
+                    generation: inner.generation,
+                    needs_probe: false,
+                });
             }
             Phase::Suspicious => (Phase::Probing, true),
             Phase::Open { .. } => (Phase::HalfOpen, true),
             Phase::HalfOpen => return Err(Duration::from_secs(1)),
         };
         inner.phase = next;
-        Ok(Admission { generation: inner.generation, needs_probe })
+        Ok(Admission {
+            generation: inner.generation,
+            needs_probe,
+        })
     }
 
     /// Records the result of a probe. Returns the state if it has changed for callers.
-    pub fn probed(&self, generation: Generation, result: CallResult, now: Instant) -> Option<State> {
+    pub fn probed(
+        &self,
+        generation: Generation,
+        result: CallResult,
+        now: Instant,
+    ) -> Option<State> {
         let mut inner = self.inner();
         if generation != inner.generation {
             return None;
@@ -151,7 +162,11 @@ impl Breaker {
                 (!half_open).then_some(State::Open)
             }
             CallResult::Cancelled => {
-                inner.phase = if half_open { Phase::Open { until: now } } else { Phase::Suspicious };
+                inner.phase = if half_open {
+                    Phase::Open { until: now }
+                } else {
+                    Phase::Suspicious
+                };
                 None
             }
         }
@@ -173,9 +188,15 @@ impl Breaker {
             CallResult::Failure(_) => {
                 inner.consecutive += 1;
                 inner.remember(now, false);
-                let failed = inner.calls.iter().filter(|(_, succeeded)| !succeeded).count();
+                let failed = inner
+                    .calls
+                    .iter()
+                    .filter(|(_, succeeded)| !succeeded)
+                    .count();
                 let often = inner.calls.len() >= SAMPLE && failed * 2 >= inner.calls.len();
-                if matches!(inner.phase, Phase::Closed) && (inner.consecutive >= CONSECUTIVE || often) {
+                if matches!(inner.phase, Phase::Closed)
+                    && (inner.consecutive >= CONSECUTIVE || often)
+                {
                     inner.phase = Phase::Suspicious;
                 }
             }
@@ -186,7 +207,9 @@ impl Breaker {
 impl Inner {
     fn open_for(&self, now: Instant) -> Option<Duration> {
         match self.phase {
-            Phase::Open { until } => until.checked_duration_since(now).filter(|wait| !wait.is_zero()),
+            Phase::Open { until } => until
+                .checked_duration_since(now)
+                .filter(|wait| !wait.is_zero()),
             _ => None,
         }
     }
@@ -205,7 +228,10 @@ impl Inner {
 
     fn remember(&mut self, now: Instant, succeeded: bool) {
         while self.calls.len() >= REMEMBERED
-            || self.calls.front().is_some_and(|(ended, _)| now.saturating_duration_since(*ended) > WINDOW)
+            || self
+                .calls
+                .front()
+                .is_some_and(|(ended, _)| now.saturating_duration_since(*ended) > WINDOW)
         {
             self.calls.pop_front();
         }
@@ -221,7 +247,10 @@ mod tests {
 
     /// A call that the breaker permits, with its probe, and that ends at once.
     fn end(breaker: &Breaker, probe: CallResult, result: CallResult, now: Instant) {
-        let Admission { generation, needs_probe } = breaker.admit(now).unwrap();
+        let Admission {
+            generation,
+            needs_probe,
+        } = breaker.admit(now).unwrap();
         if needs_probe {
             breaker.probed(generation, probe, now);
         }
@@ -241,19 +270,44 @@ mod tests {
         let (breaker, start) = (Breaker::new(), Instant::now());
         fail(&breaker, 5, start);
         assert_eq!(breaker.state(start), State::Closed);
-        let Admission { generation, needs_probe } = breaker.admit(start).unwrap();
+        let Admission {
+            generation,
+            needs_probe,
+        } = breaker.admit(start).unwrap();
         assert!(needs_probe);
-        assert!(!breaker.admit(start).unwrap().needs_probe, "the others need not wait for it");
-        assert_eq!(breaker.probed(generation, FAILURE, start), Some(State::Open));
-        assert_eq!((breaker.state(start), breaker.admit(start)), (State::Open, Err(OPEN)));
-        assert_eq!((breaker.open_for(start), breaker.open_for(start + OPEN)), (Some(OPEN), None));
+        assert!(
+            !breaker.admit(start).unwrap().needs_probe,
+            "the others need not wait for it"
+        );
+        assert_eq!(
+            breaker.probed(generation, FAILURE, start),
+            Some(State::Open)
+        );
+        assert_eq!(
+            (breaker.state(start), breaker.admit(start)),
+            (State::Open, Err(OPEN))
+        );
+        assert_eq!(
+            (breaker.open_for(start), breaker.open_for(start + OPEN)),
+            (Some(OPEN), None)
+        );
         let later = start + OPEN;
-        let Admission { generation, needs_probe } = breaker.admit(later).unwrap();
+        let Admission {
+            generation,
+            needs_probe,
+        } = breaker.admit(later).unwrap();
         assert!(needs_probe);
         assert!(breaker.admit(later).is_err(), "one probe at a time");
-        assert_eq!(breaker.probed(generation, CallResult::Success, later), Some(State::Closed));
+        assert_eq!(
+            breaker.probed(generation, CallResult::Success, later),
+            Some(State::Closed)
+        );
         fail(&breaker, 5, later);
-        assert_eq!(breaker.state(later), State::Closed, "what was before is forgotten");
+        assert_eq!(
+            breaker.state(later),
+            State::Closed,
+            "what was before is forgotten"
+        );
     }
 
     #[test]
@@ -261,10 +315,17 @@ mod tests {
         let (breaker, start) = (Breaker::new(), Instant::now());
         fail(&breaker, 6, start);
         let end = start + OPEN;
-        assert_eq!(breaker.state(end.checked_sub(Duration::from_millis(1)).unwrap()), State::Open);
+        assert_eq!(
+            breaker.state(end.checked_sub(Duration::from_millis(1)).unwrap()),
+            State::Open
+        );
         assert_eq!(breaker.state(end), State::HalfOpen);
         breaker.admit(end).unwrap();
-        assert_eq!(breaker.state(end), State::HalfOpen, "and while the probe is under way");
+        assert_eq!(
+            breaker.state(end),
+            State::HalfOpen,
+            "and while the probe is under way"
+        );
     }
 
     #[test]
@@ -275,7 +336,10 @@ mod tests {
             let admission = breaker.admit(now).unwrap();
             if admission.needs_probe {
                 probes += 1;
-                assert_eq!(breaker.probed(admission.generation, CallResult::Success, now), None);
+                assert_eq!(
+                    breaker.probed(admission.generation, CallResult::Success, now),
+                    None
+                );
             }
             breaker.record(admission.generation, FAILURE, now);
             assert_eq!(breaker.state(now), State::Closed);
@@ -288,7 +352,10 @@ mod tests {
         let (breaker, start) = (Breaker::new(), Instant::now());
         fail(&breaker, 5, start);
         let suspicious = breaker.admit(start).unwrap();
-        assert_eq!(breaker.probed(suspicious.generation, CallResult::Cancelled, start), None);
+        assert_eq!(
+            breaker.probed(suspicious.generation, CallResult::Cancelled, start),
+            None
+        );
         fail(&breaker, 1, start);
         assert_eq!(breaker.state(start), State::Open);
         let later = start + OPEN;
@@ -307,7 +374,11 @@ mod tests {
             assert!(!admission.needs_probe, "{call}");
             breaker.record(
                 admission.generation,
-                if call % 2 == 0 { CallResult::Success } else { FAILURE },
+                if call % 2 == 0 {
+                    CallResult::Success
+                } else {
+                    FAILURE
+                },
                 now,
             );
         }
@@ -319,10 +390,22 @@ mod tests {
         let (breaker, start) = (Breaker::new(), Instant::now());
         for second in 0..100 {
             let now = start + Duration::from_secs(4 * second);
-            end(&breaker, FAILURE, if second % 2 == 0 { CallResult::Success } else { FAILURE }, now);
+            end(
+                &breaker,
+                FAILURE,
+                if second % 2 == 0 {
+                    CallResult::Success
+                } else {
+                    FAILURE
+                },
+                now,
+            );
         }
         let now = start + Duration::from_secs(400);
-        assert!(!breaker.admit(now).unwrap().needs_probe, "too few calls for a rate");
+        assert!(
+            !breaker.admit(now).unwrap().needs_probe,
+            "too few calls for a rate"
+        );
     }
 
     #[test]
@@ -330,19 +413,29 @@ mod tests {
         for (age, counts) in [(WINDOW, true), (WINDOW + Duration::from_millis(1), false)] {
             let (breaker, start) = (Breaker::new(), Instant::now());
             let record = |call: usize, now| {
-                let result = if call.is_multiple_of(2) { CallResult::Success } else { FAILURE };
+                let result = if call.is_multiple_of(2) {
+                    CallResult::Success
+                } else {
+                    FAILURE
+                };
                 breaker.record(breaker.admit(now).unwrap().generation, result, now);
             };
             (0..SAMPLE - 1).for_each(|call| record(call, start));
             record(SAMPLE - 1, start + age);
-            assert_eq!(breaker.admit(start + age).unwrap().needs_probe, counts, "{age:?}");
+            assert_eq!(
+                breaker.admit(start + age).unwrap().needs_probe,
+                counts,
+                "{age:?}"
+            );
         }
     }
 
     #[test]
     fn what_was_let_through_before_it_opened_changes_nothing_afterwards() {
         let (breaker, start) = (Breaker::new(), Instant::now());
-        let slow: Vec<_> = (0..20).map(|_| breaker.admit(start).unwrap().generation).collect();
+        let slow: Vec<_> = (0..20)
+            .map(|_| breaker.admit(start).unwrap().generation)
+            .collect();
         fail(&breaker, 6, start);
         breaker.record(slow[0], CallResult::Success, start);
         assert_eq!(breaker.state(start), State::Open);
@@ -362,10 +455,16 @@ mod tests {
 
     #[test]
     fn a_provider_that_says_when_to_come_back_is_left_alone_until_then_within_reason() {
-        for (retry_after, expected) in [(1, OPEN), (10, Duration::from_secs(10)), (86_400, LONGEST)] {
+        for (retry_after, expected) in [(1, OPEN), (10, Duration::from_secs(10)), (86_400, LONGEST)]
+        {
             let (breaker, now) = (Breaker::new(), Instant::now());
             for _ in 0..6 {
-                end(&breaker, CallResult::Failure(Some(Duration::from_secs(retry_after))), FAILURE, now);
+                end(
+                    &breaker,
+                    CallResult::Failure(Some(Duration::from_secs(retry_after))),
+                    FAILURE,
+                    now,
+                );
             }
             assert_eq!(breaker.admit(now), Err(expected));
         }

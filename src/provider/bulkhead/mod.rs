@@ -67,15 +67,25 @@ impl Bulkhead {
             let slot = timeout(WAIT, self.permits.acquire()).await;
             slot.map_err(|_| saturated())?.map_err(|_| saturated())?
         };
-        let Admission { generation, needs_probe } =
-            self.breaker.admit(Instant::now()).map_err(breaker_open)?;
-        Ok(Permit { bulkhead: self, _slot: slot, generation, needs_probe, result: CallResult::Cancelled })
+        let Admission {
+            generation,
+            needs_probe,
+        } = self.breaker.admit(Instant::now()).map_err(breaker_open)?;
+        Ok(Permit {
+            bulkhead: self,
+            _slot: slot,
+            generation,
+            needs_probe,
+            result: CallResult::Cancelled,
+        })
     }
 }
 
 fn breaker_open(wait: Duration) -> Unavailable {
     // Rounded up, so that a client that retries then finds the breaker half open.
-    let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
+    let seconds = u32::try_from(wait.as_secs())
+        .unwrap_or(u32::MAX)
+        .saturating_add(1);
     Unavailable::after(Class::BreakerOpen, spread(seconds, 3))
 }
 
@@ -98,11 +108,18 @@ impl Permit<'_> {
     pub fn probed(&mut self, result: CallResult) -> Result<(), Unavailable> {
         self.needs_probe = false;
         self.record_probe(result);
-        self.bulkhead.breaker.open_for(Instant::now()).map_or(Ok(()), |wait| Err(breaker_open(wait)))
+        self.bulkhead
+            .breaker
+            .open_for(Instant::now())
+            .map_or(Ok(()), |wait| Err(breaker_open(wait)))
     }
 
     fn record_probe(&self, probe: CallResult) {
-        match self.bulkhead.breaker.probed(self.generation, probe, Instant::now()) {
+        match self
+            .bulkhead
+            .breaker
+            .probed(self.generation, probe, Instant::now())
+        {
             Some(State::Open) => tracing::warn!(
                 provider = self.bulkhead.name,
                 "circuit breaker opened: calls to the identity provider are suspended"
@@ -126,7 +143,9 @@ impl Drop for Permit<'_> {
         if self.needs_probe {
             self.record_probe(CallResult::Cancelled);
         } else {
-            self.bulkhead.breaker.record(self.generation, self.result, Instant::now());
+            self.bulkhead
+                .breaker
+                .record(self.generation, self.result, Instant::now());
         }
     }
 }
@@ -139,8 +158,13 @@ mod tests {
 
     #[test]
     fn those_who_are_turned_away_come_back_in_different_seconds_and_none_too_early() {
-        for (wait, seconds) in [(Duration::from_millis(1), 1..=3), (Duration::from_millis(4_999), 5..=7)] {
-            let told: BTreeSet<u32> = (0..100_000).map(|_| breaker_open(wait).retry_after).collect();
+        for (wait, seconds) in [
+            (Duration::from_millis(1), 1..=3),
+            (Duration::from_millis(4_999), 5..=7),
+        ] {
+            let told: BTreeSet<u32> = (0..100_000)
+                .map(|_| breaker_open(wait).retry_after)
+                .collect();
             assert!(told.into_iter().eq(seconds), "{wait:?}");
         }
     }

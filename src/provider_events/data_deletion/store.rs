@@ -47,17 +47,32 @@ pub(super) async fn register(
     );
     let row = row.fetch_one(pool).await?;
     let (disabled, others) = (row.disabled, row.others);
-    let account = row
-        .identity
-        .zip(row.user)
-        .zip(row.updated_at)
-        .map(|((identity, user), updated_at)| Account { identity, user, updated_at, disabled, others });
-    Ok(Registered { code: row.code, outcome: read(row.outcome.as_deref())?, account })
+    let account =
+        row.identity
+            .zip(row.user)
+            .zip(row.updated_at)
+            .map(|((identity, user), updated_at)| Account {
+                identity,
+                user,
+                updated_at,
+                disabled,
+                others,
+            });
+    Ok(Registered {
+        code: row.code,
+        outcome: read(row.outcome.as_deref())?,
+        account,
+    })
 }
 
 /// Unlinks an identity and settles the request; see `unlink.sql`. Returns false, and changes nothing, if the user has
 /// changed since the request was registered.
-pub(super) async fn unlink(pool: &PgPool, code: Uuid, account: &Account, by: By<'_>) -> Result<bool, Error> {
+pub(super) async fn unlink(
+    pool: &PgPool,
+    code: Uuid,
+    account: &Account,
+    by: By<'_>,
+) -> Result<bool, Error> {
     let done = sqlx::query_file_scalar!(
         "src/provider_events/data_deletion/unlink.sql",
         code,
@@ -117,10 +132,17 @@ pub async fn status(pool: &PgPool, provider: &str, code: Uuid) -> Result<Option<
         code,
         provider,
     );
-    let Some(row) = row.fetch_optional(pool).await? else { return Ok(None) };
-    Ok(Some(Status { received_at: row.received_at, outcome: read(row.outcome.as_deref())? }))
+    let Some(row) = row.fetch_optional(pool).await? else {
+        return Ok(None);
+    };
+    Ok(Some(Status {
+        received_at: row.received_at,
+        outcome: read(row.outcome.as_deref())?,
+    }))
 }
 
 fn read(outcome: Option<&str>) -> Result<Option<Outcome>, Error> {
-    outcome.map(|name| name.parse().map_err(|_| Error::unexpected(name))).transpose()
+    outcome
+        .map(|name| name.parse().map_err(|_| Error::unexpected(name)))
+        .transpose()
 }

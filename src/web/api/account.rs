@@ -29,16 +29,36 @@ struct Me {
 }
 
 impl Me {
-    fn new(SignedIn { user, claims, identities, identity, .. }: SignedIn) -> Json<Self> {
-        let identities = identities.into_iter().map(|row| Identity::new(row, identity)).collect();
-        Json(Status::Ok, Self { user: UserWithClaims { user, claims }, identities })
+    fn new(
+        SignedIn {
+            user,
+            claims,
+            identities,
+            identity,
+            ..
+        }: SignedIn,
+    ) -> Json<Self> {
+        let identities = identities
+            .into_iter()
+            .map(|row| Identity::new(row, identity))
+            .collect();
+        Json(
+            Status::Ok,
+            Self {
+                user: UserWithClaims { user, claims },
+                identities,
+            },
+        )
     }
 }
 
 /// A change of the user's own data.
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "the route parses by hand, to report what is wrong")]
+#[expect(
+    dead_code,
+    reason = "the route parses by hand, to report what is wrong"
+)]
 struct UpdateMeRequest {
     /// The name that the user wants to be shown under, which no provider overwrites. Control characters are removed.
     /// `null`, or a name of nothing but blanks, takes it back: the name is again what the providers say.
@@ -83,7 +103,9 @@ async fn update_me(
     let name = body.read(|body| {
         only(body, &["name"], "the body")?;
         if !body.has("name") {
-            return Err(Problem::malformed("`name` is missing; `null` takes a name back"));
+            return Err(Problem::malformed(
+                "`name` is missing; `null` takes a name back",
+            ));
         }
         Ok(verified_identity::name(body)?.and_then(display_name))
     })?;
@@ -119,7 +141,14 @@ async fn delete_me(
     origin: ClientOrigin,
 ) -> Result<Status, Problem> {
     let Reauthenticated(signed_in) = who;
-    match account::delete(db.pool(), signed_in.user.id, signed_in.token.session, &origin.0).await? {
+    match account::delete(
+        db.pool(),
+        signed_in.user.id,
+        signed_in.token.session,
+        &origin.0,
+    )
+    .await?
+    {
         Deletion::Done(_) => {
             page.forget_session(signed_in.token.session);
             Ok(Status::NoContent)

@@ -73,7 +73,10 @@ async fn request_data_deletion(
 ) -> Result<Json<DeletionReceipt>, Problem> {
     let provider = named(providers, name)?;
     if Sender::of(provider.settings.kind()) != Sender::Facebook {
-        return Err(Problem::new(ErrorCode::NotFound, "this provider sends no requests to delete data"));
+        return Err(Problem::new(
+            ErrorCode::NotFound,
+            "this provider sends no requests to delete data",
+        ));
     }
     let Message { media_type, body } = message?;
     let request = facebook::read(provider, &media_type, &body, clock::now());
@@ -82,6 +85,15 @@ async fn request_data_deletion(
     let others = providers.others_of_issuer(provider);
     let code = carry_out(db.pool(), name, &others, &request, &origin.0).await?;
     let confirmation_code = code.simple().to_string();
-    let url = format!("{}/providers/{name}/data-deletion/{confirmation_code}", issuer.name);
-    Ok(Json(Status::Ok, DeletionReceipt { url, confirmation_code }))
+    let url = format!(
+        "{}/providers/{name}/data-deletion/{confirmation_code}",
+        issuer.name
+    );
+    Ok(Json(
+        Status::Ok,
+        DeletionReceipt {
+            url,
+            confirmation_code,
+        },
+    ))
 }

@@ -12,7 +12,9 @@ use crate::accounts::account::{Linked, Unlinked};
 use crate::domain::Reason;
 use crate::web::guard::rate_limited::SignIn;
 use crate::web::guard::reauthenticated::{LinkRequest, RemovalRequest};
-use crate::web::guard::{ClientOrigin, NewIdentity, RateLimited, Reauthenticated, SignedIn, bearer};
+use crate::web::guard::{
+    ClientOrigin, NewIdentity, RateLimited, Reauthenticated, SignedIn, bearer,
+};
 use crate::web::openapi::examples;
 use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
 
@@ -44,8 +46,15 @@ struct Identities {
 )]
 #[get("/me/identities")]
 fn list_identities(signed_in: SignedIn) -> Json<Identities> {
-    let SignedIn { identities, identity, .. } = signed_in;
-    let identities = identities.into_iter().map(|row| Identity::new(row, identity)).collect();
+    let SignedIn {
+        identities,
+        identity,
+        ..
+    } = signed_in;
+    let identities = identities
+        .into_iter()
+        .map(|row| Identity::new(row, identity))
+        .collect();
     Json(Status::Ok, Identities { identities })
 }
 
@@ -79,19 +88,33 @@ async fn link_identity(
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Json<Identity>, Problem> {
-    let NewIdentity { signed_in, identity } = new;
+    let NewIdentity {
+        signed_in,
+        identity,
+    } = new;
     let (user, session) = (signed_in.user.id, signed_in.token.session);
-    let linked =
-        account::link(db.pool(), user, session, identity.provider, &identity.claims, &origin.0).await?;
+    let linked = account::link(
+        db.pool(),
+        user,
+        session,
+        identity.provider,
+        &identity.claims,
+        &origin.0,
+    )
+    .await?;
     if let Linked::New(_) | Linked::Before(_) = linked {
         identity.keep_code(db).await?;
     }
     match linked {
-        Linked::New(row) => Ok(Json(Status::Created, Identity::new(row, signed_in.identity))),
+        Linked::New(row) => Ok(Json(
+            Status::Created,
+            Identity::new(row, signed_in.identity),
+        )),
         Linked::Before(row) => Ok(Json(Status::Ok, Identity::new(row, signed_in.identity))),
-        Linked::Taken => {
-            Err(Problem::new(ErrorCode::IdentityAlreadyLinked, "the identity is linked to another user"))
-        }
+        Linked::Taken => Err(Problem::new(
+            ErrorCode::IdentityAlreadyLinked,
+            "the identity is linked to another user",
+        )),
         Linked::Suspended => Err(Reason::IdentitySuspended.into()),
         Linked::Outdated => Err(Problem::outdated().beside_a_bearer()),
         Linked::TooMany => Err(Problem::new(
@@ -140,6 +163,8 @@ async fn unlink_identity(
             ErrorCode::LastIdentity,
             "the last identity with which the user can sign in cannot be unlinked",
         )),
-        Unlinked::Over { .. } | Unlinked::NotPermitted => Err(bearer::over(db, signed_in.token).await),
+        Unlinked::Over { .. } | Unlinked::NotPermitted => {
+            Err(bearer::over(db, signed_in.token).await)
+        }
     }
 }

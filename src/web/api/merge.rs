@@ -72,15 +72,27 @@ impl MergeResult {
             user,
             claims,
             ended_sessions: merging.from.sessions(),
-            merged: GoneUser { user_id: merging.from.id, claims: merging.from.claims },
-            identities: merging.from.identities.into_iter().map(MovedIdentity::from).collect(),
+            merged: GoneUser {
+                user_id: merging.from.id,
+                claims: merging.from.claims,
+            },
+            identities: merging
+                .from
+                .identities
+                .into_iter()
+                .map(MovedIdentity::from)
+                .collect(),
         }
     }
 }
 
 impl From<LinkedIdentity> for MovedIdentity {
     fn from(identity: LinkedIdentity) -> Self {
-        Self { provider: identity.provider, subject: identity.subject, email: identity.email }
+        Self {
+            provider: identity.provider,
+            subject: identity.subject,
+            email: identity.email,
+        }
     }
 }
 
@@ -113,7 +125,12 @@ async fn merge_me(
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Json<MergeResult>, Problem> {
-    let OtherAccount { signed_in, provider, claims, dry_run } = other;
+    let OtherAccount {
+        signed_in,
+        provider,
+        claims,
+        dry_run,
+    } = other;
     let request = MergeRequest {
         user: signed_in.user.id,
         session: signed_in.token.session,
@@ -127,15 +144,19 @@ async fn merge_me(
         Ok(merging) => Ok(Json(Status::Ok, MergeResult::new(merging, !dry_run))),
         Err(NotMerged::Unknown) => {
             let detail = "nobody has this identity: link it instead";
-            Err(Problem::new(ErrorCode::Refused(Reason::UserNotFound), detail))
+            Err(Problem::new(
+                ErrorCode::Refused(Reason::UserNotFound),
+                detail,
+            ))
         }
         Err(NotMerged::Own) => {
             let detail = "the identity is the user's own: there is nothing to merge";
             Err(Problem::new(ErrorCode::IdentityAlreadyLinked, detail))
         }
-        Err(NotMerged::Disabled) => {
-            Err(Problem::new(ErrorCode::Refused(Reason::UserDisabled), "the other user is disabled"))
-        }
+        Err(NotMerged::Disabled) => Err(Problem::new(
+            ErrorCode::Refused(Reason::UserDisabled),
+            "the other user is disabled",
+        )),
         Err(NotMerged::Suspended) => Err(Reason::IdentitySuspended.into()),
         Err(NotMerged::Outdated) => Err(Problem::outdated().beside_a_bearer()),
         Err(NotMerged::TooManyIdentities) => Err(Problem::new(
@@ -143,8 +164,7 @@ async fn merge_me(
             "both users together have more identities than a user may have",
         )),
         Err(NotMerged::ClaimsTooLong) => {
-            let detail =
-                "the claims of both users are too long for one: the backend has to set shorter ones first";
+            let detail = "the claims of both users are too long for one: the backend has to set shorter ones first";
             Err(Problem::malformed(detail))
         }
         Err(NotMerged::NoUser) => Err(bearer::over(db, signed_in.token).await),

@@ -45,5 +45,8 @@ pub fn routes() -> Vec<Route> {
 /// Returns the description of these routes. Paths are relative to the mount point.
 pub fn description() -> OpenApi {
     let none = OpenApi::default();
-    RESOURCES.into_iter().map(Resource::description).fold(none, OpenApi::merge_from)
+    RESOURCES
+        .into_iter()
+        .map(Resource::description)
+        .fold(none, OpenApi::merge_from)
 }

@@ -120,7 +120,10 @@ impl<'r> Responder<'r, 'static> for Failure {
                     Some(reason) => format!("{reason}: {}", problem.detail).into(),
                     None => Cow::Borrowed(&*problem.detail),
                 };
-                let body = OAuthError { error, error_description };
+                let body = OAuthError {
+                    error,
+                    error_description,
+                };
                 Json(Status::BadRequest, body).respond_to(request)
             }
             None => problem.clone().respond_to(request),
@@ -159,13 +162,27 @@ async fn token(
         Some("refresh_token") => {}
         Some(_) => {
             let problem = Problem::malformed("`grant_type` must be `refresh_token`");
-            return Err(Failure { name: Some(OAuthErrorName::UnsupportedGrantType), problem });
+            return Err(Failure {
+                name: Some(OAuthErrorName::UnsupportedGrantType),
+                problem,
+            });
         }
         None => return Err(Failure::malformed("`grant_type` is missing")),
     }
-    let presented =
-        form.take("refresh_token").ok_or_else(|| Failure::malformed("`refresh_token` is missing"))?;
-    match refresh(db.pool(), shared, issuer, &presented, proof.key(), &proof.origin, clock::now()).await {
+    let presented = form
+        .take("refresh_token")
+        .ok_or_else(|| Failure::malformed("`refresh_token` is missing"))?;
+    match refresh(
+        db.pool(),
+        shared,
+        issuer,
+        &presented,
+        proof.key(),
+        &proof.origin,
+        clock::now(),
+    )
+    .await
+    {
         Ok(refreshed) => Ok(TokenResponse::granted(&refreshed)),
         Err(error) => Err(proof.explain(error).into()),
     }
@@ -196,12 +213,26 @@ async fn revoke(
     shared: &State<SharedStatements>,
 ) -> Result<Cached<()>, Failure> {
     let (proof, form) = (proof?, form?);
-    let presented = form.take("token").ok_or_else(|| Failure::malformed("`token` is missing"))?;
+    let presented = form
+        .take("token")
+        .ok_or_else(|| Failure::malformed("`token` is missing"))?;
     let (pool, key, scope) = (db.pool(), proof.key(), Scope::Local);
     let unproven = match issuer.verify(&presented, clock::now()).await {
         Ok(token) if token.key.is_some() && token.key != key => Some(token.session),
-        Ok(token) => sign_out(pool, token.session, scope, &proof.origin).await.map(|()| None)?,
-        Err(_) => sign_out_by_token(pool, &shared.successors, &presented, key, scope, &proof.origin).await?,
+        Ok(token) => sign_out(pool, token.session, scope, &proof.origin)
+            .await
+            .map(|()| None)?,
+        Err(_) => {
+            sign_out_by_token(
+                pool,
+                &shared.successors,
+                &presented,
+                key,
+                scope,
+                &proof.origin,
+            )
+            .await?
+        }
     };
     if let Some(session) = unproven {
         return Err(proof.refuse(session).into());

@@ -37,7 +37,10 @@ impl<'r, const MOST: usize> FromData<'r> for Message<MOST> {
     async fn from_data(request: &'r Request<'_>, data: Data<'r>) -> Outcome<'r, Self> {
         let media_type = fields::media_type(request).map(str::to_ascii_lowercase);
         match json_body::whole(request, data, MOST.bytes()).await {
-            Ok(body) => Outcome::Success(Self { media_type: media_type.unwrap_or_default(), body }),
+            Ok(body) => Outcome::Success(Self {
+                media_type: media_type.unwrap_or_default(),
+                body,
+            }),
             Err(problem) => Outcome::Error((problem.status(), problem)),
         }
     }
@@ -89,11 +92,19 @@ impl<'r> Responder<'r, 'static> for Failure {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
         match self {
             Self::Refused(sender, refused) => {
-                let log = refused.log.as_ref().map_or(String::new(), |log| format!("; {log}"));
+                let log = refused
+                    .log
+                    .as_ref()
+                    .map_or(String::new(), |log| format!("; {log}"));
                 let logged = format!("{refused}{log}");
-                let problem = Problem::malformed(refused.detail).logged(logged).keep(request);
+                let problem = Problem::malformed(refused.detail)
+                    .logged(logged)
+                    .keep(request);
                 if sender == Sender::SecurityEvents {
-                    let body = EventError { err: refused.fault.into(), description: refused.detail };
+                    let body = EventError {
+                        err: refused.fault.into(),
+                        description: refused.detail,
+                    };
                     let mut response = Json(Status::BadRequest, body).respond_to(request)?;
                     response.set_raw_header("Content-Language", "en");
                     Ok(response)
@@ -138,21 +149,24 @@ async fn receive_provider_events(
     let provider = named(providers, name)?;
     let sender = Sender::of(provider.settings.kind());
     if sender == Sender::SecurityEvents && !provider.signs_events() {
-        return Err(
-            Problem::new(ErrorCode::NotFound, "this provider publishes no keys to sign events with").into()
-        );
+        return Err(Problem::new(
+            ErrorCode::NotFound,
+            "this provider publishes no keys to sign events with",
+        )
+        .into());
     }
     let Message { media_type, body } = message?;
     let report = provider_events::read(provider, &media_type, body, clock::now()).await;
     let report = report.map_err(|error| match error {
         Error::Refused(refused) => Failure::Refused(sender, refused),
-        Error::Unavailable(unavailable) => {
-            Problem::from(crate::provider::Error::from(unavailable)).about(name).into()
-        }
+        Error::Unavailable(unavailable) => Problem::from(crate::provider::Error::from(unavailable))
+            .about(name)
+            .into(),
     })?;
     from.is_genuine();
     let others = providers.others_of_issuer(provider);
-    let applied = provider_events::apply(db.pool(), name, &others, &report, &origin.0.request_id).await;
+    let applied =
+        provider_events::apply(db.pool(), name, &others, &report, &origin.0.request_id).await;
     applied.map_err(Problem::from)?;
     let status = match sender {
         Sender::SecurityEvents => Status::Accepted,

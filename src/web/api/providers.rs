@@ -62,7 +62,10 @@ struct Nonce {
 
 /// Describes a string that is one of the names of an enum.
 fn names<T: VariantNames>() -> Object {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(T::VARIANTS.iter().copied())).build()
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(T::VARIANTS.iter().copied()))
+        .build()
 }
 
 impl<'a> From<&'a config::Provider> for Provider<'a> {
@@ -74,14 +77,19 @@ impl<'a> From<&'a config::Provider> for Provider<'a> {
             issuer: provider.issuer.as_deref(),
             client_id: &provider.client_ids[0],
             nonce: provider.nonces.usual.into(),
-            clients: clients.map(|(id, policy)| (id.as_str(), (*policy).into())).collect(),
+            clients: clients
+                .map(|(id, policy)| (id.as_str(), (*policy).into()))
+                .collect(),
         }
     }
 }
 
 impl From<NoncePolicy> for Nonce {
     fn from(policy: NoncePolicy) -> Self {
-        Self { nonce: policy.rule, nonce_form: policy.form }
+        Self {
+            nonce: policy.rule,
+            nonce_form: policy.form,
+        }
     }
 }
 
@@ -101,9 +109,14 @@ fn list_providers(
     _limit: RateLimited<Refresh>,
     providers: &State<Providers>,
 ) -> Result<Cached<(ContentType, Vec<u8>)>, Problem> {
-    let mut enabled: Vec<_> = providers.enabled().map(|provider| &provider.settings).collect();
+    let mut enabled: Vec<_> = providers
+        .enabled()
+        .map(|provider| &provider.settings)
+        .collect();
     enabled.sort_by_key(|provider| !provider.is_default());
-    let list = ProviderList { providers: enabled.into_iter().map(Provider::from).collect() };
+    let list = ProviderList {
+        providers: enabled.into_iter().map(Provider::from).collect(),
+    };
     let json = serde_json::to_vec(&list).map_err(|_| Problem::internal())?;
     Ok(Cached::for_five_minutes((ContentType::JSON, json)))
 }

@@ -48,8 +48,20 @@ async fn refresh(
 ) -> Result<TokenResponse, Problem> {
     let now = clock::now();
     // A refusal leaves the cookie: by the time it arrives, another tab may have signed in, whose cookie it would delete.
-    let refreshed = exchange(db.pool(), shared, issuer, &token.text, proof.key(), &proof.origin, now)
-        .await
-        .map_err(|error| proof.explain(error))?;
-    Ok(TokenResponse::refreshed(&refreshed, now, token.page.as_ref()))
+    let refreshed = exchange(
+        db.pool(),
+        shared,
+        issuer,
+        &token.text,
+        proof.key(),
+        &proof.origin,
+        now,
+    )
+    .await
+    .map_err(|error| proof.explain(error))?;
+    Ok(TokenResponse::refreshed(
+        &refreshed,
+        now,
+        token.page.as_ref(),
+    ))
 }

@@ -79,10 +79,16 @@ async fn list_sessions(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, P
             current: row.id == signed_in.token.session,
             provider: row.provider,
             created_at: row.created_at,
-            last_used_at: row.used_before_this_hour.truncate_to_hour().max(row.created_at),
+            last_used_at: row
+                .used_before_this_hour
+                .truncate_to_hour()
+                .max(row.created_at),
             ip: row.ip,
             user_agent: row.user_agent,
-            device: Device { name: row.device_name, platform: row.device_platform },
+            device: Device {
+                name: row.device_name,
+                platform: row.device_platform,
+            },
         })
         .collect();
     // The order must not reveal more than the hours do.

@@ -29,11 +29,17 @@ failures!(
     ErrorCode::Refused(Reason::EmailMissing),
 );
 
-type Failures<'r> = ((RateLimited<SignIn>, ProofErrors), (VerifiedIdentity<'r>, SignInErrors, Db), Page<'r>);
+type Failures<'r> = (
+    (RateLimited<SignIn>, ProofErrors),
+    (VerifiedIdentity<'r>, SignInErrors, Db),
+    Page<'r>,
+);
 
 /// Returns the errors of a sign-in with a provider that exists.
 pub fn errors() -> impl Iterator<Item = ErrorCode> {
-    Failures::kinds().chain(ANYWHERE).filter(|kind| *kind != ErrorCode::ProviderNotFound)
+    Failures::kinds()
+        .chain(ANYWHERE)
+        .filter(|kind| *kind != ErrorCode::ProviderNotFound)
 }
 
 /// Sign in with an identity provider's token
@@ -75,7 +81,10 @@ async fn sign_in(
     issuer: &State<Issuer>,
     lifetimes: &State<config::Session>,
 ) -> Result<TokenResponse, Problem> {
-    let binding = identity.provider.binding(&identity.claims.client_id).unwrap_or(lifetimes.binding);
+    let binding = identity
+        .provider
+        .binding(&identity.claims.client_id)
+        .unwrap_or(lifetimes.binding);
     let attempt = Attempt {
         provider: identity.provider,
         claims: &identity.claims,
@@ -89,5 +98,9 @@ async fn sign_in(
     };
     let opened = open_session(db.pool(), shared, issuer, &attempt).await?;
     identity.keep_code(db).await?;
-    Ok(TokenResponse::signed_in(opened, attempt.now, identity.page.as_ref()))
+    Ok(TokenResponse::signed_in(
+        opened,
+        attempt.now,
+        identity.page.as_ref(),
+    ))
 }

@@ -42,7 +42,11 @@ async fn logout(
         [] | ["local"] => Scope::Local,
         ["others"] => Scope::Others,
         ["global"] => Scope::Global,
-        _ => return Err(Problem::malformed("`scope` must be local, others or global")),
+        _ => {
+            return Err(Problem::malformed(
+                "`scope` must be local, others or global",
+            ));
+        }
     };
     match proof {
         SignOutProof::Session(session) => {
@@ -53,7 +57,8 @@ async fn logout(
         }
         SignOutProof::Token(token) => {
             let (pool, successors) = (db.pool(), &shared.successors);
-            let unproven = sign_out_by_token(pool, successors, &token, key.key(), scope, &key.origin).await?;
+            let unproven =
+                sign_out_by_token(pool, successors, &token, key.key(), scope, &key.origin).await?;
             if let Some(session) = unproven {
                 // Without its key the cookie is of no use, and a page cannot delete it.
                 page.forget_token(&token);

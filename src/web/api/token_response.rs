@@ -93,7 +93,11 @@ impl<'a> Credential<'a> {
 
 impl From<&Tokens> for TokenType {
     fn from(tokens: &Tokens) -> Self {
-        if tokens.bound { Self::Dpop } else { Self::Bearer }
+        if tokens.bound {
+            Self::Dpop
+        } else {
+            Self::Bearer
+        }
     }
 }
 
@@ -103,20 +107,37 @@ impl TokenResponse {
         now: i64,
         page: Option<&Page<'_>>,
     ) -> Self {
-        let SignedIn { outcome, user, identity, claims } = signed_in;
-        let status = if outcome == Outcome::Created { Status::Created } else { Status::Ok };
+        let SignedIn {
+            outcome,
+            user,
+            identity,
+            claims,
+        } = signed_in;
+        let status = if outcome == Outcome::Created {
+            Status::Created
+        } else {
+            Status::Ok
+        };
         let body = serde_json::to_vec(&SignInBody {
             credential: Credential::new(&tokens, now, page),
             outcome,
             user: UserWithClaims { user, claims },
             identity,
         });
-        Self { status, body, outcome: Some(outcome) }
+        Self {
+            status,
+            body,
+            outcome: Some(outcome),
+        }
     }
 
     pub(super) fn refreshed(tokens: &Tokens, now: i64, page: Option<&Page<'_>>) -> Self {
         let body = serde_json::to_vec(&Credential::new(tokens, now, page));
-        Self { status: Status::Ok, body, outcome: None }
+        Self {
+            status: Status::Ok,
+            body,
+            outcome: None,
+        }
     }
 
     /// Answers the refresh of a standard client.
@@ -128,19 +149,30 @@ impl TokenResponse {
             refresh_token: tokens.refresh_token.expose(),
             refresh_expires_in: tokens.refresh_expires_in,
         });
-        Self { status: Status::Ok, body, outcome: None }
+        Self {
+            status: Status::Ok,
+            body,
+            outcome: None,
+        }
     }
 }
 
 /// Returns the refresh token for the body, or sets the page's cookie.
-fn in_body<'a>(token: &'a Secret<String>, seconds: u32, page: Option<&Page<'_>>) -> Option<&'a str> {
-    let Some(page) = page else { return Some(token.expose()) };
+fn in_body<'a>(
+    token: &'a Secret<String>,
+    seconds: u32,
+    page: Option<&Page<'_>>,
+) -> Option<&'a str> {
+    let Some(page) = page else {
+        return Some(token.expose());
+    };
     page.keep(token, seconds);
     None
 }
 
 fn after(now: i64, seconds: u32) -> OffsetDateTime {
-    OffsetDateTime::from_unix_timestamp(now + i64::from(seconds)).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+    OffsetDateTime::from_unix_timestamp(now + i64::from(seconds))
+        .unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }
 
 impl<'r> Responder<'r, 'static> for TokenResponse {

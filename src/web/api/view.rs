@@ -74,8 +74,22 @@ pub(crate) struct Identity {
 impl Identity {
     /// Describes an identity in a session that was opened with `current`.
     pub(super) fn new(row: IdentityRow, current: Uuid) -> Self {
-        let IdentityRow { id, provider, subject, email, created_at, .. } = row;
-        Self { id, provider, subject, email, created_at, current: id == current }
+        let IdentityRow {
+            id,
+            provider,
+            subject,
+            email,
+            created_at,
+            ..
+        } = row;
+        Self {
+            id,
+            provider,
+            subject,
+            email,
+            created_at,
+            current: id == current,
+        }
     }
 }
 

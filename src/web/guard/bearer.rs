@@ -56,18 +56,23 @@ pub(super) fn authorization<'r>(request: &'r Request<'_>) -> Result<(&'r str, &'
 impl From<Challenge> for Problem {
     fn from(challenge: Challenge) -> Self {
         let (kind, detail) = match challenge {
-            Challenge::Missing => {
-                (ErrorCode::InvalidAccessToken, "the `Authorization` header must contain a bearer token")
-            }
-            Challenge::Repeated => {
-                (ErrorCode::InvalidRequest, "there must be exactly one `Authorization` header")
-            }
+            Challenge::Missing => (
+                ErrorCode::InvalidAccessToken,
+                "the `Authorization` header must contain a bearer token",
+            ),
+            Challenge::Repeated => (
+                ErrorCode::InvalidRequest,
+                "there must be exactly one `Authorization` header",
+            ),
             Challenge::Invalid => (
                 ErrorCode::InvalidAccessToken,
                 "the access token is malformed or expired, or its session has ended",
             ),
         };
-        Self { challenge: Some(challenge.header()), ..Self::new(kind, detail) }
+        Self {
+            challenge: Some(challenge.header()),
+            ..Self::new(kind, detail)
+        }
     }
 }
 
@@ -109,7 +114,10 @@ pub async fn over(db: &Db, token: AccessToken) -> Problem {
             Some(EndReason::UserMerged) => retrying!(merged_into(db.pool(), token.user))?,
             _ => None,
         };
-        Ok::<_, Error>(Problem { merged_into, ..Problem::from(Challenge::Invalid).because(reason) })
+        Ok::<_, Error>(Problem {
+            merged_into,
+            ..Problem::from(Challenge::Invalid).because(reason)
+        })
     };
     told.await.unwrap_or_else(Problem::from)
 }
@@ -123,7 +131,10 @@ impl Bearer {
         if !is_dpop && !scheme.eq_ignore_ascii_case("Bearer") {
             return Err(Challenge::Missing.into());
         }
-        let token = issuer.verify(text, clock::now()).await.map_err(|_| Challenge::Invalid)?;
+        let token = issuer
+            .verify(text, clock::now())
+            .await
+            .map_err(|_| Challenge::Invalid)?;
         proof::check(request, text, is_dpop, token)?;
         Ok(Self(token))
     }
@@ -139,9 +150,18 @@ impl SignedIn {
         let db: &Db = state(request)?;
         let shared: &SharedStatements = state(request)?;
         match session::user(db.pool(), shared, token).await? {
-            Some(SessionUser { user, identity, identities, claims }) => {
-                Ok(Self { token, user, identity, identities, claims })
-            }
+            Some(SessionUser {
+                user,
+                identity,
+                identities,
+                claims,
+            }) => Ok(Self {
+                token,
+                user,
+                identity,
+                identities,
+                claims,
+            }),
             None => Err(over(db, token).await),
         }
     }

@@ -14,13 +14,19 @@ use crate::web::http::forwarded;
 /// read. The proxy itself is the client only of its own requests, which lack the header.
 pub fn of(request: &Request<'_>) -> Option<IpAddr> {
     let peer = peer(request)?;
-    let Some(proxies) = trusted_proxies(request) else { return Some(peer) };
+    let Some(proxies) = trusted_proxies(request) else {
+        return Some(peer);
+    };
     let name = match proxies.header {
         ForwardedHeader::XForwardedFor => "X-Forwarded-For",
         ForwardedHeader::Forwarded => "Forwarded",
     };
     let lines: Vec<&str> = request.headers().get(name).collect();
-    if lines.is_empty() { Some(peer) } else { forwarded::client(&lines, proxies) }
+    if lines.is_empty() {
+        Some(peer)
+    } else {
+        forwarded::client(&lines, proxies)
+    }
 }
 
 /// Returns the configured proxies if the peer is one of them.

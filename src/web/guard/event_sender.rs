@@ -28,7 +28,9 @@ pub struct KnownSenders(Mutex<HashMap<Key, Instant>>);
 impl KnownSenders {
     fn knows(&self, sender: Key) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&sender).is_some_and(|latest| latest.elapsed() < KNOWN_FOR)
+        known
+            .get(&sender)
+            .is_some_and(|latest| latest.elapsed() < KNOWN_FOR)
     }
 
     fn learn(&self, sender: Key) {

@@ -65,7 +65,9 @@ async fn read(request: &Request<'_>, data: Data<'_>) -> Result<FormBody, Problem
 /// Parses a form of at most [`MAX_FIELDS`] fields.
 pub fn parse(body: &[u8]) -> Result<form_urlencoded::Parse<'_>, Problem> {
     if body.split(|&byte| byte == b'&').nth(MAX_FIELDS).is_some() {
-        return Err(Problem::malformed(format!("the form has more than {MAX_FIELDS} fields")));
+        return Err(Problem::malformed(format!(
+            "the form has more than {MAX_FIELDS} fields"
+        )));
     }
     Ok(form_urlencoded::parse(body))
 }

@@ -34,17 +34,25 @@ pub struct Budget {
 impl Default for Budget {
     /// With the buffers of its connection, a body takes some three times its length.
     fn default() -> Self {
-        Self { small: Semaphore::new(16 << 20), large: Semaphore::new(8 << 20) }
+        Self {
+            small: Semaphore::new(16 << 20),
+            large: Semaphore::new(8 << 20),
+        }
     }
 }
 
 impl Budget {
     fn take(&self, length: usize) -> Result<SemaphorePermit<'_>, Problem> {
-        let part = if length <= SMALL { &self.small } else { &self.large };
-        part.try_acquire_many(u32::try_from(length).unwrap_or(u32::MAX)).map_err(|_| Problem {
-            by_token: true,
-            ..Problem::unavailable(1, "too many bodies are arriving at once")
-        })
+        let part = if length <= SMALL {
+            &self.small
+        } else {
+            &self.large
+        };
+        part.try_acquire_many(u32::try_from(length).unwrap_or(u32::MAX))
+            .map_err(|_| Problem {
+                by_token: true,
+                ..Problem::unavailable(1, "too many bodies are arriving at once")
+            })
     }
 }
 
@@ -57,13 +65,19 @@ pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Probl
 pub async fn read_if_any(request: &Request<'_>, data: Data<'_>) -> Result<Option<Object>, Problem> {
     let headers = request.headers();
     let has_body = headers.contains("Transfer-Encoding")
-        || headers.get_one("Content-Length").is_some_and(|length| length != "0");
+        || headers
+            .get_one("Content-Length")
+            .is_some_and(|length| length != "0");
     if fields::media_type(request).is_none() && !has_body {
         return Ok(None);
     }
     let body = bytes(request, data).await?;
     // Some clients name the type of a body that they do not send.
-    if body.is_empty() { Ok(None) } else { parse(&body).map(Some) }
+    if body.is_empty() {
+        Ok(None)
+    } else {
+        parse(&body).map(Some)
+    }
 }
 
 /// Returns the string that the last name in the path stands for in an object.
@@ -73,8 +87,13 @@ pub fn required<'b>(object: &'b Object, path: &str) -> Result<&'b str, Problem> 
     let problem = match object.get(name) {
         Some(Value::String(text)) => return Ok(text),
         Some(_) => format!("`{path}` must be a string"),
-        None if object.members().any(|(other, _)| other != name && plain(other) == plain(name)) => {
-            format!("`{path}` is missing (did you misspell it? another member has almost this name)")
+        None if object
+            .members()
+            .any(|(other, _)| other != name && plain(other) == plain(name)) =>
+        {
+            format!(
+                "`{path}` is missing (did you misspell it? another member has almost this name)"
+            )
         }
         None => format!("`{path}` is missing"),
     };
@@ -90,7 +109,9 @@ pub fn optional<'b, T: Deserialize<'b>>(
     let value = object.get(path.rsplit('.').next().unwrap_or(path));
     // The mistake of serde repeats the value.
     let wrong = |_| Problem::malformed(format!("`{path}` {rule}"));
-    value.map(|value| T::deserialize(value).map_err(wrong)).transpose()
+    value
+        .map(|value| T::deserialize(value).map_err(wrong))
+        .transpose()
 }
 
 /// Returns an optional member that is true or false.
@@ -101,14 +122,22 @@ pub fn flag(object: &Object, path: &str) -> Result<Option<bool>, Problem> {
 /// Refuses other members than these in a body that changes or ends something: what a misspelt one asked for would be
 /// lost. Another member is named if it is as short as a name: nothing else that was sent may be repeated.
 pub fn only(object: &Object, known: &[&str], whose: &str) -> Result<(), Problem> {
-    let Some((name, _)) = object.members().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
+    let Some((name, _)) = object.members().find(|(name, _)| !known.contains(name)) else {
+        return Ok(());
+    };
     let (name, known) = (named(name), known.join("`, `"));
-    Err(Problem::malformed(format!("{whose} has an unknown member{name}; there are `{known}`")))
+    Err(Problem::malformed(format!(
+        "{whose} has an unknown member{name}; there are `{known}`"
+    )))
 }
 
 /// Returns an unknown name from a request for a message, or nothing if it is too long for a name.
 pub fn named(name: &str) -> String {
-    if name.len() <= MAX_NAME { format!(", `{}`", printable(name, MAX_NAME)) } else { String::new() }
+    if name.len() <= MAX_NAME {
+        format!(", `{}`", printable(name, MAX_NAME))
+    } else {
+        String::new()
+    }
 }
 
 fn parse(body: &[u8]) -> Result<Object, Problem> {
@@ -127,17 +156,32 @@ async fn bytes(request: &Request<'_>, data: Data<'_>) -> Result<Vec<u8>, Problem
             "`Content-Type` must be `application/json`",
         ));
     }
-    whole(request, data, request.limits().get("json").unwrap_or(Limits::JSON)).await
+    whole(
+        request,
+        data,
+        request.limits().get("json").unwrap_or(Limits::JSON),
+    )
+    .await
 }
 
 /// Reads a body of any media type up to a limit.
-pub async fn whole(request: &Request<'_>, data: Data<'_>, limit: ByteUnit) -> Result<Vec<u8>, Problem> {
+pub async fn whole(
+    request: &Request<'_>,
+    data: Data<'_>,
+    limit: ByteUnit,
+) -> Result<Vec<u8>, Problem> {
     if request.headers().contains("Content-Encoding") {
-        return Err(Problem::new(ErrorCode::UnsupportedMediaType, "the body must not be compressed"));
+        return Err(Problem::new(
+            ErrorCode::UnsupportedMediaType,
+            "the body must not be compressed",
+        ));
     }
     let budget: &Budget = state(request)?;
     let limit = usize::try_from(limit.as_u64()).unwrap_or(usize::MAX);
-    let declared = request.headers().get_one("Content-Length").and_then(|length| length.parse().ok());
+    let declared = request
+        .headers()
+        .get_one("Content-Length")
+        .and_then(|length| length.parse().ok());
     let arrived = timeout(BODY_TIMEOUT, arriving(budget, data, declared, limit)).await;
     arrived.unwrap_or_else(|_| Err(Problem::malformed("the body did not arrive in time")))
 }
@@ -149,7 +193,12 @@ async fn arriving(
     declared: Option<usize>,
     limit: usize,
 ) -> Result<Vec<u8>, Problem> {
-    let too_large = || Problem::new(ErrorCode::PayloadTooLarge, "the body is larger than any valid one");
+    let too_large = || {
+        Problem::new(
+            ErrorCode::PayloadTooLarge,
+            "the body is larger than any valid one",
+        )
+    };
     let unreadable = |_| Problem::malformed("the body could not be read");
     if declared.is_some_and(|declared| declared > limit) {
         return Err(too_large());
@@ -203,4 +252,6 @@ errors!(
     ]
 );
 
-data_guard!(JsonBody, |request, data| read(request, data).await.map(Self));
+data_guard!(JsonBody, |request, data| read(request, data)
+    .await
+    .map(Self));

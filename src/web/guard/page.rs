@@ -46,11 +46,23 @@ impl<'r> Page<'r> {
     fn read(request: &'r Request<'_>) -> Result<Self, Problem> {
         let (cookies, pages): (_, &config::Web) = (request.cookies(), state(request)?);
         if pages.is_off() {
-            return Ok(Self { cookies, pages, is_listed: false, is_repeated: false, token: None });
+            return Ok(Self {
+                cookies,
+                pages,
+                is_listed: false,
+                is_repeated: false,
+                token: None,
+            });
         }
         let sent = fields::cookie(request, name(pages.is_secure()));
         let is_listed = cors::keeps_cookies(request, pages);
-        Ok(Self { cookies, pages, is_listed, is_repeated: sent.is_err(), token: sent.ok().flatten() })
+        Ok(Self {
+            cookies,
+            pages,
+            is_listed,
+            is_repeated: sent.is_err(),
+            token: sent.ok().flatten(),
+        })
     }
 
     /// Reads the page. Its cookie counts beside JSON from a page of the list, and not beside an access token of another
@@ -61,7 +73,9 @@ impl<'r> Page<'r> {
         if page.is_repeated {
             return refused("the request has two cookies of this name");
         }
-        let Some(token) = page.token else { return Ok(page) };
+        let Some(token) = page.token else {
+            return Ok(page);
+        };
         if !page.is_listed {
             return refused("beside the cookie, `Origin` must be one of `web.origins`");
         }
@@ -69,8 +83,13 @@ impl<'r> Page<'r> {
             return refused("beside the cookie, `Content-Type` must be `application/json`");
         }
         // An expired token, too, says for whom the page takes its user.
-        let bearer = bearer::authorization(request).ok().and_then(|(_, token)| named_session(token));
-        if bearer.zip(session(token)).is_some_and(|(bearer, cookie)| bearer != cookie) {
+        let bearer = bearer::authorization(request)
+            .ok()
+            .and_then(|(_, token)| named_session(token));
+        if bearer
+            .zip(session(token))
+            .is_some_and(|(bearer, cookie)| bearer != cookie)
+        {
             return refused("the access token is of another session than the cookie");
         }
         Ok(page)
@@ -126,14 +145,21 @@ impl<'r> Page<'r> {
     /// Builds the cookie. A browser ignores a removal without these attributes, too.
     fn cookie(&self, value: String) -> Cookie<'static> {
         let secure = self.pages.is_secure();
-        let cookie = Cookie::build((name(secure), value)).path("/").secure(secure).http_only(true);
+        let cookie = Cookie::build((name(secure), value))
+            .path("/")
+            .secure(secure)
+            .http_only(true);
         cookie.same_site(SameSite::Strict).build()
     }
 }
 
 /// Returns the cookie's name. With the prefix, no other host of the site can set it (RFC 6265bis §4.1.3.2).
 const fn name(secure: bool) -> &'static str {
-    if secure { "__Host-vestibule" } else { "vestibule" }
+    if secure {
+        "__Host-vestibule"
+    } else {
+        "vestibule"
+    }
 }
 
 fn session(token: &str) -> Option<Uuid> {
@@ -144,12 +170,18 @@ errors!(Page<'_>: [ErrorCode::CookieRefused]);
 errors!(PresentedToken<'_>: <(JsonBody, Page<'_>)>::kinds().chain([ErrorCode::InvalidRefreshToken]));
 
 request_guard!(Page<'r>, |request| Self::read(request));
-data_guard!(PresentedToken<'r>, |request, data| presented(request, data).await);
+data_guard!(PresentedToken<'r>, |request, data| presented(request, data)
+    .await);
 
-async fn presented<'r>(request: &'r Request<'_>, data: Data<'_>) -> Result<PresentedToken<'r>, Problem> {
+async fn presented<'r>(
+    request: &'r Request<'_>,
+    data: Data<'_>,
+) -> Result<PresentedToken<'r>, Problem> {
     let page = Page::of(request)?;
     let body = if page.is_listed {
-        json_body::read_if_any(request, data).await?.unwrap_or_default()
+        json_body::read_if_any(request, data)
+            .await?
+            .unwrap_or_default()
     } else {
         json_body::read(request, data).await?
     };
@@ -158,7 +190,15 @@ async fn presented<'r>(request: &'r Request<'_>, data: Data<'_>) -> Result<Prese
         return Ok(PresentedToken { text, page: None });
     }
     // A page that has just been loaded does not know whether anybody has signed in.
-    let absent = || Problem::new(ErrorCode::InvalidRefreshToken, "the browser has no cookie of a session");
+    let absent = || {
+        Problem::new(
+            ErrorCode::InvalidRefreshToken,
+            "the browser has no cookie of a session",
+        )
+    };
     let text = page.token.ok_or_else(absent)?.to_owned();
-    Ok(PresentedToken { text, page: Some(page) })
+    Ok(PresentedToken {
+        text,
+        page: Some(page),
+    })
 }

@@ -50,14 +50,22 @@ impl<'r> Proof<'r> {
             (Some(proof), None) => {
                 let (issuer, nonces): (&Issuer, &ProofNonces) = (state(request)?, state(request)?);
                 let url = format!("{}{}", issuer.name, request.uri().path());
-                let shown = Shown { method: request.method().as_str(), url: &url, access_token };
+                let shown = Shown {
+                    method: request.method().as_str(),
+                    url: &url,
+                    access_token,
+                };
                 let now = clock::now();
                 let proven = dpop::verify(proof, shown, |nonce| nonces.accepts(nonce, now));
                 request.local_cache(|| Some(proven));
                 proven
             }
         };
-        Ok(Self { proven, refusals, origin: ClientOrigin::of(request).0 })
+        Ok(Self {
+            proven,
+            refusals,
+            origin: ClientOrigin::of(request).0,
+        })
     }
 
     pub fn key(&self) -> Option<Thumbprint> {
@@ -66,16 +74,20 @@ impl<'r> Proof<'r> {
 
     /// Returns the problem of a request that does not prove the key of this session, and records it.
     pub fn refuse(&self, session: Uuid) -> Problem {
-        let refused = RefusedRequest { session: Some(session), ..RefusedRequest::default() };
+        let refused = RefusedRequest {
+            session: Some(session),
+            ..RefusedRequest::default()
+        };
         self.record(self.proven.err().unwrap_or(Refused::OtherKey), refused)
     }
 
     /// Returns the problem of a refresh that failed. That of a session whose key is not proven is recorded.
     pub fn explain(&self, error: refresh::Error) -> Problem {
         match error {
-            refresh::Error::Unproven(session) => {
-                Problem { not_refreshed: Some(NotRefreshed::Unproven), ..self.refuse(session) }
-            }
+            refresh::Error::Unproven(session) => Problem {
+                not_refreshed: Some(NotRefreshed::Unproven),
+                ..self.refuse(session)
+            },
             error => error.into(),
         }
     }
@@ -84,16 +96,32 @@ impl<'r> Proof<'r> {
         // With another nonce the client comes back, and an unbound session needs no proof.
         if !matches!(cause, Refused::Nonce | Refused::Unbound) {
             let origin = self.origin.clone();
-            self.refusals.record(RefusedRequest { reason: cause.into(), origin, ..refused }, false);
+            self.refusals.record(
+                RefusedRequest {
+                    reason: cause.into(),
+                    origin,
+                    ..refused
+                },
+                false,
+            );
         }
         cause.into()
     }
 }
 
 /// Returns the verdict on the proof of an answered request, if it has one or should.
-pub fn verdict(request: &Request<'_>, problem: Option<&Problem>) -> Option<Result<Thumbprint, Refused>> {
+pub fn verdict(
+    request: &Request<'_>,
+    problem: Option<&Problem>,
+) -> Option<Result<Thumbprint, Refused>> {
     let refused = problem.and_then(|problem| problem.proof).map(Err);
-    refused.or_else(|| if request.headers().contains("DPoP") { *request.local_cache(|| None) } else { None })
+    refused.or_else(|| {
+        if request.headers().contains("DPoP") {
+            *request.local_cache(|| None)
+        } else {
+            None
+        }
+    })
 }
 
 /// Checks that the request proves the key of an access token, and that a bound one comes with the scheme `DPoP`.
@@ -104,10 +132,21 @@ pub(super) fn check(
     token: AccessToken,
 ) -> Result<(), Problem> {
     let Some(key) = token.key else {
-        return if is_dpop { Err(Refused::Unbound.into()) } else { Ok(()) };
+        return if is_dpop {
+            Err(Refused::Unbound.into())
+        } else {
+            Ok(())
+        };
     };
     let proof = Proof::of(request, Some(text))?;
-    let proof = if is_dpop { proof } else { Proof { proven: Err(Refused::Bearer), ..proof } };
+    let proof = if is_dpop {
+        proof
+    } else {
+        Proof {
+            proven: Err(Refused::Bearer),
+            ..proof
+        }
+    };
     if proof.key() == Some(key) {
         return Ok(());
     }
@@ -121,7 +160,11 @@ impl<'r> NewKey<'r> {
         let provider = &provider_in_path(request)?.settings.name;
         let key = Self(Proof::of(request, None)?);
         // Whether the client needs a proof is known only from the verified token.
-        let early = if session.binding == Binding::Off { Binding::Off } else { Binding::Optional };
+        let early = if session.binding == Binding::Off {
+            Binding::Off
+        } else {
+            Binding::Optional
+        };
         key.bind(early, provider)?;
         Ok(key)
     }
@@ -131,7 +174,10 @@ impl<'r> NewKey<'r> {
             (_, Binding::Off) | (Err(Refused::Missing), Binding::Optional) => Ok(None),
             (Ok(key), _) => Ok(Some(key)),
             (Err(cause), _) => {
-                let refused = RefusedRequest { provider: provider.to_owned(), ..RefusedRequest::default() };
+                let refused = RefusedRequest {
+                    provider: provider.to_owned(),
+                    ..RefusedRequest::default()
+                };
                 Err(self.0.record(cause, refused))
             }
         }
@@ -142,7 +188,11 @@ impl From<Refused> for Problem {
     fn from(cause: Refused) -> Self {
         macro_rules! challenge {
             ($error:literal) => {
-                concat!(r#"DPoP realm="vestibule", error=""#, $error, r#"", algs="ES256 EdDSA""#)
+                concat!(
+                    r#"DPoP realm="vestibule", error=""#,
+                    $error,
+                    r#"", algs="ES256 EdDSA""#
+                )
             };
         }
         let (kind, challenge) = match cause {
@@ -150,10 +200,21 @@ impl From<Refused> for Problem {
             Refused::Bearer | Refused::Unbound => {
                 (ErrorCode::InvalidAccessToken, challenge!("invalid_token"))
             }
-            _ => (ErrorCode::InvalidDpopProof, challenge!("invalid_dpop_proof")),
+            _ => (
+                ErrorCode::InvalidDpopProof,
+                challenge!("invalid_dpop_proof"),
+            ),
         };
-        let detail = format!("{} (RFC 9449, section {})", cause.sentence(), cause.section());
-        Self { challenge: Some(challenge), proof: Some(cause), ..Self::new(kind, detail) }
+        let detail = format!(
+            "{} (RFC 9449, section {})",
+            cause.sentence(),
+            cause.section()
+        );
+        Self {
+            challenge: Some(challenge),
+            proof: Some(cause),
+            ..Self::new(kind, detail)
+        }
     }
 }
 
@@ -164,7 +225,10 @@ impl<'r> FromRequest<'r> for Proof<'r> {
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, Problem> {
         let problem = match Self::of(request, None) {
-            Ok(Self { proven: Err(Refused::Nonce), .. }) => Refused::Nonce.into(),
+            Ok(Self {
+                proven: Err(Refused::Nonce),
+                ..
+            }) => Refused::Nonce.into(),
             Ok(proof) => return Outcome::Success(proof),
             Err(problem) => problem,
         };

@@ -65,19 +65,30 @@ impl<'r, P: ByAddress> FromRequest<'r> for RateLimited<P> {
     type Error = ();
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, ()> {
-        outcome(admit_address::<P>(request).map(|()| Self(PhantomData)), request)
+        outcome(
+            admit_address::<P>(request).map(|()| Self(PhantomData)),
+            request,
+        )
     }
 }
 
 /// Counts a request against the limit of its IP address, but only once.
 pub fn admit_address<P: ByAddress>(request: &Request<'_>) -> Result<(), Problem> {
-    admit(request, P::POLICY, Key::address(client_address::of(request)))
+    admit(
+        request,
+        P::POLICY,
+        Key::address(client_address::of(request)),
+    )
 }
 
 /// Counts a request of a session from the client's IP address, after the access token has been verified and before the
 /// database is queried.
 pub fn admit_session(request: &Request<'_>, session: Uuid) -> Result<(), Problem> {
-    admit(request, Policy::Session, Key::session(session, client_address::of(request)))
+    admit(
+        request,
+        Policy::Session,
+        Key::session(session, client_address::of(request)),
+    )
 }
 
 /// Counts a change of a user's name, in whichever session and from wherever it comes.
@@ -100,10 +111,14 @@ fn admit(request: &Request<'_>, policy: Policy, key: Key) -> Result<(), Problem>
                 Policy::Name => "too many changes of this user's name",
                 Policy::Bearer => "too many requests with access tokens from this IP address",
                 Policy::ProviderEvents => "too many messages from this IP address",
-                Policy::UnknownSender => "too many messages from this IP address, none of which was genuine",
+                Policy::UnknownSender => {
+                    "too many messages from this IP address, none of which was genuine"
+                }
                 Policy::StaffPages => "too many requests for the admin pages from this IP address",
                 Policy::ApiKey => "too many requests with this API key",
-                Policy::UnknownApiKey => "too many requests with unknown API keys from this IP address",
+                Policy::UnknownApiKey => {
+                    "too many requests with unknown API keys from this IP address"
+                }
             };
             Err(Problem {
                 retry_after: Some(standing.seconds),

@@ -138,15 +138,20 @@ errors!(
 );
 errors!(OtherAccount<'_>: Reauthenticated::kinds());
 
-data_guard!(Reauthenticated, |request, data| Self::of(request, data).await);
-data_guard!(NewIdentity<'r>, |request, data| Self::of(request, data).await);
-data_guard!(OtherAccount<'r>, |request, data| Self::of(request, data).await);
+data_guard!(Reauthenticated, |request, data| Self::of(request, data)
+    .await);
+data_guard!(NewIdentity<'r>, |request, data| Self::of(request, data)
+    .await);
+data_guard!(OtherAccount<'r>, |request, data| Self::of(request, data)
+    .await);
 
 impl Reauthenticated {
     async fn of(request: &Request<'_>, data: Data<'_>) -> Result<Self, Problem> {
         let signed_in = SignedIn::of(request).await?;
         let proof = {
-            let body = json_body::read_if_any(request, data).await?.unwrap_or_default();
+            let body = json_body::read_if_any(request, data)
+                .await?
+                .unwrap_or_default();
             only(&body, &["reauthentication"], "the body")?;
             reauthentication(request, &body)?
         };
@@ -161,14 +166,29 @@ impl<'r> NewIdentity<'r> {
         let provider = provider_in_path(request)?;
         let (proof, posted) = {
             let body = json_body::read(request, data).await?;
-            let known = ["id_token", "nonce", "authorization_code", "redirect_uri", "reauthentication"];
+            let known = [
+                "id_token",
+                "nonce",
+                "authorization_code",
+                "redirect_uri",
+                "reauthentication",
+            ];
             only(&body, &known, "the body")?;
-            (reauthentication(request, &body)?, Posted::parse(&body, &provider.settings)?)
+            (
+                reauthentication(request, &body)?,
+                Posted::parse(&body, &provider.settings)?,
+            )
         };
         reauthenticate(request, &signed_in, proof).await?;
-        let config::Session { reauthentication_window: window, .. } = state(request)?;
+        let config::Session {
+            reauthentication_window: window,
+            ..
+        } = state(request)?;
         let identity = posted.verify(request, provider, Some(*window)).await;
-        Ok(Self { signed_in, identity: identity.map_err(Problem::beside_a_bearer)? })
+        Ok(Self {
+            signed_in,
+            identity: identity.map_err(Problem::beside_a_bearer)?,
+        })
     }
 }
 
@@ -177,18 +197,37 @@ impl<'r> OtherAccount<'r> {
         let signed_in = SignedIn::of(request).await?;
         let (own, proof, dry_run) = {
             let body = json_body::read(request, data).await?;
-            only(&body, &["provider", "id_token", "nonce", "dry_run", "reauthentication"], "the body")?;
+            only(
+                &body,
+                &[
+                    "provider",
+                    "id_token",
+                    "nonce",
+                    "dry_run",
+                    "reauthentication",
+                ],
+                "the body",
+            )?;
             let dry_run = json_body::flag(&body, "dry_run")?;
             // What cannot be undone is not done where it is not clear whether it was asked for.
             if dry_run.is_none() && body.has("dry_run") {
                 return Err(Problem::malformed("`dry_run` must be true or false"));
             }
             let proof = Proof::parse(request, &body, "")?;
-            (reauthentication(request, &body)?, proof, dry_run.unwrap_or_default())
+            (
+                reauthentication(request, &body)?,
+                proof,
+                dry_run.unwrap_or_default(),
+            )
         };
         reauthenticate(request, &signed_in, own).await?;
         let claims = proof.vouch(request).await?;
-        Ok(Self { signed_in, provider: &proof.provider.settings, claims, dry_run })
+        Ok(Self {
+            signed_in,
+            provider: &proof.provider.settings,
+            claims,
+            dry_run,
+        })
     }
 }
 
@@ -201,9 +240,18 @@ fn reauthentication<'r>(
         None => Ok(None),
         Some(Value::Object(proof)) => {
             let proof = Object::from(proof.clone());
-            let known = ["provider", "id_token", "nonce", "authorization_code", "redirect_uri"];
+            let known = [
+                "provider",
+                "id_token",
+                "nonce",
+                "authorization_code",
+                "redirect_uri",
+            ];
             only(&proof, &known, "`reauthentication`")?;
-            Ok(Some((Proof::parse(request, &proof, "reauthentication.")?, posted_code(&proof)?)))
+            Ok(Some((
+                Proof::parse(request, &proof, "reauthentication.")?,
+                posted_code(&proof)?,
+            )))
         }
         Some(_) => Err(Problem::malformed("`reauthentication` must be an object")),
     }
@@ -215,9 +263,15 @@ async fn reauthenticate(
     proof: Option<(Proof<'_>, Option<PostedCode>)>,
 ) -> Result<(), Problem> {
     let db: &Db = state(request)?;
-    let config::Session { reauthentication_window: window, .. } = state(request)?;
+    let config::Session {
+        reauthentication_window: window,
+        ..
+    } = state(request)?;
     // The session may have ended since the guard succeeded.
-    match (retrying!(opened_within(db.pool(), who.token.session, *window))?, &proof) {
+    match (
+        retrying!(opened_within(db.pool(), who.token.session, *window))?,
+        &proof,
+    ) {
         // A code is taken only beside a proof that counts.
         (Some(true), None | Some((_, None))) => return Ok(()),
         (Some(_), _) => {}
@@ -225,7 +279,9 @@ async fn reauthenticate(
     }
     let required = |detail| Err(Problem::new(ErrorCode::ReauthenticationRequired, detail));
     let Some((proof, code)) = proof else {
-        return required("the session was opened too long ago, and the request has no `reauthentication`");
+        return required(
+            "the session was opened too long ago, and the request has no `reauthentication`",
+        );
     };
     admit_address::<SignIn>(request)?;
     let claims = proof.vouch(request).await?;
@@ -257,20 +313,38 @@ impl<'r> Proof<'r> {
     /// Parses a proof whose members have that prefix in the body.
     fn parse(request: &'r Request<'_>, proof: &Object, prefix: &str) -> Result<Self, Problem> {
         let providers: &Providers = state(request)?;
-        let provider = proof.str("provider").and_then(|name| providers.get(name)).ok_or_else(|| {
-            let detail = format!("`{prefix}provider` must be the name of a configured provider");
-            Problem::malformed(detail)
-        })?;
+        let provider = proof
+            .str("provider")
+            .and_then(|name| providers.get(name))
+            .ok_or_else(|| {
+                let detail =
+                    format!("`{prefix}provider` must be the name of a configured provider");
+                Problem::malformed(detail)
+            })?;
         let id_token = json_body::required(proof, &format!("{prefix}id_token"))?;
         let id_token = IdToken::parse(id_token, provider.settings.token_format)?;
-        Ok(Self { provider, id_token, nonce: nonce(proof)?.map(str::to_owned) })
+        Ok(Self {
+            provider,
+            id_token,
+            nonce: nonce(proof)?.map(str::to_owned),
+        })
     }
 
     /// Verifies the token with its provider. An older one does not count: a thief may have it, too.
     async fn vouch(&self, request: &Request<'_>) -> Result<VerifiedClaims, Problem> {
-        let config::Session { reauthentication_window: window, .. } = state(request)?;
+        let config::Session {
+            reauthentication_window: window,
+            ..
+        } = state(request)?;
         let fresh = self.provider.with_max_age(*window);
-        let claims = vouch(request, &fresh, &self.id_token, self.nonce.as_deref(), clock::now()).await;
+        let claims = vouch(
+            request,
+            &fresh,
+            &self.id_token,
+            self.nonce.as_deref(),
+            clock::now(),
+        )
+        .await;
         claims.map_err(Problem::beside_a_bearer)
     }
 }

@@ -14,7 +14,9 @@ macro_rules! request_guard {
         impl<'r> rocket::request::FromRequest<'r> for $guard {
             type Error = ();
 
-            async fn from_request($request: &'r rocket::Request<'_>) -> rocket::request::Outcome<Self, ()> {
+            async fn from_request(
+                $request: &'r rocket::Request<'_>,
+            ) -> rocket::request::Outcome<Self, ()> {
                 $crate::web::guard::shared::outcome($checked, $request)
             }
         }
@@ -41,7 +43,9 @@ macro_rules! data_guard {
 pub(super) use data_guard;
 
 /// Returns what Rocket manages. Without it, the request is an internal error.
-pub(super) fn state<'r, T: Send + Sync + 'static>(request: &'r Request<'_>) -> Result<&'r T, Problem> {
+pub(super) fn state<'r, T: Send + Sync + 'static>(
+    request: &'r Request<'_>,
+) -> Result<&'r T, Problem> {
     request.rocket().state().ok_or_else(Problem::internal)
 }
 
@@ -64,6 +68,11 @@ pub(super) fn provider_in_path<'r>(request: &'r Request<'_>) -> Result<&'r Provi
 }
 
 pub(crate) fn named<'p>(providers: &'p Providers, name: &str) -> Result<&'p Provider, Problem> {
-    let missing = || Problem::new(ErrorCode::ProviderNotFound, "no provider with this name is configured");
+    let missing = || {
+        Problem::new(
+            ErrorCode::ProviderNotFound,
+            "no provider with this name is configured",
+        )
+    };
     providers.get(name).ok_or_else(missing)
 }

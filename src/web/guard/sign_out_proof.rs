@@ -40,7 +40,9 @@ data_guard!(SignOutProof, |request, data| identify(request, data).await);
 async fn identify(request: &Request<'_>, data: Data<'_>) -> Result<SignOutProof, Problem> {
     let cookie = Page::of(request)?.token;
     let bearer = Bearer::of(request).await;
-    let body = json_body::read_if_any(request, data).await?.unwrap_or_default();
+    let body = json_body::read_if_any(request, data)
+        .await?
+        .unwrap_or_default();
     only(&body, &["refresh_token"], "the body")?;
     let token = body.get("refresh_token").map(Value::as_str);
     match (token.or(cookie.map(Some)), bearer) {

@@ -115,15 +115,23 @@ impl<'r> VerifiedIdentity<'r> {
         let page = Page::of(request)?;
         let (page, posted) = {
             let body = json_body::read(request, data).await?;
-            (page.asking(&body)?, Posted::parse(&body, &provider.settings)?)
+            (
+                page.asking(&body)?,
+                Posted::parse(&body, &provider.settings)?,
+            )
         };
-        Ok(Self { page, ..posted.verify(request, provider, None).await? })
+        Ok(Self {
+            page,
+            ..posted.verify(request, provider, None).await?
+        })
     }
 
     /// Stores the authorization code, once the identity is a user's.
     pub async fn keep_code(&self, db: &Db) -> Result<(), Problem> {
         if let Some(code) = &self.code {
-            self.tokens.keep(db.pool(), self.provider, &self.claims, code).await?;
+            self.tokens
+                .keep(db.pool(), self.provider, &self.claims, code)
+                .await?;
         }
         Ok(())
     }
@@ -135,7 +143,10 @@ errors!(VerifiedIdentity<'_>: {
     JsonBody::kinds().chain(REASONS.map(ErrorCode::Refused)).chain(provider)
 });
 
-data_guard!(VerifiedIdentity<'r>, |request, data| Self::of(request, data).await);
+data_guard!(VerifiedIdentity<'r>, |request, data| Self::of(
+    request, data
+)
+.await);
 
 /// What a [`SignInRequest`] holds. Nothing else of a body is kept while a provider is asked.
 pub(super) struct Posted {
@@ -175,7 +186,15 @@ impl Posted {
         provider: &'r Provider,
         max_age: Option<u32>,
     ) -> Result<VerifiedIdentity<'r>, Problem> {
-        let Self { id_token, nonce, code, create, device_name, device_platform, name } = self;
+        let Self {
+            id_token,
+            nonce,
+            code,
+            create,
+            device_name,
+            device_platform,
+            name,
+        } = self;
         let tokens = state(request)?;
         let now = clock::now();
         let fresh = max_age.map(|max_age| provider.with_max_age(max_age));
@@ -207,17 +226,29 @@ pub(super) async fn vouch(
     let settings = &provider.settings;
     let refusals: &Refusals = state(request)?;
     if !settings.enabled {
-        return Err(Problem::new(ErrorCode::ProviderDisabled, "this provider is disabled"));
+        return Err(Problem::new(
+            ErrorCode::ProviderDisabled,
+            "this provider is disabled",
+        ));
     }
     let from = Instant::now();
     let verdict = provider.verify(id_token, nonce, now).await;
-    request
-        .local_cache(|| Some(ProviderCall { provider: settings.name.clone(), from, took: from.elapsed() }));
+    request.local_cache(|| {
+        Some(ProviderCall {
+            provider: settings.name.clone(),
+            from,
+            took: from.elapsed(),
+        })
+    });
     verdict.map_err(|error| {
         let vouched = matches!(&error, provider::Error::Refused(refusal) if refusal.vouched);
         let problem = Problem::from(error).about(&settings.name);
-        let claimed =
-            |name| id_token.unverified()?.claimed(name).map(|text| printable(text, MAX_CLAIMED_TEXT));
+        let claimed = |name| {
+            id_token
+                .unverified()?
+                .claimed(name)
+                .map(|text| printable(text, MAX_CLAIMED_TEXT))
+        };
         let refused = RefusedRequest {
             reason: problem.kind.entry().error,
             provider: settings.name.clone(),
@@ -269,20 +300,34 @@ fn device_text(device: &Object, name: &str) -> Result<Option<String>, Problem> {
 
 pub(crate) fn name(body: &Object) -> Result<Option<&str>, Problem> {
     let short = |name: &str| name.chars().count() <= MAX_NAME_CHARS;
-    text(body, "name", short, "`name` must be a string of at most 200 characters")
+    text(
+        body,
+        "name",
+        short,
+        "`name` must be a string of at most 200 characters",
+    )
 }
 
 pub(super) fn posted_code(body: &Object) -> Result<Option<PostedCode>, Problem> {
-    let visible =
-        |text: &str| (1..=MAX_CODE).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let visible = |text: &str| {
+        (1..=MAX_CODE).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    };
     let malformed = "`authorization_code` must be 1 to 2048 visible ASCII characters";
     let code = text(body, "authorization_code", visible, malformed)?;
     let malformed = "`redirect_uri` must be 1 to 2048 visible ASCII characters";
     let redirect_uri = text(body, "redirect_uri", visible, malformed)?.map(str::to_owned);
-    Ok(code.map(|code| PostedCode { code: Secret::new(code.to_owned()), redirect_uri }))
+    Ok(code.map(|code| PostedCode {
+        code: Secret::new(code.to_owned()),
+        redirect_uri,
+    }))
 }
 
 pub(super) fn nonce(body: &Object) -> Result<Option<&str>, Problem> {
     let fits = |nonce: &str| (1..=MAX_NONCE).contains(&nonce.len());
-    text(body, "nonce", fits, "`nonce` must be a string of 1 to 512 bytes")
+    text(
+        body,
+        "nonce",
+        fits,
+        "`nonce` must be a string of 1 to 512 bytes",
+    )
 }

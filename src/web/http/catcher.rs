@@ -22,8 +22,14 @@ fn from_status(status: Status, request: &Request<'_>) -> Problem {
         404 | 405 => unrouted(request),
         // Rocket also answers 400 to a method that it does not know.
         400 if !allowed(request).is_empty() => unrouted(request),
-        413 => Problem::new(ErrorCode::PayloadTooLarge, "the request is larger than any valid request"),
-        415 => Problem::new(ErrorCode::UnsupportedMediaType, "the body must be `application/json`"),
+        413 => Problem::new(
+            ErrorCode::PayloadTooLarge,
+            "the request is larger than any valid request",
+        ),
+        415 => Problem::new(
+            ErrorCode::UnsupportedMediaType,
+            "the body must be `application/json`",
+        ),
         400..=499 => Problem::malformed("the request is not well-formed HTTP"),
         503 => Problem::unavailable(1, "the service is busy"),
         _ => Problem::internal(),
@@ -38,14 +44,21 @@ fn unrouted(request: &Request<'_>) -> Problem {
     }
     Problem {
         allow: Some(allowed.join(", ")),
-        ..Problem::new(ErrorCode::MethodNotAllowed, "the path does not support this method")
+        ..Problem::new(
+            ErrorCode::MethodNotAllowed,
+            "the path does not support this method",
+        )
     }
 }
 
 fn allowed<'r>(request: &'r Request<'_>) -> Vec<&'r str> {
     let at_path = |route: &&Route| covers(route.uri.path(), request.uri().path().as_str());
-    let mut allowed: Vec<&str> =
-        request.rocket().routes().filter(at_path).map(|route| route.method.as_str()).collect();
+    let mut allowed: Vec<&str> = request
+        .rocket()
+        .routes()
+        .filter(at_path)
+        .map(|route| route.method.as_str())
+        .collect();
     allowed.sort_unstable();
     allowed.dedup();
     allowed

@@ -51,7 +51,11 @@ fn is_for_apps(path: &str) -> bool {
 fn headers(request: &Request<'_>) -> String {
     let mut headers = USED.join(", ");
     let lines = request.headers().get("Access-Control-Request-Headers");
-    for name in lines.flat_map(|line| line.split(',')).map(str::trim).filter(|name| is_name(name)) {
+    for name in lines
+        .flat_map(|line| line.split(','))
+        .map(str::trim)
+        .filter(|name| is_name(name))
+    {
         if !USED.iter().any(|used| used.eq_ignore_ascii_case(name)) {
             headers.push_str(", ");
             headers.push_str(name);
@@ -81,7 +85,10 @@ impl Preflight {
             && !allowed.is_empty()
             && is_for_apps(request.uri().path().as_str())
             && listed(request, pages).is_some();
-        asked.then(|| Self { methods: allowed.join(", "), headers: headers(request) })
+        asked.then(|| Self {
+            methods: allowed.join(", "),
+            headers: headers(request),
+        })
     }
 }
 
@@ -98,12 +105,16 @@ impl<'r> Responder<'r, 'static> for Preflight {
 
 /// Lets the listed pages read all answers of the app's routes, errors included.
 pub fn fairing() -> impl Fairing {
-    AdHoc::on_response("CORS", |request, response| Box::pin(async move { add(request, response) }))
+    AdHoc::on_response("CORS", |request, response| {
+        Box::pin(async move { add(request, response) })
+    })
 }
 
 fn add(request: &Request<'_>, response: &mut Response<'_>) {
     let pages: Option<&config::Web> = request.rocket().state();
-    let Some(pages) = pages.filter(|pages| !pages.is_off()) else { return };
+    let Some(pages) = pages.filter(|pages| !pages.is_off()) else {
+        return;
+    };
     if !is_for_apps(request.uri().path().as_str()) {
         return;
     }

@@ -36,7 +36,10 @@ pub fn once_started(routes: Vec<Route>) -> Vec<Route> {
 
 fn wrapped(routes: Vec<Route>, waits: bool) -> Vec<Route> {
     let bounded = |mut route: Route| {
-        route.handler = Box::new(InTime { handler: route.handler, waits });
+        route.handler = Box::new(InTime {
+            handler: route.handler,
+            waits,
+        });
         route
     };
     routes.into_iter().map(bounded).collect()
@@ -49,7 +52,10 @@ impl Handler for InTime {
         if self.waits && !request.rocket().state().is_none_or(Stage::has_started) {
             return refused(Problem::unavailable(2, "the service is starting"));
         }
-        let limit = request.rocket().state().map_or(LIMIT, |Limit(limit)| *limit);
+        let limit = request
+            .rocket()
+            .state()
+            .map_or(LIMIT, |Limit(limit)| *limit);
         let handled = traces::noting(request, self.handler.handle(request, data));
         let answer = deadline::within(limit, handled).await;
         answer.unwrap_or_else(|| {

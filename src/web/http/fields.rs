@@ -42,7 +42,10 @@ fn is(request: &Request<'_>, expected: &str) -> bool {
 /// # Errors
 /// There are several cookies of this name.
 pub fn cookie<'r>(request: &'r Request<'_>, name: &str) -> Result<Option<&'r str>, Repeated> {
-    let pairs = request.headers().get("Cookie").flat_map(|line| line.split(';'));
+    let pairs = request
+        .headers()
+        .get("Cookie")
+        .flat_map(|line| line.split(';'));
     let mut values = pairs.filter_map(|pair| {
         let (found, value) = pair.trim_matches(SPACE).split_once('=')?;
         (found == name).then_some(value)
@@ -56,7 +59,11 @@ pub fn cookie<'r>(request: &'r Request<'_>, name: &str) -> Result<Option<&'r str
 /// Returns how much the client wants a media type by `Accept` (RFC 9110 §12.5.1), in thousandths: of the ranges that match it,
 /// the most specific decides. Without `Accept`, it wants any.
 pub fn preference(request: &Request<'_>, kind: &str, subtype: &str) -> u16 {
-    let mut ranges = request.headers().get("Accept").flat_map(|line| line.split(',')).peekable();
+    let mut ranges = request
+        .headers()
+        .get("Accept")
+        .flat_map(|line| line.split(','))
+        .peekable();
     if ranges.peek().is_none() {
         return 1000;
     }
@@ -67,7 +74,8 @@ pub fn preference(request: &Request<'_>, kind: &str, subtype: &str) -> u16 {
             ("*", "*") => 0,
             (its_kind, "*") if its_kind.eq_ignore_ascii_case(kind) => 1,
             (its_kind, its_subtype)
-                if its_kind.eq_ignore_ascii_case(kind) && its_subtype.eq_ignore_ascii_case(subtype) =>
+                if its_kind.eq_ignore_ascii_case(kind)
+                    && its_subtype.eq_ignore_ascii_case(subtype) =>
             {
                 2
             }

@@ -54,7 +54,13 @@ fn from_right(text: &str, separator: u8) -> impl Iterator<Item = &str> {
 
 /// Returns `true` if the next byte is the second half of a quoted-pair (RFC 9110 §5.6.4).
 fn is_escaped(before: &[u8]) -> bool {
-    before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+    before
+        .iter()
+        .rev()
+        .take_while(|byte| **byte == b'\\')
+        .count()
+        % 2
+        == 1
 }
 
 /// Returns the `for` of a forwarded-element, which must not occur twice (RFC 7239 §4).
@@ -71,7 +77,9 @@ fn forwarded_for(element: &str) -> Option<IpAddr> {
 
 /// Returns a token unchanged, or the content of a quoted-string.
 fn unquoted(value: &str) -> Option<String> {
-    let Some(rest) = value.strip_prefix('"') else { return Some(value.to_owned()) };
+    let Some(rest) = value.strip_prefix('"') else {
+        return Some(value.to_owned());
+    };
     let mut content = String::with_capacity(rest.len());
     let mut chars = rest.strip_suffix('"')?.chars();
     while let Some(c) = chars.next() {

@@ -19,7 +19,9 @@ pub fn fairing() -> impl Fairing {
 fn add(request: &Request<'_>, response: &mut Response<'_>) {
     let status = response.status().code;
     let problem = matches!(status, 400 | 401).then(|| Problem::unexplained(status).keep(request));
-    let Some(verdict) = proof::verdict(request, problem) else { return };
+    let Some(verdict) = proof::verdict(request, problem) else {
+        return;
+    };
     if let Some(metrics) = request.rocket().state::<Metrics>() {
         metrics.prove(verdict);
     }

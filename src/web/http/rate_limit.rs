@@ -88,22 +88,38 @@ impl Key {
     /// Returns the key with the /48 in the place of an IPv6 address, or `None` for one without an IPv6 address.
     const fn site(self) -> Option<Self> {
         let is_v6 = self.network & u64::MAX as u128 == 0 && self.network != 0;
-        if is_v6 { Some(Self { network: self.network >> 80 << 80, ..self }) } else { None }
+        if is_v6 {
+            Some(Self {
+                network: self.network >> 80 << 80,
+                ..self
+            })
+        } else {
+            None
+        }
     }
 
     /// Returns the key of a session that is used from an IP address. A thief with its access token uses up the limit
     /// of another address.
     pub fn session(id: Uuid, address: Option<IpAddr>) -> Self {
-        Self { id: id.as_u128(), ..Self::address(address) }
+        Self {
+            id: id.as_u128(),
+            ..Self::address(address)
+        }
     }
 
     /// Returns the key of a user, of any session and from any IP address.
     pub const fn user(id: Uuid) -> Self {
-        Self { id: id.as_u128(), network: 0 }
+        Self {
+            id: id.as_u128(),
+            network: 0,
+        }
     }
 
     pub const fn api_key(id: Uuid) -> Self {
-        Self { id: id.as_u128(), network: 0 }
+        Self {
+            id: id.as_u128(),
+            network: 0,
+        }
     }
 }
 
@@ -152,7 +168,9 @@ impl RateLimits {
                     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
                     loop {
                         ticks.tick().await;
-                        let Some(limiters) = limiters.upgrade() else { return };
+                        let Some(limiters) = limiters.upgrade() else {
+                            return;
+                        };
                         limiters.sweep();
                     }
                 }
@@ -171,16 +189,20 @@ impl<C: Clock + Clone> RateLimits<C> {
     /// Opens the counters without the task, on this clock.
     pub fn with_clock(settings: &config::RateLimit, clock: &C) -> Self {
         let buckets = |per_minute| {
-            RateLimiter::dashmap_with_clock(Quota::per_minute(per_minute), clock.clone()).with_middleware()
+            RateLimiter::dashmap_with_clock(Quota::per_minute(per_minute), clock.clone())
+                .with_middleware()
         };
         let limiter = |policy| {
             let per_minute = match policy {
-                Policy::SignIn | Policy::StaffSignIn | Policy::UnknownApiKey | Policy::UnknownSender => {
-                    settings.sign_in_per_minute
-                }
+                Policy::SignIn
+                | Policy::StaffSignIn
+                | Policy::UnknownApiKey
+                | Policy::UnknownSender => settings.sign_in_per_minute,
                 Policy::Refresh => settings.refresh_per_minute,
                 Policy::Bearer => {
-                    let handful = settings.refresh_per_minute.saturating_mul(REQUESTS_OF_A_REFRESH);
+                    let handful = settings
+                        .refresh_per_minute
+                        .saturating_mul(REQUESTS_OF_A_REFRESH);
                     handful.max(settings.session_per_minute)
                 }
                 Policy::Session => settings.session_per_minute,
@@ -195,12 +217,19 @@ impl<C: Clock + Clone> RateLimits<C> {
                 field: format!("\"{policy}\";q={per_minute};w=60"),
             }
         };
-        let limiters = || Limiters { by_policy: array::from_fn(|number| limiter(Policy::VARIANTS[number])) };
-        Self(Arc::new(RwLock::new(settings.enabled.then(|| Arc::new(limiters())))))
+        let limiters = || Limiters {
+            by_policy: array::from_fn(|number| limiter(Policy::VARIANTS[number])),
+        };
+        Self(Arc::new(RwLock::new(
+            settings.enabled.then(|| Arc::new(limiters())),
+        )))
     }
 
     fn now(&self) -> Option<Arc<Limiters<C>>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub fn count(&self, policy: Policy, key: Key) -> Option<Standing> {
@@ -222,7 +251,9 @@ impl<C: Clock + Clone> RateLimits<C> {
     pub fn keys(&self) -> usize {
         let limiters = self.now();
         let limiters = limiters.iter().flat_map(|limiters| &limiters.by_policy);
-        limiters.map(|limiter| limiter.buckets.len() + limiter.sites.len()).sum()
+        limiters
+            .map(|limiter| limiter.buckets.len() + limiter.sites.len())
+            .sum()
     }
 }
 
@@ -240,10 +271,17 @@ impl<C: Clock + Clone> Limiters<C> {
 impl<C: Clock + Clone> Limiter<C> {
     fn count(&self, key: Key) -> Standing {
         let standing = self.count_in(&self.buckets, key);
-        match key.site().filter(|_| standing.admitted).map(|site| self.count_in(&self.sites, site)) {
+        match key
+            .site()
+            .filter(|_| standing.admitted)
+            .map(|site| self.count_in(&self.sites, site))
+        {
             // The key's own bucket has lost a request, too; that is negligible beside the whole /48.
             Some(of_site) if !of_site.admitted => of_site,
-            Some(of_site) => Standing { remaining: standing.remaining.min(of_site.remaining), ..standing },
+            Some(of_site) => Standing {
+                remaining: standing.remaining.min(of_site.remaining),
+                ..standing
+            },
             None => standing,
         }
     }
@@ -252,13 +290,21 @@ impl<C: Clock + Clone> Limiter<C> {
         match buckets.check_key(&key) {
             Ok(state) => {
                 let remaining = state.remaining_burst_capacity();
-                Standing { admitted: true, remaining, seconds: self.share }
+                Standing {
+                    admitted: true,
+                    remaining,
+                    seconds: self.share,
+                }
             }
             Err(until) => {
                 let wait = until.wait_time_from(buckets.clock().now());
                 // Rounded up, or the client would retry too early; and never zero, since it was refused.
                 let seconds = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(self.share);
-                Standing { admitted: false, remaining: 0, seconds: seconds.max(1) }
+                Standing {
+                    admitted: false,
+                    remaining: 0,
+                    seconds: seconds.max(1),
+                }
             }
         }
     }

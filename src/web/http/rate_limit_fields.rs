@@ -17,7 +17,12 @@ use super::rate_limit::{Key, Policy, RateLimits, Standing};
 struct Standings([OnceLock<Option<Standing>>; Policy::VARIANTS.len()]);
 
 /// Counts a request under a policy, but only once. Returns `None` if the limits are switched off.
-pub fn count(request: &Request<'_>, limits: &RateLimits, policy: Policy, key: Key) -> Option<Standing> {
+pub fn count(
+    request: &Request<'_>,
+    limits: &RateLimits,
+    policy: Policy,
+    key: Key,
+) -> Option<Standing> {
     let Standings(standings) = request.local_cache(Standings::default);
     *standings[policy as usize].get_or_init(|| limits.count(policy, key))
 }
@@ -30,10 +35,14 @@ pub fn fairing() -> impl Fairing {
 }
 
 fn add(request: &Request<'_>, response: &mut Response<'_>) {
-    let Some(limits) = request.rocket().state::<RateLimits>() else { return };
+    let Some(limits) = request.rocket().state::<RateLimits>() else {
+        return;
+    };
     let Standings(standings) = request.local_cache(Standings::default);
     for (&policy, standing) in Policy::VARIANTS.iter().zip(standings) {
-        if let Some(Some(Standing { remaining, seconds, .. })) = standing.get()
+        if let Some(Some(Standing {
+            remaining, seconds, ..
+        })) = standing.get()
             && let Some(field) = limits.field(policy)
         {
             let name = field.split(';').next().unwrap_or_default();

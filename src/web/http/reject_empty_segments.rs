@@ -21,11 +21,16 @@ pub struct ExactPath;
 #[rocket::async_trait]
 impl Fairing for ExactPath {
     fn info(&self) -> Info {
-        Info { name: "exact path", kind: fairing::Kind::Request }
+        Info {
+            name: "exact path",
+            kind: fairing::Kind::Request,
+        }
     }
 
     async fn on_request(&self, request: &mut Request<'_>, _: &mut Data<'_>) {
-        let repeated = SINGLE.into_iter().find(|name| request.headers().get(name).nth(1).is_some());
+        let repeated = SINGLE
+            .into_iter()
+            .find(|name| request.headers().get(name).nth(1).is_some());
         if let Some(name) = repeated {
             let detail = format!("there must be exactly one `{name}` header");
             Problem::malformed(detail).keep(request);
@@ -41,7 +46,9 @@ impl Fairing for ExactPath {
 /// (RFC 3986 §6.2.2).
 fn is_canonical(path: &str) -> bool {
     let needed = |rest: &str| {
-        let octet = rest.get(..2).filter(|hex| !hex.contains(|c: char| c.is_ascii_lowercase()));
+        let octet = rest
+            .get(..2)
+            .filter(|hex| !hex.contains(|c: char| c.is_ascii_lowercase()));
         let octet = octet.and_then(|hex| u8::from_str_radix(hex, 16).ok());
         octet.is_some_and(|octet| !octet.is_ascii_alphanumeric() && !b"-._~".contains(&octet))
     };

@@ -22,7 +22,10 @@ impl RequestId {
     pub fn of<'r>(request: &'r Request<'_>) -> &'r Self {
         request.local_cache(|| {
             let id = given(request).map_or_else(fresh, str::to_owned);
-            Self { id, started: Instant::now() }
+            Self {
+                id,
+                started: Instant::now(),
+            }
         })
     }
 

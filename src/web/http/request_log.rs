@@ -43,10 +43,16 @@ pub struct RequestLog {
 impl RequestLog {
     /// Returns `true` if the request has a line of its own. `cause` is that of a failure of the service.
     fn tells(&self, route: &str, cause: Option<&str>) -> bool {
-        let Some(probe) = PROBES.into_iter().find(|probe| *probe == route) else { return true };
+        let Some(probe) = PROBES.into_iter().find(|probe| *probe == route) else {
+            return true;
+        };
         let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(cause) = cause else { return failing.remove(probe).is_some() };
-        let known = failing.get(probe).is_some_and(|(last, at)| last == cause && at.elapsed() < AGAIN);
+        let Some(cause) = cause else {
+            return failing.remove(probe).is_some();
+        };
+        let known = failing
+            .get(probe)
+            .is_some_and(|(last, at)| last == cause && at.elapsed() < AGAIN);
         if !known {
             failing.insert(probe, (cause.to_owned(), Instant::now()));
         }
@@ -70,7 +76,11 @@ impl Caused {
     fn tell(&self) {
         let numbers = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for (kind, number) in numbers.into_iter().filter(|(_, number)| *number > LINES) {
-            tracing::warn!(kind, unlogged = number - LINES, "requests without a line of their own");
+            tracing::warn!(
+                kind,
+                unlogged = number - LINES,
+                "requests without a line of their own"
+            );
         }
     }
 }
@@ -84,7 +94,10 @@ impl Drop for Caused {
 #[rocket::async_trait]
 impl Fairing for RequestLog {
     fn info(&self) -> Info {
-        Info { name: "request log", kind: Kind::Liftoff | Kind::Request | Kind::Response }
+        Info {
+            name: "request log",
+            kind: Kind::Liftoff | Kind::Request | Kind::Response,
+        }
     }
 
     async fn on_liftoff(&self, _: &Rocket<Orbit>) {
@@ -95,7 +108,9 @@ impl Fairing for RequestLog {
                 let mut rounds = interval(ROUND);
                 loop {
                     rounds.tick().await;
-                    let Some(caused) = caused.upgrade() else { return };
+                    let Some(caused) = caused.upgrade() else {
+                        return;
+                    };
                     caused.tell();
                 }
             }
@@ -127,7 +142,9 @@ impl Fairing for RequestLog {
         let call = ProviderCall::of(request);
         let provider_ms = call.map(|call| millis(call.took));
         let outcome = sign_in.as_ref().map(|sign_in| sign_in.outcome);
-        let provider = sign_in.map(|sign_in| sign_in.provider).filter(|provider| !provider.is_empty());
+        let provider = sign_in
+            .map(|sign_in| sign_in.provider)
+            .filter(|provider| !provider.is_empty());
         let provider = provider.or_else(|| call.map(|call| call.provider.clone()));
         // A field without a value is not in the line.
         macro_rules! line {
@@ -154,14 +171,18 @@ impl Fairing for RequestLog {
         if status < 500 || problem.by_token {
             if self.caused.has_line(error) {
                 let limited = problem.kind == ErrorCode::RateLimited;
-                let network = client_address::of(request).filter(|_| limited).and_then(network::around);
+                let network = client_address::of(request)
+                    .filter(|_| limited)
+                    .and_then(network::around);
                 let network = network.map(tracing::field::display);
                 line!(info, error, cause, network);
             }
         } else if self.tells(route, Some(cause)) {
             line!(warn, error, cause);
         } else {
-            tracing::debug!(request_id, method, route, status, ms, error, cause, "request");
+            tracing::debug!(
+                request_id, method, route, status, ms, error, cause, "request"
+            );
         }
     }
 }

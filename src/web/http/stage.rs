@@ -21,7 +21,10 @@ struct Reached {
 
 impl Stage {
     pub fn new(drain: u32) -> Self {
-        Self { drain, ..Self::default() }
+        Self {
+            drain,
+            ..Self::default()
+        }
     }
 
     pub fn reach_database(&self) {

@@ -28,7 +28,10 @@ pub fn html(name: &'static str, context: impl Serialize) -> Html {
 
 /// Returns a time as RFC 3339 in UTC, to the second.
 pub fn rfc3339(time: OffsetDateTime) -> String {
-    time.replace_nanosecond(0).unwrap_or(time).format(&Rfc3339).unwrap_or_default()
+    time.replace_nanosecond(0)
+        .unwrap_or(time)
+        .format(&Rfc3339)
+        .unwrap_or_default()
 }
 
 /// Returns the path for Rocket's `template_dir`. Rocket insists on a path that exists, so it gets one that always
@@ -79,13 +82,17 @@ mod tests {
     fn what_a_template_is_given_stays_text() {
         let mut tera = Tera::default();
         prepare(&mut tera).unwrap();
-        tera.add_raw_template("any/name", "<p>{{ name }}</p>").unwrap();
+        tera.add_raw_template("any/name", "<p>{{ name }}</p>")
+            .unwrap();
         let mut context = Context::new();
         context.insert("name", "<script>\"'&{{ 7*7 }}{% include \"x\" %}");
         let text = tera.render("any/name", &context).unwrap();
         context.insert("name", "abc\u{202e}fdp.exe\u{2028}\ttwo\nlines");
         let turned = tera.render("any/name", &context).unwrap();
         assert_eq!(turned, "<p>abc fdp.exe \ttwo\nlines</p>");
-        assert_eq!(text, "<p>&lt;script&gt;&quot;&#x27;&amp;{{ 7*7 }}{% include &quot;x&quot; %}</p>");
+        assert_eq!(
+            text,
+            "<p>&lt;script&gt;&quot;&#x27;&amp;{{ 7*7 }}{% include &quot;x&quot; %}</p>"
+        );
     }
 }

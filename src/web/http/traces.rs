@@ -24,7 +24,9 @@ use crate::web::problem::Problem;
 
 /// Sends a span for each request.
 pub fn fairing() -> impl Fairing {
-    AdHoc::on_response("traces", |request, response| Box::pin(async move { send(request, response) }))
+    AdHoc::on_response("traces", |request, response| {
+        Box::pin(async move { send(request, response) })
+    })
 }
 
 struct Headers<'r>(&'r HeaderMap<'r>);
@@ -59,7 +61,9 @@ pub(super) async fn noting<T>(request: &Request<'_>, handled: impl Future<Output
 }
 
 fn send(request: &Request<'_>, response: &Response<'_>) {
-    let Some(Traces(provider)) = request.rocket().state::<Traces>() else { return };
+    let Some(Traces(provider)) = request.rocket().state::<Traces>() else {
+        return;
+    };
     let tracer = provider.tracer(env!("CARGO_PKG_NAME"));
     let (end, id) = (clock::system(), RequestId::of(request));
     let method = request.method().as_str();
@@ -90,15 +94,28 @@ fn send(request: &Request<'_>, response: &Response<'_>) {
     let context = Context::new().with_remote_span_context(span.span_context().clone());
     let time = |at: Instant| started + at.duration_since(id.started());
     let within = |name: String, attribute: KeyValue, from: SystemTime, took: Duration| {
-        let part = SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes([attribute]);
-        part.with_start_time(from).start_with_context(&tracer, &context).end_with_timestamp(from + took);
+        let part = SpanBuilder::from_name(name)
+            .with_kind(SpanKind::Client)
+            .with_attributes([attribute]);
+        part.with_start_time(from)
+            .start_with_context(&tracer, &context)
+            .end_with_timestamp(from + took);
     };
     if let Some(call) = ProviderCall::of(request) {
         let provider = KeyValue::new("vestibule.provider", call.provider.clone());
-        within("ask provider".to_owned(), provider, time(call.from), call.took);
+        within(
+            "ask provider".to_owned(),
+            provider,
+            time(call.from),
+            call.took,
+        );
     }
-    let steps =
-        mem::take(&mut *request.local_cache(Steps::default).lock().unwrap_or_else(PoisonError::into_inner));
+    let steps = mem::take(
+        &mut *request
+            .local_cache(Steps::default)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner),
+    );
     for step in steps {
         within(
             step.name,

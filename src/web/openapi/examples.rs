@@ -23,7 +23,9 @@ const FORMATS: [(&str, &str); 3] = [("uuid", USER), ("date-time", THEN), ("date"
 /// Makes the example of a schema from those of its members. A member without one is `null` where it may be, and left out
 /// where it may be missing.
 pub fn sample(schema: &Value, schemas: &Value) -> Value {
-    let reference = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
+    let reference = schema["$ref"]
+        .as_str()
+        .and_then(|reference| reference.rsplit('/').next());
     if let Some(name) = reference {
         return sample(&schemas[name], schemas);
     }
@@ -31,7 +33,9 @@ pub fn sample(schema: &Value, schemas: &Value) -> Value {
         return example.clone();
     }
     if let Some(parts) = schema["allOf"].as_array() {
-        let members = parts.iter().filter_map(|part| sample(part, schemas).as_object().cloned());
+        let members = parts
+            .iter()
+            .filter_map(|part| sample(part, schemas).as_object().cloned());
         return members.flatten().collect::<Map<_, _>>().into();
     }
     if let Some(first) = schema["enum"].get(0) {
@@ -39,14 +43,20 @@ pub fn sample(schema: &Value, schemas: &Value) -> Value {
     }
     let is = |name| schema["type"] == name;
     if let Some(members) = schema["properties"].as_object() {
-        let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let shown = members
-            .iter()
-            .filter(|(name, member)| required.contains(&json!(name)) || member.get("example").is_some());
+        let required = schema["required"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let shown = members.iter().filter(|(name, member)| {
+            required.contains(&json!(name)) || member.get("example").is_some()
+        });
         let members = shown.map(|(name, member)| (name.clone(), sample(member, schemas)));
         return members.collect::<Map<_, _>>().into();
     }
-    let text = FORMATS.iter().find(|(format, _)| schema["format"] == *format).map(|(_, text)| *text);
+    let text = FORMATS
+        .iter()
+        .find(|(format, _)| schema["format"] == *format)
+        .map(|(_, text)| *text);
     match () {
         () if is("array") => json!([sample(&schema["items"], schemas)]),
         () if is("string") => text.unwrap_or_default().into(),
@@ -140,7 +150,8 @@ pub fn signed_in(outcome: &str) -> Value {
     let mut body = credential();
     body["outcome"] = outcome.into();
     body["user"] = user_with_claims();
-    body["identity"] = json!({ "id": IDENTITY, "provider": "google", "subject": SUBJECT, "email": EMAIL });
+    body["identity"] =
+        json!({ "id": IDENTITY, "provider": "google", "subject": SUBJECT, "email": EMAIL });
     body
 }
 

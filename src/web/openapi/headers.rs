@@ -15,15 +15,23 @@ const NONCE: &str = "DPoP-Nonce";
 
 /// Returns the headers that the errors of a status have, or may have.
 pub fn of_problem(entries: &[Entry]) -> impl Iterator<Item = &'static str> {
-    let wait = entries.iter().any(|entry| matches!(entry.status, 429 | 503));
+    let wait = entries
+        .iter()
+        .any(|entry| matches!(entry.status, 429 | 503));
     let any = |kinds: &[ErrorCode]| {
-        entries.iter().any(|entry| kinds.iter().any(|kind| kind.entry().error == entry.error))
+        entries
+            .iter()
+            .any(|entry| kinds.iter().any(|kind| kind.entry().error == entry.error))
     };
     let nonce = any(&[ErrorCode::UseDpopNonce, ErrorCode::InvalidDpopProof]);
     let challenge = nonce || any(&[ErrorCode::InvalidAccessToken, ErrorCode::InvalidApiKey]);
-    [wait.then_some(RETRY_AFTER), challenge.then_some(CHALLENGE), nonce.then_some(NONCE)]
-        .into_iter()
-        .flatten()
+    [
+        wait.then_some(RETRY_AFTER),
+        challenge.then_some(CHALLENGE),
+        nonce.then_some(NONCE),
+    ]
+    .into_iter()
+    .flatten()
 }
 
 pub fn reference(name: &str) -> RefOr<Header> {
@@ -40,7 +48,14 @@ pub fn all() -> [(&'static str, Header); 4] {
                 json!(REQUEST_ID),
             ),
         ),
-        (RETRY_AFTER, header(Type::Integer, "The seconds to wait before repeating the request.", json!(1))),
+        (
+            RETRY_AFTER,
+            header(
+                Type::Integer,
+                "The seconds to wait before repeating the request.",
+                json!(1),
+            ),
+        ),
         (
             CHALLENGE,
             header(

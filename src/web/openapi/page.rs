@@ -26,7 +26,11 @@ struct Part {
 
 impl Part {
     const fn new(text: &'static str, content_type: ContentType) -> Self {
-        Self { body: text.as_bytes(), content_type, gzipped: false }
+        Self {
+            body: text.as_bytes(),
+            content_type,
+            gzipped: false,
+        }
     }
 }
 
@@ -51,7 +55,11 @@ impl<'r> Responder<'r, 'static> for Part {
 macro_rules! viewer {
     ($name:literal, $content_type:expr) => {{
         let body = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".gz"));
-        Part { body, content_type: $content_type, gzipped: true }
+        Part {
+            body,
+            content_type: $content_type,
+            gzipped: true,
+        }
     }};
 }
 
@@ -82,9 +90,15 @@ const fn read_docs() -> Part {
 #[get("/docs/<part>")]
 fn read_docs_part(part: &str) -> Result<Part, Problem> {
     match part {
-        "start.js" => Ok(Part::new(include_str!("../../../static/docs.js"), ContentType::JavaScript)),
+        "start.js" => Ok(Part::new(
+            include_str!("../../../static/docs.js"),
+            ContentType::JavaScript,
+        )),
         "swagger-ui.css" => Ok(viewer!("swagger-ui.css", ContentType::CSS)),
         "swagger-ui-bundle.js" => Ok(viewer!("swagger-ui-bundle.js", ContentType::JavaScript)),
-        _ => Err(Problem::new(ErrorCode::NotFound, "the page has no asset with this name")),
+        _ => Err(Problem::new(
+            ErrorCode::NotFound,
+            "the page has no asset with this name",
+        )),
     }
 }

@@ -9,7 +9,9 @@ use std::marker::PhantomData;
 use serde_json::{Value, json};
 use utoipa::IntoResponses;
 use utoipa::openapi::example::{Example, ExampleBuilder};
-use utoipa::openapi::schema::{AllOfBuilder, KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{
+    AllOfBuilder, KnownFormat, Object, ObjectBuilder, SchemaFormat, Type,
+};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
 use super::headers;
@@ -100,20 +102,48 @@ impl<T: ErrorResponses> IntoResponses for Problems<T> {
 fn response(status: u16, entries: &[Entry], may_be_merged: bool) -> Response {
     let lines: Vec<_> = entries
         .iter()
-        .map(|Entry { error, title, remedy, .. }| format!("`{error}`: {title}. {remedy}"))
+        .map(
+            |Entry {
+                 error,
+                 title,
+                 remedy,
+                 ..
+             }| format!("`{error}`: {title}. {remedy}"),
+        )
         .collect();
     let description = match &*lines {
         [line] => line.clone(),
         lines => format!("- {}", lines.join("\n- ")),
     };
     let narrowed = ObjectBuilder::new()
-        .property("status", ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some([status])))
+        .property(
+            "status",
+            ObjectBuilder::new()
+                .schema_type(Type::Integer)
+                .enum_values(Some([status])),
+        )
         .property("error", names(entries.iter().copied()));
-    let reasons: Vec<&str> = entries.iter().flat_map(Entry::reasons).map(Into::into).collect();
-    let narrowed = if reasons.is_empty() { narrowed } else { narrowed.property("reason", reason(reasons)) };
-    let narrowed = if may_be_merged { narrowed.property("merged_into", merged_into()) } else { narrowed };
-    let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(narrowed);
-    let known: Vec<_> = ErrorCode::all().map(|kind| (kind.entry().error, kind.entry().status)).collect();
+    let reasons: Vec<&str> = entries
+        .iter()
+        .flat_map(Entry::reasons)
+        .map(Into::into)
+        .collect();
+    let narrowed = if reasons.is_empty() {
+        narrowed
+    } else {
+        narrowed.property("reason", reason(reasons))
+    };
+    let narrowed = if may_be_merged {
+        narrowed.property("merged_into", merged_into())
+    } else {
+        narrowed
+    };
+    let schema = AllOfBuilder::new()
+        .item(Ref::from_schema_name("Problem"))
+        .item(narrowed);
+    let known: Vec<_> = ErrorCode::all()
+        .map(|kind| (kind.entry().error, kind.entry().status))
+        .collect();
     let examples = entries.iter().map(|entry| {
         // An error with a second status has no shared example for it.
         let example: RefOr<Example> = if known.contains(&(entry.error, entry.status)) {
@@ -123,10 +153,15 @@ fn response(status: u16, entries: &[Entry], may_be_merged: bool) -> Response {
         };
         (entry.error, example)
     });
-    let content = ContentBuilder::new().schema(Some(schema)).examples_from_iter(examples);
+    let content = ContentBuilder::new()
+        .schema(Some(schema))
+        .examples_from_iter(examples);
     let response = ResponseBuilder::new().description(description);
-    let mut response = response.content("application/problem+json", content.build()).build();
-    let headers = headers::of_problem(entries).map(|name| (name.to_owned(), headers::reference(name)));
+    let mut response = response
+        .content("application/problem+json", content.build())
+        .build();
+    let headers =
+        headers::of_problem(entries).map(|name| (name.to_owned(), headers::reference(name)));
     response.headers.extend(headers);
     response
 }
@@ -152,14 +187,27 @@ fn merged_into() -> Object {
 }
 
 pub fn examples() -> impl Iterator<Item = (&'static str, Example)> {
-    ErrorCode::all().map(ErrorCode::entry).map(|entry| (entry.error, described(&entry)))
+    ErrorCode::all()
+        .map(ErrorCode::entry)
+        .map(|entry| (entry.error, described(&entry)))
 }
 
 fn described(entry: &Entry) -> Example {
-    ExampleBuilder::new().summary(entry.title).value(Some(example(entry))).build()
+    ExampleBuilder::new()
+        .summary(entry.title)
+        .value(Some(example(entry)))
+        .build()
 }
 
-fn example(Entry { status, error, title, cause, .. }: &Entry) -> Value {
+fn example(
+    Entry {
+        status,
+        error,
+        title,
+        cause,
+        ..
+    }: &Entry,
+) -> Value {
     json!({
         "type": format!("/problems/{error}"), "title": title, "status": status, "detail": cause,
         "error": error, "request_id": super::examples::REQUEST_ID,
@@ -168,9 +216,16 @@ fn example(Entry { status, error, title, cause, .. }: &Entry) -> Value {
 
 /// Returns the catalogue as a table in Markdown.
 pub fn table() -> String {
-    let row = |Entry { status, error, title, .. }: Entry| {
-        format!("| {status} | [`{error}`](/problems/{error}) | {title} |")
-    };
+    let row =
+        |Entry {
+             status,
+             error,
+             title,
+             ..
+         }: Entry| { format!("| {status} | [`{error}`](/problems/{error}) | {title} |") };
     let rows: Vec<_> = ErrorCode::all().map(ErrorCode::entry).map(row).collect();
-    format!("| Status | `error` | Title |\n|---|---|---|\n{}\n", rows.join("\n"))
+    format!(
+        "| Status | `error` | Title |\n|---|---|---|\n{}\n",
+        rows.join("\n")
+    )
 }

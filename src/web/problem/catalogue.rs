@@ -61,7 +61,12 @@ impl Entry {
             RefreshTokenReused, SessionEnded, SessionExpired, UserDeleted, UserDisabled, UserMerged,
         };
         if self.error == ErrorCode::InvalidRefreshToken.entry().error {
-            &[UserDisabled, SessionExpired, SessionEnded, RefreshTokenReused]
+            &[
+                UserDisabled,
+                SessionExpired,
+                SessionEnded,
+                RefreshTokenReused,
+            ]
         } else if self.error == ErrorCode::InvalidAccessToken.entry().error {
             &[UserDisabled, UserDeleted, UserMerged, SessionEnded]
         } else {
@@ -74,14 +79,19 @@ impl ErrorCode {
     /// Returns the kind for a request whose credential is an access token: a refused `id_token` answers 422 there.
     pub fn beside_a_bearer(self) -> Self {
         match self {
-            Self::Refused(reason) if self.entry().status == 401 => Self::RefusedBesideBearer(reason),
+            Self::Refused(reason) if self.entry().status == 401 => {
+                Self::RefusedBesideBearer(reason)
+            }
             kind => kind,
         }
     }
 
     /// Returns every kind of problem, once for each name.
     pub fn all() -> impl Iterator<Item = Self> {
-        Reason::VARIANTS.iter().map(|reason| Self::Refused(*reason)).chain(Self::iter())
+        Reason::VARIANTS
+            .iter()
+            .map(|reason| Self::Refused(*reason))
+            .chain(Self::iter())
     }
 
     #[expect(clippy::too_many_lines, reason = "it is a table")]
@@ -130,7 +140,10 @@ impl ErrorCode {
                 "Send the raw nonce in the request. Pass the SDK the same value or, if the provider's `nonce_form` is `sha256` (Apple), its SHA-256 in lower-case hex. If an SDK adds a nonce of its own, operators set `nonce = \"if_sent\"`; with `always`, the request and the token both need one.",
             ),
             Self::RefusedBesideBearer(reason) => {
-                return Entry { status: 422, ..Self::Refused(reason).entry() };
+                return Entry {
+                    status: 422,
+                    ..Self::Refused(reason).entry()
+                };
             }
             Self::InvalidAccessToken => (
                 401,
@@ -358,13 +371,22 @@ impl ErrorCode {
                 "Report the `request_id` to the operators.",
             ),
         };
-        Entry { status, error, title, cause, remedy }
+        Entry {
+            status,
+            error,
+            title,
+            cause,
+            remedy,
+        }
     }
 }
 
 /// Returns the names of these errors as a schema.
 pub fn names(entries: impl Iterator<Item = Entry>) -> Object {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(entries.map(|entry| entry.error))).build()
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(entries.map(|entry| entry.error)))
+        .build()
 }
 
 /// Returns the schema of `error`: any name in the catalogue.

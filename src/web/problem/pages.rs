@@ -40,7 +40,14 @@ fn problems() -> Html {
 )]
 #[get("/problems/<name>")]
 fn problem(name: &str) -> Result<Html, Problem> {
-    let entry = ErrorCode::all().map(ErrorCode::entry).find(|entry| entry.error == name);
+    let entry = ErrorCode::all()
+        .map(ErrorCode::entry)
+        .find(|entry| entry.error == name);
     let entry = entry.ok_or_else(|| Problem::new(ErrorCode::NotFound, "no error has this name"))?;
-    Ok(html("problems", Context { entries: vec![entry] }))
+    Ok(html(
+        "problems",
+        Context {
+            entries: vec![entry],
+        },
+    ))
 }

@@ -8,20 +8,36 @@ use crate::support::provider::Behaviour;
 use crate::support::signer::Signer;
 
 fn doubting() -> impl Iterator<Item = Preset> {
-    PRESETS.into_iter().filter(|preset| preset.asks && preset.signs())
+    PRESETS
+        .into_iter()
+        .filter(|preset| preset.asks && preset.signs())
 }
 
 #[tokio::test]
 async fn two_answers_that_differ_in_whom_they_mean_are_none() {
     for preset in doubting().filter(|preset| !preset.introspects()) {
-        let house = House::with(preset, &json!({ "additional_client_ids": "android.example" })).await;
+        let house = House::with(
+            preset,
+            &json!({ "additional_client_ids": "android.example" }),
+        )
+        .await;
         let token = Signer::Rsa.token(&house.claims());
         for (name, value) in [("sub", "somebody-else"), ("aud", "android.example")] {
             house.vouch(&house.changed(name, value));
-            assert_eq!(class(&house.verify(&token).await), "disagreement", "{} {name}", preset.name);
+            assert_eq!(
+                class(&house.verify(&token).await),
+                "disagreement",
+                "{} {name}",
+                preset.name
+            );
         }
         house.vouch(&house.without("sub"));
-        assert_eq!(class(&house.verify(&token).await), "disagreement", "{}", preset.name);
+        assert_eq!(
+            class(&house.verify(&token).await),
+            "disagreement",
+            "{}",
+            preset.name
+        );
     }
 }
 
@@ -51,17 +67,42 @@ async fn neither_answer_stands_in_for_the_other() {
         // The endpoint would accept anything; the signature is wrong.
         house.vouch(&claims);
         let forged = Signer::OtherRsa.token_with(&Signer::Rsa.header(), &claims);
-        assert_eq!(word(&house.verify(&forged).await), "invalid_token", "{}", preset.name);
+        assert_eq!(
+            word(&house.verify(&forged).await),
+            "invalid_token",
+            "{}",
+            preset.name
+        );
         // Well signed, and of no use for another reason: it need not leave the house either.
         let late = house.changed("iat", NOW - 48 * 3600);
-        assert_eq!(word(&house.verify(&Signer::Rsa.token(&late)).await), "token_expired", "{}", preset.name);
+        assert_eq!(
+            word(&house.verify(&Signer::Rsa.token(&late)).await),
+            "token_expired",
+            "{}",
+            preset.name
+        );
         assert_eq!(house.endpoint.calls(), 0, "{}", preset.name);
         // The signature is right; the endpoint says no, or nothing.
         house.endpoint.behave(Behaviour::status(400));
-        assert_eq!(word(&house.verify(&token).await), "invalid_token", "{}", preset.name);
+        assert_eq!(
+            word(&house.verify(&token).await),
+            "invalid_token",
+            "{}",
+            preset.name
+        );
         house.endpoint.behave(Behaviour::status(503));
-        assert_eq!(word(&house.verify(&token).await), "unavailable", "{}", preset.name);
+        assert_eq!(
+            word(&house.verify(&token).await),
+            "unavailable",
+            "{}",
+            preset.name
+        );
         house.vouch(&claims);
-        assert_eq!(word(&house.verify(&token).await), "accepted", "{}", preset.name);
+        assert_eq!(
+            word(&house.verify(&token).await),
+            "accepted",
+            "{}",
+            preset.name
+        );
     }
 }

@@ -19,9 +19,19 @@ async fn expect(cases: impl Fn(&House) -> Vec<(Value, &'static str)>) {
         let house = House::of(preset).await;
         for (claims, expected) in cases(&house) {
             let verdict = house.says(&claims).await;
-            assert_eq!(word(&verdict), expected, "{}: {claims}: {verdict:?}", preset.name);
+            assert_eq!(
+                word(&verdict),
+                expected,
+                "{}: {claims}: {verdict:?}",
+                preset.name
+            );
         }
-        assert_eq!(word(&house.says(&house.claims()).await), "accepted", "{}", preset.name);
+        assert_eq!(
+            word(&house.says(&house.claims()).await),
+            "accepted",
+            "{}",
+            preset.name
+        );
     }
 }
 
@@ -30,14 +40,24 @@ async fn the_documented_answer_of_every_provider_is_accepted() {
     for preset in PRESETS {
         let house = House::of(preset).await;
         let claims = house.claims();
-        let verified = house.says(&claims).await.unwrap_or_else(|error| panic!("{}: {error}", preset.name));
+        let verified = house
+            .says(&claims)
+            .await
+            .unwrap_or_else(|error| panic!("{}: {error}", preset.name));
         assert_eq!(json!(verified.subject), claims["sub"], "{}", preset.name);
         assert_eq!(verified.client_id, CLIENT_ID, "{}", preset.name);
         let email = verified.email.as_ref().map(Email::as_given);
         assert_eq!(email, claims["email"].as_str(), "{}", preset.name);
-        let vouched = !["line", "facebook", "rfc7662", "oidc"].iter().any(|name| preset.is_of(name));
+        let vouched = !["line", "facebook", "rfc7662", "oidc"]
+            .iter()
+            .any(|name| preset.is_of(name));
         assert_eq!(verified.email_verified, vouched, "{}", preset.name);
-        assert_eq!(verified.name.as_deref(), claims["name"].as_str(), "{}", preset.name);
+        assert_eq!(
+            verified.name.as_deref(),
+            claims["name"].as_str(),
+            "{}",
+            preset.name
+        );
     }
 }
 
@@ -64,8 +84,10 @@ async fn an_issuer_that_only_resembles_the_right_one_is_refused() {
         } else {
             wrong.push(json!(bare));
         }
-        let mut cases: Vec<_> =
-            wrong.into_iter().map(|iss| (house.changed("iss", iss), "issuer_mismatch")).collect();
+        let mut cases: Vec<_> = wrong
+            .into_iter()
+            .map(|iss| (house.changed("iss", iss), "issuer_mismatch"))
+            .collect();
         cases.push((house.without("iss"), "issuer_mismatch"));
         cases
     })
@@ -75,7 +97,11 @@ async fn an_issuer_that_only_resembles_the_right_one_is_refused() {
 #[tokio::test]
 async fn a_token_for_another_application_is_refused() {
     expect(|house| {
-        let numbers = if house.preset.is_of("line") { "accepted" } else { "audience_mismatch" };
+        let numbers = if house.preset.is_of("line") {
+            "accepted"
+        } else {
+            "audience_mismatch"
+        };
         let foreign = "audience_mismatch";
         let cases = [
             (json!("0987654321"), foreign),
@@ -119,28 +145,74 @@ async fn a_known_companion_is_accepted_beside_our_audience_and_never_instead() {
         for (audience, party, expected) in [
             (json!([CLIENT_ID, project]), Some(CLIENT_ID), "accepted"),
             (json!([project, CLIENT_ID]), Some(CLIENT_ID), "accepted"),
-            (json!([tenant, project, "android.example"]), Some("android.example"), "accepted"),
-            (json!([CLIENT_ID, project]), Some(project), "audience_mismatch"),
-            (json!([CLIENT_ID, project]), Some("foreign.example"), "audience_mismatch"),
-            (json!([CLIENT_ID, project, "foreign.example"]), Some(CLIENT_ID), "audience_mismatch"),
-            (json!([CLIENT_ID, project, 7]), Some(CLIENT_ID), "audience_mismatch"),
+            (
+                json!([tenant, project, "android.example"]),
+                Some("android.example"),
+                "accepted",
+            ),
+            (
+                json!([CLIENT_ID, project]),
+                Some(project),
+                "audience_mismatch",
+            ),
+            (
+                json!([CLIENT_ID, project]),
+                Some("foreign.example"),
+                "audience_mismatch",
+            ),
+            (
+                json!([CLIENT_ID, project, "foreign.example"]),
+                Some(CLIENT_ID),
+                "audience_mismatch",
+            ),
+            (
+                json!([CLIENT_ID, project, 7]),
+                Some(CLIENT_ID),
+                "audience_mismatch",
+            ),
             (json!([project]), Some(CLIENT_ID), "audience_mismatch"),
             (json!(project), Some(CLIENT_ID), "audience_mismatch"),
-            (json!([project, tenant]), Some(CLIENT_ID), "audience_mismatch"),
+            (
+                json!([project, tenant]),
+                Some(CLIENT_ID),
+                "audience_mismatch",
+            ),
             (json!([CLIENT_ID]), Some(project), "audience_mismatch"),
-            (json!([CLIENT_ID, "android.example"]), Some(CLIENT_ID), "accepted"),
+            (
+                json!([CLIENT_ID, "android.example"]),
+                Some(CLIENT_ID),
+                "accepted",
+            ),
         ] {
-            let claims = with(house.claims(), &json!({ "aud": audience, "azp": party, "client_id": null }));
+            let claims = with(
+                house.claims(),
+                &json!({ "aud": audience, "azp": party, "client_id": null }),
+            );
             let verdict = house.says(&claims).await;
-            assert_eq!(word(&verdict), expected, "{}: {audience} {party:?}: {verdict:?}", preset.name);
+            assert_eq!(
+                word(&verdict),
+                expected,
+                "{}: {audience} {party:?}: {verdict:?}",
+                preset.name
+            );
             if let Ok(verified) = verdict {
-                assert_eq!(Some(verified.client_id.as_str()), party, "{}: {audience}", preset.name);
+                assert_eq!(
+                    Some(verified.client_id.as_str()),
+                    party,
+                    "{}: {audience}",
+                    preset.name
+                );
             }
         }
         // Nothing says that such a token is for us rather than for its other audience.
         let nobody = json!({ "aud": [CLIENT_ID, project], "azp": null, "client_id": null });
         let verdict = house.says(&with(house.claims(), &nobody)).await;
-        assert_eq!(word(&verdict), "audience_mismatch", "{}: {verdict:?}", preset.name);
+        assert_eq!(
+            word(&verdict),
+            "audience_mismatch",
+            "{}: {verdict:?}",
+            preset.name
+        );
     }
 }
 
@@ -151,13 +223,18 @@ async fn the_setting_for_an_audience_beside_ours_is_named_in_the_log() {
         ("google by its keys", "additional_audiences"),
     ] {
         let house = House::of(super::presets::preset(name)).await;
-        let claims = with(house.claims(), &json!({ "aud": [CLIENT_ID, "a-project"], "azp": CLIENT_ID }));
+        let claims = with(
+            house.claims(),
+            &json!({ "aud": [CLIENT_ID, "a-project"], "azp": CLIENT_ID }),
+        );
         let refusal = refusal(house.says(&claims).await);
         let log = refusal.log.unwrap();
         assert!(log.contains(key) && log.contains("a-project"), "{log}");
         assert!(!refusal.detail.contains("a-project"), "{}", refusal.detail);
         // An audience without ours is somebody else's token.
-        let foreign = self::refusal(house.says(&house.changed("aud", "a-project")).await).log.unwrap();
+        let foreign = self::refusal(house.says(&house.changed("aud", "a-project")).await)
+            .log
+            .unwrap();
         assert!(!foreign.contains(key), "{foreign}");
     }
 }
@@ -165,17 +242,40 @@ async fn the_setting_for_an_audience_beside_ours_is_named_in_the_log() {
 #[tokio::test]
 async fn the_authorized_party_must_be_ours_too() {
     for preset in PRESETS {
-        let house = House::with(preset, &json!({ "additional_client_ids": "android.example" })).await;
-        for party in [json!("foreign.example"), json!(""), json!(1_234_567_890), json!([CLIENT_ID])] {
+        let house = House::with(
+            preset,
+            &json!({ "additional_client_ids": "android.example" }),
+        )
+        .await;
+        for party in [
+            json!("foreign.example"),
+            json!(""),
+            json!(1_234_567_890),
+            json!([CLIENT_ID]),
+        ] {
             let verdict = house.says(&house.changed("azp", party)).await;
-            assert_eq!(word(&verdict), "audience_mismatch", "{}: {verdict:?}", preset.name);
+            assert_eq!(
+                word(&verdict),
+                "audience_mismatch",
+                "{}: {verdict:?}",
+                preset.name
+            );
         }
-        let verified = house.says(&house.changed("azp", "android.example")).await.unwrap();
+        let verified = house
+            .says(&house.changed("azp", "android.example"))
+            .await
+            .unwrap();
         assert_eq!(verified.client_id, "android.example", "{}", preset.name);
         // Only introspection has it (RFC 7662 §2.2); elsewhere it means nothing.
-        let client = house.says(&house.changed("client_id", "foreign.example")).await;
+        let client = house
+            .says(&house.changed("client_id", "foreign.example"))
+            .await;
         let introspected = preset.is_of("rfc7662") || preset.discovers;
-        let expected = if introspected { "audience_mismatch" } else { "accepted" };
+        let expected = if introspected {
+            "audience_mismatch"
+        } else {
+            "accepted"
+        };
         assert_eq!(word(&client), expected, "{}: {client:?}", preset.name);
     }
 }
@@ -271,9 +371,15 @@ async fn a_subject_is_ascii_of_bounded_length_and_is_kept_byte_for_byte() {
             long(256),
             long(4_000),
         ];
-        let mut cases: Vec<_> =
-            accepted.into_iter().map(|sub| (house.changed("sub", sub), "accepted")).collect();
-        cases.extend(refused.into_iter().map(|sub| (house.changed("sub", sub), "invalid_token")));
+        let mut cases: Vec<_> = accepted
+            .into_iter()
+            .map(|sub| (house.changed("sub", sub), "accepted"))
+            .collect();
+        cases.extend(
+            refused
+                .into_iter()
+                .map(|sub| (house.changed("sub", sub), "invalid_token")),
+        );
         cases.push((house.without("sub"), "invalid_token"));
         cases
     })
@@ -281,7 +387,14 @@ async fn a_subject_is_ascii_of_bounded_length_and_is_kept_byte_for_byte() {
     for preset in PRESETS {
         let house = House::of(preset).await;
         for subject in ["AbC", "aBc", "a b", "a  b", "a b ", " a b"] {
-            assert_eq!(house.says(&house.changed("sub", subject)).await.unwrap().subject, subject);
+            assert_eq!(
+                house
+                    .says(&house.changed("sub", subject))
+                    .await
+                    .unwrap()
+                    .subject,
+                subject
+            );
         }
     }
 }
@@ -291,12 +404,19 @@ async fn an_address_is_verified_by_the_words_for_it_and_no_others() {
     for preset in PRESETS {
         let house = House::of(preset).await;
         let microsoft = preset.is_of("microsoft");
-        let (proof, other) =
-            if microsoft { ("xms_edov", "email_verified") } else { ("email_verified", "xms_edov") };
+        let (proof, other) = if microsoft {
+            ("xms_edov", "email_verified")
+        } else {
+            ("email_verified", "xms_edov")
+        };
         let mut claims = house.changed("email", "ada@example.com");
         claims.as_object_mut().unwrap().remove(proof);
         claims[other] = true.into();
-        assert!(!house.says(&claims).await.unwrap().email_verified, "{}: absent", preset.name);
+        assert!(
+            !house.says(&claims).await.unwrap().email_verified,
+            "{}: absent",
+            preset.name
+        );
         for (word, vouched) in [
             (json!(true), true),
             (json!("true"), true),
@@ -311,17 +431,30 @@ async fn an_address_is_verified_by_the_words_for_it_and_no_others() {
             (json!(null), false),
         ] {
             claims[proof] = word.clone();
-            assert_eq!(house.says(&claims).await.unwrap().email_verified, vouched, "{}: {word}", preset.name);
+            assert_eq!(
+                house.says(&claims).await.unwrap().email_verified,
+                vouched,
+                "{}: {word}",
+                preset.name
+            );
         }
         // An operator may know better about absent words, never about words that are there.
         let trusting = House::with(preset, &json!({ "trust_email": true })).await;
         let mut claims = trusting.changed("email", "ada@example.com");
         for word in [json!("false"), json!(null), json!(""), json!([]), json!({})] {
             claims[proof] = word.clone();
-            assert!(!trusting.says(&claims).await.unwrap().email_verified, "{}: {word}", preset.name);
+            assert!(
+                !trusting.says(&claims).await.unwrap().email_verified,
+                "{}: {word}",
+                preset.name
+            );
         }
         claims.as_object_mut().unwrap().remove(proof);
-        assert!(trusting.says(&claims).await.unwrap().email_verified, "{}", preset.name);
+        assert!(
+            trusting.says(&claims).await.unwrap().email_verified,
+            "{}",
+            preset.name
+        );
     }
 }
 
@@ -339,12 +472,26 @@ async fn an_organisation_is_told_by_hd_alone_and_an_empty_one_is_none() {
             ("", "domain_not_allowed"),
         ] {
             claims["hd"] = domain.into();
-            assert_eq!(word(&house.says(&claims).await), verdict, "{}: {domain}", preset.name);
+            assert_eq!(
+                word(&house.says(&claims).await),
+                verdict,
+                "{}: {domain}",
+                preset.name
+            );
         }
         let house = House::of(preset).await;
-        for (hd, expected) in [("", None), (" ", None), ("Corp.Example", Some("corp.example"))] {
+        for (hd, expected) in [
+            ("", None),
+            (" ", None),
+            ("Corp.Example", Some("corp.example")),
+        ] {
             let verified = house.says(&house.changed("hd", hd)).await.unwrap();
-            assert_eq!(verified.hosted_domain.as_deref(), expected, "{}: {hd:?}", preset.name);
+            assert_eq!(
+                verified.hosted_domain.as_deref(),
+                expected,
+                "{}: {hd:?}",
+                preset.name
+            );
         }
     }
 }
@@ -354,15 +501,24 @@ const RAW: &str = "n-0S6_WzA2Mj";
 /// What an app gives to its SDK when it hashes that nonce: SHA-256 in hex.
 fn hashed() -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, RAW.as_bytes());
-    let digits = digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from_digit(digit.into(), 16).unwrap()).collect()
+    let digits = digest
+        .as_ref()
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .map(|digit| char::from_digit(digit.into(), 16).unwrap())
+        .collect()
 }
 
 /// The verdict on a token that holds one nonce and is sent with another.
 async fn nonces(house: &House, held: Option<&str>, sent: Option<&str>) -> &'static str {
     let claims = with(house.claims(), &json!({ "nonce": held }));
     house.vouch(&claims);
-    word(&house.verify_with(&house.preset.token(&claims), sent, NOW).await)
+    word(
+        &house
+            .verify_with(&house.preset.token(&claims), sent, NOW)
+            .await,
+    )
 }
 
 #[tokio::test]
@@ -371,7 +527,11 @@ async fn a_nonce_is_the_callers_in_the_one_form_that_counts() {
     let mismatch = "nonce_mismatch";
     for preset in PRESETS {
         let relaxed = preset.is_of("line") || preset.is_of("facebook");
-        let usual = if preset.is_of("apple") { "sha256" } else { "raw" };
+        let usual = if preset.is_of("apple") {
+            "sha256"
+        } else {
+            "raw"
+        };
         for form in [None, Some("raw"), Some("sha256")] {
             let settings = form.map_or(json!({}), |form| json!({ "nonce_form": form }));
             let house = House::with(preset, &settings).await;
@@ -382,7 +542,11 @@ async fn a_nonce_is_the_callers_in_the_one_form_that_counts() {
                 (Some(RAW), Some(RAW), right(!expects_hash)),
                 (Some(hashed.as_str()), Some(RAW), right(expects_hash)),
                 // Whoever has seen the token knows this much.
-                (Some(hashed.as_str()), Some(hashed.as_str()), right(!expects_hash)),
+                (
+                    Some(hashed.as_str()),
+                    Some(hashed.as_str()),
+                    right(!expects_hash),
+                ),
                 (Some(RAW), Some(hashed.as_str()), mismatch),
                 (Some("another"), Some(RAW), mismatch),
                 (None, Some(RAW), mismatch),
@@ -402,10 +566,17 @@ async fn a_nonce_that_the_app_hashed_where_the_raw_one_counts_is_told_to_the_log
         for (held, hint) in [(hashed().as_str(), true), ("another", false)] {
             let claims = house.changed("nonce", held);
             house.vouch(&claims);
-            let verdict = house.verify_with(&preset.token(&claims), Some(RAW), NOW).await;
+            let verdict = house
+                .verify_with(&preset.token(&claims), Some(RAW), NOW)
+                .await;
             let refusal = refusal(verdict);
             let log = refusal.log.unwrap_or_default();
-            assert_eq!(log.contains("SHA-256") && log.contains("nonce_form"), hint, "{}: {log}", preset.name);
+            assert_eq!(
+                log.contains("SHA-256") && log.contains("nonce_form"),
+                hint,
+                "{}: {log}",
+                preset.name
+            );
             assert!(
                 !refusal.detail.contains("SHA-256") && !log.contains(RAW) && !log.contains(held),
                 "{log}"
@@ -424,7 +595,12 @@ async fn a_nonce_that_is_always_demanded_is_on_both_sides() {
             (None, Some(RAW), "nonce_mismatch"),
             (Some(RAW), Some(RAW), "accepted"),
         ] {
-            assert_eq!(nonces(&house, held, sent).await, verdict, "{}: {held:?} {sent:?}", preset.name);
+            assert_eq!(
+                nonces(&house, held, sent).await,
+                verdict,
+                "{}: {held:?} {sent:?}",
+                preset.name
+            );
         }
     }
 }
@@ -448,14 +624,22 @@ async fn one_clients_nonces_may_differ_from_the_others() {
             let claims = with(house.claims(), &json!({ "azp": party, "nonce": held }));
             house.vouch(&claims);
             let here = house.verify_with(&preset.token(&claims), sent, NOW).await;
-            assert_eq!(word(&here), verdict, "{}: {party} {held} {sent:?}", preset.name);
+            assert_eq!(
+                word(&here),
+                verdict,
+                "{}: {party} {held} {sent:?}",
+                preset.name
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn a_nonce_that_the_provider_does_not_repeat_is_missed_all_the_same() {
-    for preset in PRESETS.into_iter().filter(|preset| preset.asks && !preset.introspects()) {
+    for preset in PRESETS
+        .into_iter()
+        .filter(|preset| preset.asks && !preset.introspects())
+    {
         let house = House::with(preset, &json!({ "nonce": "both_or_neither" })).await;
         house.endpoint.behave(Behaviour::Json(house.claims()));
         let token = Signer::Rsa.token(&house.changed("nonce", RAW));
@@ -473,16 +657,28 @@ async fn an_answer_that_says_a_thing_twice_is_not_believed() {
         let house = House::of(preset).await;
         let sound = house.claims().to_string();
         // Signed twice-said claims are a bad token; an endpoint's are a bad answer.
-        let expected = if preset.judges_token() { "invalid_token" } else { "unavailable" };
-        for member in
-            [r#""sub":"other""#, r#""aud":"other""#, r#""\u0073ub":"other""#, r#""x":{"a":1,"a":2}"#]
-        {
+        let expected = if preset.judges_token() {
+            "invalid_token"
+        } else {
+            "unavailable"
+        };
+        for member in [
+            r#""sub":"other""#,
+            r#""aud":"other""#,
+            r#""\u0073ub":"other""#,
+            r#""x":{"a":1,"a":2}"#,
+        ] {
             for text in [
                 sound.replacen('{', &format!("{{{member},"), 1),
                 format!("{},{member}}}", &sound[..sound.len() - 1]),
             ] {
                 let verdict = house.says_text(&text).await;
-                assert_eq!(word(&verdict), expected, "{}: {member}: {verdict:?}", preset.name);
+                assert_eq!(
+                    word(&verdict),
+                    expected,
+                    "{}: {member}: {verdict:?}",
+                    preset.name
+                );
             }
         }
     }
@@ -498,15 +694,26 @@ async fn a_token_that_is_not_signed_goes_nowhere() {
             for signature in ["", "c2ln"] {
                 let token = format!("{}.{}.{signature}", base64(&header), base64(&claims));
                 let verdict = house.verify(&token).await;
-                assert_eq!(word(&verdict), "invalid_token", "{} {alg}: {verdict:?}", preset.name);
+                assert_eq!(
+                    word(&verdict),
+                    "invalid_token",
+                    "{} {alg}: {verdict:?}",
+                    preset.name
+                );
             }
         }
         assert_eq!(house.calls(), 0, "{}: nobody had to be asked", preset.name);
         // A shared secret is no signature of the provider's; where it is asked, it says so.
         house.endpoint.behave(Behaviour::status(400));
-        let token =
-            signed(r#"{"alg":"HS256","typ":"JWT"}"#, &claims, |message| hs256(CLIENT_ID.as_bytes(), message));
-        assert_eq!(word(&house.verify(&token).await), "invalid_token", "{}", preset.name);
+        let token = signed(r#"{"alg":"HS256","typ":"JWT"}"#, &claims, |message| {
+            hs256(CLIENT_ID.as_bytes(), message)
+        });
+        assert_eq!(
+            word(&house.verify(&token).await),
+            "invalid_token",
+            "{}",
+            preset.name
+        );
     }
 }
 
@@ -521,13 +728,21 @@ async fn what_a_token_says_of_itself_is_refused_early_and_else_not_believed() {
             ("exp", json!(NOW - HOUR), "token_expired"),
         ] {
             let token = signer.token(&with(house.changed(name, value), &json!({ "scope": null })));
-            assert_eq!(word(&house.verify(&token).await), verdict, "{}: {name}", preset.name);
+            assert_eq!(
+                word(&house.verify(&token).await),
+                verdict,
+                "{}: {name}",
+                preset.name
+            );
         }
         assert_eq!(house.calls(), 0, "{}: nobody had to be asked", preset.name);
         if preset.asks && !preset.signs() && !preset.introspects() {
             // The token claims one person, the provider knows another.
             house.vouch(&house.changed("sub", "the-provider-s"));
-            let verified = house.verify(&signer.token(&house.changed("sub", "the-token-s"))).await.unwrap();
+            let verified = house
+                .verify(&signer.token(&house.changed("sub", "the-token-s")))
+                .await
+                .unwrap();
             assert_eq!(verified.subject, "the-provider-s", "{}", preset.name);
         }
     }
@@ -550,8 +765,18 @@ async fn a_token_of_one_provider_is_refused_at_every_other() {
             let verdict = house.says(&(other.claims)()).await;
             // That one's has a scope, which only introspection has no objection to.
             let scope = other.is_of("rfc7662");
-            let expected = if scope { "invalid_token" } else { "issuer_mismatch" };
-            assert_eq!(word(&verdict), expected, "{} at {}: {verdict:?}", other.name, preset.name);
+            let expected = if scope {
+                "invalid_token"
+            } else {
+                "issuer_mismatch"
+            };
+            assert_eq!(
+                word(&verdict),
+                expected,
+                "{} at {}: {verdict:?}",
+                other.name,
+                preset.name
+            );
         }
         // Google's answer about an access token.
         let access = json!({
@@ -559,8 +784,17 @@ async fn a_token_of_one_provider_is_refused_at_every_other() {
             "exp": (NOW + 3600).to_string(), "expires_in": "3600", "email": "testuser@gmail.com",
             "email_verified": "true", "access_type": "online",
         });
-        let expected = if preset.is_of("rfc7662") { "issuer_mismatch" } else { "invalid_token" };
-        assert_eq!(word(&house.says(&access).await), expected, "{}", preset.name);
+        let expected = if preset.is_of("rfc7662") {
+            "issuer_mismatch"
+        } else {
+            "invalid_token"
+        };
+        assert_eq!(
+            word(&house.says(&access).await),
+            expected,
+            "{}",
+            preset.name
+        );
     }
 }
 
@@ -586,7 +820,12 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
     let kinds = access
         .iter()
         .map(|members| (members, "this is an access token; send the id_token"))
-        .chain(other.iter().map(|members| (members, "this is a token of another kind; send the id_token")));
+        .chain(other.iter().map(|members| {
+            (
+                members,
+                "this is a token of another kind; send the id_token",
+            )
+        }));
     for preset in PRESETS {
         let house = House::of(preset).await;
         for (members, detail) in kinds.clone() {
@@ -595,8 +834,12 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
             // Shown as it is, it is refused unasked, and a token that cannot be read by what is told of it.
             let calls = house.calls();
             let shown = preset.signer.unwrap_or(Signer::Rsa).token(&claims);
-            for (token, unasked) in [(shown, true), (preset.token(&claims), preset.judges_token())] {
-                let introspected = preset.is_of("rfc7662") && !unasked && members.get("scope").is_some();
+            for (token, unasked) in [
+                (shown, true),
+                (preset.token(&claims), preset.judges_token()),
+            ] {
+                let introspected =
+                    preset.is_of("rfc7662") && !unasked && members.get("scope").is_some();
                 let verdict = house.verify(&token).await;
                 if introspected {
                     // An introspected token that is not a JWT tells nothing.
@@ -604,8 +847,16 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
                     continue;
                 }
                 let refusal = refusal(verdict);
-                assert_eq!((refusal.reason.into(), refusal.detail), ("invalid_token", detail), "{members}");
-                assert!(!unasked || house.calls() == calls, "{} {members}", preset.name);
+                assert_eq!(
+                    (refusal.reason.into(), refusal.detail),
+                    ("invalid_token", detail),
+                    "{members}"
+                );
+                assert!(
+                    !unasked || house.calls() == calls,
+                    "{} {members}",
+                    preset.name
+                );
             }
         }
     }
@@ -625,9 +876,17 @@ async fn a_header_that_names_another_kind_of_token_is_refused_unasked() {
             ("dpop+jwt", "a token of another kind"),
         ] {
             let header = signer.header_with(&json!({ "typ": typ }));
-            let refusal = refusal(house.verify(&signer.token_with(&header, &house.claims())).await);
+            let refusal = refusal(
+                house
+                    .verify(&signer.token_with(&header, &house.claims()))
+                    .await,
+            );
             let detail = format!("this is {kind}; send the id_token");
-            assert_eq!((refusal.reason, refusal.detail), (Reason::InvalidToken, &*detail), "{typ}");
+            assert_eq!(
+                (refusal.reason, refusal.detail),
+                (Reason::InvalidToken, &*detail),
+                "{typ}"
+            );
         }
         assert_eq!(house.calls(), 0, "{}", preset.name);
     }
@@ -642,13 +901,29 @@ async fn half_a_character_in_a_name_keeps_nobody_out() {
             claims[name] = "@@".into();
         }
         let text = claims.to_string();
-        let text =
-            text.replace(r#""name":"@@""#, r#""name":"Ada \ud83d""#).replace("@@", r"ada\ud83d@x.example");
-        let verified =
-            house.says_text(&text).await.unwrap_or_else(|error| panic!("{}: {error}", preset.name));
+        let text = text
+            .replace(r#""name":"@@""#, r#""name":"Ada \ud83d""#)
+            .replace("@@", r"ada\ud83d@x.example");
+        let verified = house
+            .says_text(&text)
+            .await
+            .unwrap_or_else(|error| panic!("{}: {error}", preset.name));
         assert_eq!(verified.name.as_deref(), Some("Ada"), "{}", preset.name);
-        assert_eq!((verified.email, verified.picture), (None, None), "{}", preset.name);
-        let text = house.changed("sub", "@@").to_string().replace("@@", r"\ud83d");
-        assert_eq!(word(&house.says_text(&text).await), "invalid_token", "{}", preset.name);
+        assert_eq!(
+            (verified.email, verified.picture),
+            (None, None),
+            "{}",
+            preset.name
+        );
+        let text = house
+            .changed("sub", "@@")
+            .to_string()
+            .replace("@@", r"\ud83d");
+        assert_eq!(
+            word(&house.says_text(&text).await),
+            "invalid_token",
+            "{}",
+            preset.name
+        );
     }
 }

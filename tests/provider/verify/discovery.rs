@@ -15,21 +15,43 @@ fn discovering() -> impl Iterator<Item = Preset> {
 }
 
 #[tokio::test]
-async fn the_endpoints_come_from_the_issuers_document_which_is_kept_and_hear_that_it_is_vestibule_who_asks() {
+async fn the_endpoints_come_from_the_issuers_document_which_is_kept_and_hear_that_it_is_vestibule_who_asks()
+ {
     for preset in discovering() {
         let house = House::of(preset).await;
         for _ in 0..3 {
-            assert_eq!(word(&house.says(&house.claims()).await), "accepted", "{}", preset.name);
+            assert_eq!(
+                word(&house.says(&house.claims()).await),
+                "accepted",
+                "{}",
+                preset.name
+            );
         }
         let requests = house.metadata.requests();
         assert_eq!(requests.len(), 1, "{}", preset.name);
         assert_eq!(requests[0].path, "/.well-known/openid-configuration");
-        assert!(house.keys.requests().iter().all(|request| request.path == "/keys"));
-        assert!(house.endpoint.requests().iter().all(|request| request.path == "/tokeninfo"));
+        assert!(
+            house
+                .keys
+                .requests()
+                .iter()
+                .all(|request| request.path == "/keys")
+        );
+        assert!(
+            house
+                .endpoint
+                .requests()
+                .iter()
+                .all(|request| request.path == "/tokeninfo")
+        );
         let asked = [&house.metadata, &house.keys, &house.endpoint];
         for request in asked.into_iter().flat_map(Provider::requests) {
             let agent = request.header("user-agent").unwrap_or_default();
-            assert!(agent.starts_with("Vestibule/"), "{}: {request:?}", preset.name);
+            assert!(
+                agent.starts_with("Vestibule/"),
+                "{}: {request:?}",
+                preset.name
+            );
         }
     }
 }
@@ -44,12 +66,17 @@ async fn exchanging(settings: &Value, methods: Option<&Value>) -> House {
         document["token_endpoint_auth_methods_supported"] = methods.clone();
     }
     house.metadata.behave(Behaviour::Json(document));
-    house.endpoint.behave(Behaviour::Json(json!({ "id_token": "e30.e30.c2ln" })));
+    house
+        .endpoint
+        .behave(Behaviour::Json(json!({ "id_token": "e30.e30.c2ln" })));
     house
 }
 
 async fn exchange(house: &House) -> Result<String, Error> {
-    let exchanged = house.provider().exchange("code", "verifier", "https://x.example/", NOW).await;
+    let exchanged = house
+        .provider()
+        .exchange("code", "verifier", "https://x.example/", NOW)
+        .await;
     exchanged.map(|tokens| tokens.id_token.expose().clone())
 }
 
@@ -65,7 +92,10 @@ async fn where_staff_sign_in_comes_from_it_too() {
 
 #[tokio::test]
 async fn the_token_endpoint_is_told_who_asks_as_it_wants_it() {
-    let (basic, post) = (json!(["private_key_jwt", "client_secret_basic"]), json!(["client_secret_post"]));
+    let (basic, post) = (
+        json!(["private_key_jwt", "client_secret_basic"]),
+        json!(["client_secret_post"]),
+    );
     for (published, set, in_form) in [
         (None, None, Some(false)),
         (Some(&basic), None, Some(false)),
@@ -81,26 +111,46 @@ async fn the_token_endpoint_is_told_who_asks_as_it_wants_it() {
         let exchanged = exchange(&house).await;
         let Some(in_form) = in_form else {
             let error = exchanged.unwrap_err().to_string();
-            assert!(error.ends_with("check `providers.under-test.token_auth`"), "{error}");
+            assert!(
+                error.ends_with("check `providers.under-test.token_auth`"),
+                "{error}"
+            );
             assert_eq!(house.endpoint.calls(), 0);
             continue;
         };
         assert_eq!(exchanged.unwrap(), "e30.e30.c2ln");
         let request = house.endpoint.requests().remove(0);
         let basic = request.header("authorization").map(|header| {
-            let text = STANDARD.decode(header.strip_prefix("Basic ").unwrap()).unwrap();
+            let text = STANDARD
+                .decode(header.strip_prefix("Basic ").unwrap())
+                .unwrap();
             String::from_utf8(text).unwrap()
         });
         let form = request.parameters();
-        let sent = |name: &str| form.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str());
+        let sent = |name: &str| {
+            form.iter()
+                .find(|(field, _)| field == name)
+                .map(|(_, value)| value.as_str())
+        };
         if in_form {
             let proof = (sent("client_id"), sent("client_secret"));
-            assert_eq!((basic, proof), (None, (Some(CLIENT_ID), Some("a:b c/ü"))), "{published:?} {set:?}");
+            assert_eq!(
+                (basic, proof),
+                (None, (Some(CLIENT_ID), Some("a:b c/ü"))),
+                "{published:?} {set:?}"
+            );
         } else {
-            assert_eq!(basic, Some(format!("{CLIENT_ID}:a%3Ab+c%2F%C3%BC")), "{published:?}");
+            assert_eq!(
+                basic,
+                Some(format!("{CLIENT_ID}:a%3Ab+c%2F%C3%BC")),
+                "{published:?}"
+            );
             assert_eq!((sent("client_id"), sent("client_secret")), (None, None));
         }
-        assert_eq!((sent("grant_type"), sent("code")), (Some("authorization_code"), Some("code")));
+        assert_eq!(
+            (sent("grant_type"), sent("code")),
+            (Some("authorization_code"), Some("code"))
+        );
     }
 }
 
@@ -113,7 +163,10 @@ async fn nothing_is_discovered_for_a_token_endpoint_of_which_all_is_set() {
     });
     let house = House::with(preset("oidc"), &settings).await;
     let exchanged = exchange(&house).await;
-    assert_eq!((exchanged.unwrap().as_str(), house.metadata.calls()), ("e30.e30.c2ln", 0));
+    assert_eq!(
+        (exchanged.unwrap().as_str(), house.metadata.calls()),
+        ("e30.e30.c2ln", 0)
+    );
 }
 
 #[tokio::test]
@@ -121,20 +174,38 @@ async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_nam
     let house = exchanging(&json!({ "client_secret": "hush" }), None).await;
     let (longest, unnamed) = ("e".repeat(40), Some("no known reason"));
     for (status, error, told) in [
-        (401, json!({ "error": "invalid_client", "error_description": "hush" }), None),
+        (
+            401,
+            json!({ "error": "invalid_client", "error_description": "hush" }),
+            None,
+        ),
         (400, json!({ "error": "invalid_client" }), None),
         (401, json!({ "error": "unauthorized_client" }), None),
         (401, json!({}), None),
-        (400, json!({ "error": "invalid_grant" }), Some("invalid_grant")),
-        (401, json!({ "error": "invalid_grant" }), Some("invalid_grant")),
-        (400, json!({ "error": "redirect_uri_mismatch" }), Some("redirect_uri_mismatch")),
+        (
+            400,
+            json!({ "error": "invalid_grant" }),
+            Some("invalid_grant"),
+        ),
+        (
+            401,
+            json!({ "error": "invalid_grant" }),
+            Some("invalid_grant"),
+        ),
+        (
+            400,
+            json!({ "error": "redirect_uri_mismatch" }),
+            Some("redirect_uri_mismatch"),
+        ),
         (400, json!({ "error": longest }), Some(longest.as_str())),
         (400, json!({ "error": format!("{longest}e") }), unnamed),
         (400, json!({ "error": "\n<svg> hush" }), unnamed),
         (400, json!({ "error": "" }), unnamed),
         (400, json!({}), unnamed),
     ] {
-        house.endpoint.behave(Behaviour::json(status, error.to_string()));
+        house
+            .endpoint
+            .behave(Behaviour::json(status, error.to_string()));
         let exchanged = exchange(&house).await;
         match exchanged.unwrap_err() {
             Error::Unavailable(unavailable) => {
@@ -174,7 +245,10 @@ async fn a_token_endpoint_that_is_not_one_is_named_with_its_setting() {
         ] {
             house.endpoint.behave(Behaviour::status(status));
             let said = exchange(asking).await.unwrap_err().to_string();
-            assert!(said.ends_with(&format!("{class}{remedy}")), "{status}: {said}");
+            assert!(
+                said.ends_with(&format!("{class}{remedy}")),
+                "{status}: {said}"
+            );
         }
     }
 }
@@ -186,9 +260,13 @@ async fn a_path_in_the_issuer_goes_before_the_well_known_one() {
     for end in ["", "/"] {
         let issuer = format!("{}/realms/people{end}", house.metadata.url());
         let settings = json!({ "preset": "keycloak", "client_id": CLIENT_ID, "issuer": issuer });
-        let providers = vestibule::provider::Providers::new(read(&settings).unwrap().providers).unwrap();
+        let providers =
+            vestibule::provider::Providers::new(read(&settings).unwrap().providers).unwrap();
         let provider = providers.get("under-test").unwrap();
-        assert!(provider.authorization_url(NOW).await.is_err(), "this one is another issuer's");
+        assert!(
+            provider.authorization_url(NOW).await.is_err(),
+            "this one is another issuer's"
+        );
         assert_eq!(house.metadata.requests().last().unwrap().path, path);
     }
 }
@@ -212,13 +290,26 @@ async fn another_issuers_document_is_refused() {
             };
             house.metadata.behave(Behaviour::Json(document));
             let verdict = house.says(&house.claims()).await;
-            assert_eq!(class(&verdict), "metadata", "{} {change:?}: {verdict:?}", preset.name);
+            assert_eq!(
+                class(&verdict),
+                "metadata",
+                "{} {change:?}: {verdict:?}",
+                preset.name
+            );
             let said = verdict.unwrap_err().to_string();
             assert!(said.contains("providers.under-test.issuer"), "{said}");
             if let ("issuer", Value::String(found)) = &change {
-                assert!(said.contains(found.as_str()), "the issuer that was found: {said}");
+                assert!(
+                    said.contains(found.as_str()),
+                    "the issuer that was found: {said}"
+                );
             }
-            assert_eq!((house.keys.calls(), house.endpoint.calls()), (0, 0), "{} {change:?}", preset.name);
+            assert_eq!(
+                (house.keys.calls(), house.endpoint.calls()),
+                (0, 0),
+                "{} {change:?}",
+                preset.name
+            );
         }
     }
 }
@@ -262,13 +353,30 @@ async fn of_the_published_members_only_those_that_a_sign_in_uses_are_judged() {
                 house.metadata.behave(Behaviour::Json(document));
                 let verdict = house.says(&house.claims()).await;
                 if !used {
-                    assert_eq!(word(&verdict), "accepted", "{} {member} {value}: {verdict:?}", preset.name);
+                    assert_eq!(
+                        word(&verdict),
+                        "accepted",
+                        "{} {member} {value}: {verdict:?}",
+                        preset.name
+                    );
                     continue;
                 }
-                assert_eq!(class(&verdict), "metadata", "{} {member} {value}: {verdict:?}", preset.name);
+                assert_eq!(
+                    class(&verdict),
+                    "metadata",
+                    "{} {member} {value}: {verdict:?}",
+                    preset.name
+                );
                 let said = verdict.unwrap_err().to_string();
-                assert!(said.contains(member) && said.contains("providers.under-test.issuer"), "{said}");
-                let called = if member == "jwks_uri" { house.keys.calls() } else { house.endpoint.calls() };
+                assert!(
+                    said.contains(member) && said.contains("providers.under-test.issuer"),
+                    "{said}"
+                );
+                let called = if member == "jwks_uri" {
+                    house.keys.calls()
+                } else {
+                    house.endpoint.calls()
+                };
                 assert_eq!(called, 0, "{} {member} {value}", preset.name);
             }
         }
@@ -277,7 +385,12 @@ async fn of_the_published_members_only_those_that_a_sign_in_uses_are_judged() {
 
 #[tokio::test]
 async fn a_token_endpoint_without_methods_for_clients_is_the_standards() {
-    for methods in [json!([]), json!(null), json!("client_secret_post"), json!([7])] {
+    for methods in [
+        json!([]),
+        json!(null),
+        json!("client_secret_post"),
+        json!([7]),
+    ] {
         let house = exchanging(&json!({ "client_secret": "hush" }), Some(&methods)).await;
         exchange(&house).await.unwrap();
         let request = house.endpoint.requests().remove(0);
@@ -295,14 +408,22 @@ fn document(house: &House) -> Value {
 #[tokio::test]
 async fn an_endpoint_that_is_not_there_is_missed_only_by_who_needs_it() {
     for preset in discovering() {
-        for (missing, needed) in [("jwks_uri", preset.signs()), ("introspection_endpoint", preset.asks)] {
+        for (missing, needed) in [
+            ("jwks_uri", preset.signs()),
+            ("introspection_endpoint", preset.asks),
+        ] {
             let house = House::of(preset).await;
             let mut document = document(&house);
             document.as_object_mut().unwrap().remove(missing);
             house.metadata.behave(Behaviour::Json(document));
             let verdict = house.says(&house.claims()).await;
             let expected = if needed { "unavailable" } else { "accepted" };
-            assert_eq!(word(&verdict), expected, "{} {missing}: {verdict:?}", preset.name);
+            assert_eq!(
+                word(&verdict),
+                expected,
+                "{} {missing}: {verdict:?}",
+                preset.name
+            );
         }
     }
 }
@@ -313,7 +434,14 @@ async fn an_address_that_is_set_goes_before_one_that_is_published() {
     elsewhere.behave(Behaviour::Json(jwks(&[Signer::Rsa.jwk()])));
     let house = House::with(preset("oidc"), &json!({ "jwks_url": elsewhere.url() })).await;
     assert_eq!(word(&house.says(&house.claims()).await), "accepted");
-    assert_eq!((elsewhere.calls(), house.keys.calls(), house.metadata.calls()), (1, 0, 0));
+    assert_eq!(
+        (
+            elsewhere.calls(),
+            house.keys.calls(),
+            house.metadata.calls()
+        ),
+        (1, 0, 0)
+    );
 }
 
 #[tokio::test]
@@ -326,7 +454,12 @@ async fn keys_that_move_are_followed() {
     moved["jwks_uri"] = format!("{}/keys", elsewhere.url()).into();
     house.metadata.behave(Behaviour::Json(moved));
     let (claims, later) = (house.claims(), NOW + 700);
-    let verdict = house.verify_at(&Signer::OtherRsa.token(&claims), later).await;
+    let verdict = house
+        .verify_at(&Signer::OtherRsa.token(&claims), later)
+        .await;
     assert_eq!(word(&verdict), "accepted", "{verdict:?}");
-    assert_eq!(word(&house.verify_at(&Signer::Rsa.token(&claims), later).await), "invalid_token");
+    assert_eq!(
+        word(&house.verify_at(&Signer::Rsa.token(&claims), later).await),
+        "invalid_token"
+    );
 }

@@ -42,14 +42,22 @@ impl Asked {
 }
 
 fn asked(preset: &Preset) -> Vec<Asked> {
-    let all =
-        [(Asked::Token, preset.asks), (Asked::Keys, preset.signs()), (Asked::Metadata, preset.discovers)];
-    all.into_iter().filter(|(_, asked)| *asked).map(|(asked, _)| asked).collect()
+    let all = [
+        (Asked::Token, preset.asks),
+        (Asked::Keys, preset.signs()),
+        (Asked::Metadata, preset.discovers),
+    ];
+    all.into_iter()
+        .filter(|(_, asked)| *asked)
+        .map(|(asked, _)| asked)
+        .collect()
 }
 
 /// Every endpoint of every preset.
 fn points() -> impl Iterator<Item = (Preset, Asked)> {
-    PRESETS.into_iter().flat_map(|preset| asked(&preset).into_iter().map(move |asked| (preset, asked)))
+    PRESETS
+        .into_iter()
+        .flat_map(|preset| asked(&preset).into_iter().map(move |asked| (preset, asked)))
 }
 
 /// A house whose endpoints all answer as they should, and a token that is good there.
@@ -96,7 +104,10 @@ async fn all_unavailable(behaviours: &[(&'static str, Behaviour)]) {
                     good.behave(behaviour);
                     let started = Instant::now();
                     let verdict = house.verify_at(&token, now).await;
-                    let (took, case) = (started.elapsed(), format!("{}, {asked:?}: {what}", preset.name));
+                    let (took, case) = (
+                        started.elapsed(),
+                        format!("{}, {asked:?}: {what}", preset.name),
+                    );
                     assert_eq!(word(&verdict), "unavailable", "{case}: {verdict:?}");
                     assert!(took < PROMISED, "{case}: {took:?}");
                     now += 10;
@@ -104,7 +115,12 @@ async fn all_unavailable(behaviours: &[(&'static str, Behaviour)]) {
                 house.recover();
                 welcome(&house);
                 let verdict = house.verify_at(&token, now).await;
-                assert_eq!(word(&verdict), "accepted", "{}, {asked:?}: {verdict:?}", preset.name);
+                assert_eq!(
+                    word(&verdict),
+                    "accepted",
+                    "{}, {asked:?}: {verdict:?}",
+                    preset.name
+                );
             });
         }
     }
@@ -118,15 +134,18 @@ async fn an_answer_that_is_not_clean_json_is_no_answer() {
     // Clean, and of no use: for an endpoint that lacks every claim see the claims.
     behaviours.retain(|(what, _)| *what != "an empty object");
     behaviours.push(("an image", Behaviour::body("image/png", "{}")));
-    behaviours.push(("a token", Behaviour::body("application/jwt", "e30.e30.c2ln")));
+    behaviours.push((
+        "a token",
+        Behaviour::body("application/jwt", "e30.e30.c2ln"),
+    ));
     all_unavailable(&behaviours).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_other_status_is_the_providers_own_fault() {
     let codes = [
-        101, 201, 202, 203, 204, 206, 304, 402, 403, 404, 407, 408, 410, 418, 429, 451, 500, 501, 502, 503,
-        504, 599,
+        101, 201, 202, 203, 204, 206, 304, 402, 403, 404, 407, 408, 410, 418, 429, 451, 500, 501,
+        502, 503, 504, 599,
     ];
     all_unavailable(&codes.map(|code| ("a status", Behaviour::status(code)))).await;
 }
@@ -142,7 +161,11 @@ async fn a_status_is_told_by_its_class() {
         (504, "status_5xx"),
     ] {
         house.endpoint.behave(Behaviour::status(code));
-        assert_eq!(class(&house.verify(&opaque_of(code.into())).await), expected, "{code}");
+        assert_eq!(
+            class(&house.verify(&opaque_of(code.into())).await),
+            expected,
+            "{code}"
+        );
     }
 }
 
@@ -150,23 +173,53 @@ async fn a_status_is_told_by_its_class() {
 async fn an_answer_that_is_slow_huge_or_cut_is_given_up_in_time() {
     let second = Duration::from_secs(1);
     let close = |text: String| Behaviour::Raw(text.into(), End::Close);
-    let of_length = |length: u32| close(format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{{}}"));
+    let of_length = |length: u32| {
+        close(format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{{}}"
+        ))
+    };
     let filler = |name: String, length| (name, "x".repeat(length));
-    let padded = |headers| Behaviour::Status { code: 200, headers, body: b"{}".to_vec() };
+    let padded = |headers| Behaviour::Status {
+        code: 200,
+        headers,
+        body: b"{}".to_vec(),
+    };
     let endless = End::Repeat(b"x-filler: xxxxxxxxxxxxxxxx\r\n".repeat(512));
     all_unavailable(&[
-        ("one byte a second", Behaviour::Json(json!({ "x": "y".repeat(1000) })).trickled(second)),
+        (
+            "one byte a second",
+            Behaviour::Json(json!({ "x": "y".repeat(1000) })).trickled(second),
+        ),
         ("never", Behaviour::NEVER_ANSWER),
-        ("slow first byte", Behaviour::status(400).delayed(30 * second)),
-        ("long", Behaviour::body("application/json", vec![b' '; 1 << 20])),
-        ("endless headers", Behaviour::Raw(b"HTTP/1.1 200 OK\r\n".to_vec(), endless)),
+        (
+            "slow first byte",
+            Behaviour::status(400).delayed(30 * second),
+        ),
+        (
+            "long",
+            Behaviour::body("application/json", vec![b' '; 1 << 20]),
+        ),
+        (
+            "endless headers",
+            Behaviour::Raw(b"HTTP/1.1 200 OK\r\n".to_vec(), endless),
+        ),
         ("says more", of_length(100_000)),
         ("says less", of_length(1)),
         ("reset on connect", Behaviour::ResetOnConnect),
         ("reset before", Behaviour::RESET),
         ("closed before", Behaviour::CLOSE),
-        ("200 headers", padded((0..200).map(|number| filler(format!("x-filler-{number}"), 1)).collect())),
-        ("a large header", padded(vec![filler("x-filler".into(), 1 << 20)])),
+        (
+            "200 headers",
+            padded(
+                (0..200)
+                    .map(|number| filler(format!("x-filler-{number}"), 1))
+                    .collect(),
+            ),
+        ),
+        (
+            "a large header",
+            padded(vec![filler("x-filler".into(), 1 << 20)]),
+        ),
         ("HTTP/0.9", close("{}".into())),
         ("TLS", close("\x15\x03\x01\x00\x02\x02\x46".into())),
     ])
@@ -177,8 +230,12 @@ async fn an_answer_that_is_slow_huge_or_cut_is_given_up_in_time() {
 async fn an_answer_is_read_up_to_64_kib_and_a_longer_one_is_none() {
     let house = House::of(preset("google")).await;
     let claims = house.claims().to_string();
-    let padded =
-        |length| Behaviour::body("application/json", claims.clone() + &" ".repeat(length - claims.len()));
+    let padded = |length| {
+        Behaviour::body(
+            "application/json",
+            claims.clone() + &" ".repeat(length - claims.len()),
+        )
+    };
     house.endpoint.behave(padded(64 * 1024));
     assert_eq!(word(&house.verify(&opaque_of(1)).await), "accepted");
     house.endpoint.behave(padded(64 * 1024 + 1));
@@ -190,17 +247,31 @@ async fn a_redirection_is_not_followed() {
     for (preset, asked) in points() {
         let ((house, token), elsewhere) = (sound(preset).await, Provider::start().await);
         let server = asked.server(&house);
-        for (code, now) in [301, 302, 303, 307, 308].into_iter().zip((NOW..).step_by(10)) {
-            server.behave(Behaviour::Redirect { code, to: format!("{}/", elsewhere.url()) });
+        for (code, now) in [301, 302, 303, 307, 308]
+            .into_iter()
+            .zip((NOW..).step_by(10))
+        {
+            server.behave(Behaviour::Redirect {
+                code,
+                to: format!("{}/", elsewhere.url()),
+            });
             let calls = server.calls();
             let verdict = house.verify_at(&token, now).await;
             assert_eq!(class(&verdict), "status_3xx", "{} {asked:?}", preset.name);
             let (there, here) = (elsewhere.calls(), server.calls());
             assert_eq!((there, here), (0, calls + 1), "{} {asked:?}", preset.name);
             // An address that was discovered is changed by the issuer.
-            let setting = if preset.discovers { "issuer" } else { asked.setting() };
+            let setting = if preset.discovers {
+                "issuer"
+            } else {
+                asked.setting()
+            };
             let setting = format!("providers.under-test.{setting}");
-            assert!(verdict.unwrap_err().to_string().contains(&setting), "{} {asked:?}", preset.name);
+            assert!(
+                verdict.unwrap_err().to_string().contains(&setting),
+                "{} {asked:?}",
+                preset.name
+            );
         }
     }
 }
@@ -222,7 +293,11 @@ async fn a_failure_that_may_pass_is_tried_once_more_and_no_other() {
             let server = asked.server(&house);
             server.behave_once(behaviour.clone());
             let verdict = house.verify(&token).await;
-            let expected = if calls == 2 { "accepted" } else { "unavailable" };
+            let expected = if calls == 2 {
+                "accepted"
+            } else {
+                "unavailable"
+            };
             let case = format!("{}, {asked:?}, {behaviour:?}", preset.name);
             assert_eq!(word(&verdict), expected, "{case}: {verdict:?}");
             assert_eq!(server.calls(), calls, "{case}");
@@ -237,7 +312,11 @@ async fn callers_are_asked_to_wait_no_longer_than_the_provider_asks() {
         let cases = [("30", 30), ("0", 1), ("86400", 60), ("soon", 2)];
         for ((header, seconds), now) in cases.into_iter().zip((NOW..).step_by(10)) {
             let headers = vec![("Retry-After".to_owned(), header.to_owned())];
-            asked.server(&house).behave(Behaviour::Status { code: 429, headers, body: Vec::new() });
+            asked.server(&house).behave(Behaviour::Status {
+                code: 429,
+                headers,
+                body: Vec::new(),
+            });
             let verdict = house.verify_at(&token, now).await;
             let told = unavailable(&verdict).retry_after;
             assert_eq!(told, seconds, "{} {asked:?} {header}", preset.name);
@@ -253,7 +332,10 @@ async fn a_token_that_the_provider_calls_invalid_is_invalid() {
         let mut behaviours = vec![
             refused(400, json!({ "error": "invalid_token" })),
             refused(401, json!({ "error": "invalid_token" })),
-            refused(400, json!({ "error": "invalid_request", "error_description": "Invalid IdToken." })),
+            refused(
+                400,
+                json!({ "error": "invalid_request", "error_description": "Invalid IdToken." }),
+            ),
             Behaviour::status(400),
             Behaviour::Json(json!({ "error": "invalid_token", "active": true })),
         ];
@@ -266,14 +348,34 @@ async fn a_token_that_the_provider_calls_invalid_is_invalid() {
             house.endpoint.behave(behaviour.clone());
             let calls = house.endpoint.calls();
             let verdict = house.verify(&token).await;
-            assert_eq!(word(&verdict), "invalid_token", "{} {behaviour:?}: {verdict:?}", preset.name);
-            assert_eq!(house.endpoint.calls(), calls + 1, "{} {behaviour:?}", preset.name);
+            assert_eq!(
+                word(&verdict),
+                "invalid_token",
+                "{} {behaviour:?}: {verdict:?}",
+                preset.name
+            );
+            assert_eq!(
+                house.endpoint.calls(),
+                calls + 1,
+                "{} {behaviour:?}",
+                preset.name
+            );
         }
         // And what was good once is asked about again.
         let claims = house.claims();
         house.endpoint.behave_once(house.answer(&claims));
-        assert_eq!(word(&house.verify(&token).await), "accepted", "{}", preset.name);
-        assert_eq!(word(&house.verify(&token).await), "invalid_token", "{}", preset.name);
+        assert_eq!(
+            word(&house.verify(&token).await),
+            "accepted",
+            "{}",
+            preset.name
+        );
+        assert_eq!(
+            word(&house.verify(&token).await),
+            "invalid_token",
+            "{}",
+            preset.name
+        );
     }
 }
 
@@ -294,9 +396,17 @@ async fn a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent() 
     for (preset, asked) in points() {
         let (house, token) = astray(preset, asked, &tls.url()).await;
         let verdict = house.verify(&token).await;
-        assert_eq!(word(&verdict), "unavailable", "{} {asked:?}: {verdict:?}", preset.name);
+        assert_eq!(
+            word(&verdict),
+            "unavailable",
+            "{} {asked:?}: {verdict:?}",
+            preset.name
+        );
         let told = verdict.unwrap_err().to_string();
-        assert!(told.contains("UnknownIssuer; ") && told.contains("SSL_CERT_FILE"), "{told}");
+        assert!(
+            told.contains("UnknownIssuer; ") && told.contains("SSL_CERT_FILE"),
+            "{told}"
+        );
     }
     assert_eq!(tls.requests(), 0);
     assert!(tls.handshakes() > PRESETS.len(), "nobody came");
@@ -316,7 +426,12 @@ async fn a_connection_that_died_while_nobody_used_it_is_replaced_and_nobody_noti
                 house.recover();
                 server.die_on_reuse();
                 let verdict = house.verify_at(&token, NOW + later).await;
-                assert_eq!(word(&verdict), "accepted", "{} {asked:?}: {verdict:?}", preset.name);
+                assert_eq!(
+                    word(&verdict),
+                    "accepted",
+                    "{} {asked:?}: {verdict:?}",
+                    preset.name
+                );
             }
             // The client keeps a connection from some moment after the answer on; until then it opens
             // another one.
@@ -325,7 +440,11 @@ async fn a_connection_that_died_while_nobody_used_it_is_replaced_and_nobody_noti
                 break;
             }
         }
-        assert!(reused, "{} {asked:?}: no connection died when it was used again", preset.name);
+        assert!(
+            reused,
+            "{} {asked:?}: no connection died when it was used again",
+            preset.name
+        );
     }
 }
 
@@ -340,20 +459,37 @@ async fn a_provider_is_found_again_within_ten_seconds_of_an_outage() {
             // A crowd that tries again and again; documents are asked for as often as the clock allows.
             for now in NOW..NOW + 300 {
                 let verdict = house.verify_at(&token, now).await;
-                assert_eq!(word(&verdict), "unavailable", "{} {asked:?}: {verdict:?}", preset.name);
+                assert_eq!(
+                    word(&verdict),
+                    "unavailable",
+                    "{} {asked:?}: {verdict:?}",
+                    preset.name
+                );
             }
             let calls = server.calls();
-            assert!(calls <= 120, "{} {asked:?}: {calls} calls in five minutes", preset.name);
+            assert!(
+                calls <= 120,
+                "{} {asked:?}: {calls} calls in five minutes",
+                preset.name
+            );
             house.recover();
             welcome(&house);
             let (recovered, mut now) = (Instant::now(), NOW + 300);
             while word(&house.verify_at(&token, now).await) != "accepted" {
-                assert!(recovered.elapsed() < Duration::from_secs(10), "{} {asked:?}", preset.name);
+                assert!(
+                    recovered.elapsed() < Duration::from_secs(10),
+                    "{} {asked:?}",
+                    preset.name
+                );
                 tokio::task::yield_now().await;
                 now = NOW + 300 + i64::try_from(recovered.elapsed().as_secs()).unwrap();
             }
             let calls = server.calls() - calls;
-            assert!(calls <= 2, "{} {asked:?}: {calls} calls for one sign-in", preset.name);
+            assert!(
+                calls <= 2,
+                "{} {asked:?}: {calls} calls for one sign-in",
+                preset.name
+            );
         });
     }
     outages.join_all().await;
@@ -364,14 +500,23 @@ async fn an_endpoint_that_cannot_be_reached_is_given_up_in_time() {
     let (refusing, silent) = (Refusing::reserve(), Silent::start().await);
     let mut cases = JoinSet::new();
     for preset in ["google", "line", "apple", "rfc7662", "keycloak by both"].map(preset) {
-        for address in [refusing.url(), silent.https_url(), "https://nowhere.invalid".to_owned()] {
+        for address in [
+            refusing.url(),
+            silent.https_url(),
+            "https://nowhere.invalid".to_owned(),
+        ] {
             for asked in asked(&preset) {
                 let (house, token) = astray(preset, asked, &address).await;
                 let address = address.clone();
                 cases.spawn(async move {
                     let started = Instant::now();
                     let verdict = house.verify(&token).await;
-                    assert_eq!(word(&verdict), "unavailable", "{} {address}: {verdict:?}", preset.name);
+                    assert_eq!(
+                        word(&verdict),
+                        "unavailable",
+                        "{} {address}: {verdict:?}",
+                        preset.name
+                    );
                     assert!(started.elapsed() < PROMISED, "{} {address}", preset.name);
                 });
             }
@@ -386,9 +531,14 @@ async fn answers_do_not_cross_between_requests() {
         let house = House::of(preset(name)).await;
         let tokens: Vec<_> = (0..50).map(opaque_of).collect();
         for (number, token) in tokens.iter().enumerate() {
-            house.endpoint.accept(token, house.changed("sub", format!("person-{number}")));
+            house
+                .endpoint
+                .accept(token, house.changed("sub", format!("person-{number}")));
         }
-        let verdicts = house.endpoint.holding(50, tokens.iter().map(|token| house.verify(token))).await;
+        let verdicts = house
+            .endpoint
+            .holding(50, tokens.iter().map(|token| house.verify(token)))
+            .await;
         for (number, verdict) in verdicts.into_iter().enumerate() {
             assert_eq!(verdict.unwrap().subject, format!("person-{number}"));
         }

@@ -27,7 +27,11 @@ pub fn basics() -> Figment {
 /// Reads settings that are sound but for those of the provider `under-test`.
 pub fn read(settings: &Value) -> Result<Config, config::Error> {
     let idp = ("idp.client_id", "google.example");
-    Config::read(basics().merge(idp).merge(("providers.under-test", settings)))
+    Config::read(
+        basics()
+            .merge(idp)
+            .merge(("providers.under-test", settings)),
+    )
 }
 
 /// The providers and the servers behind the one under test.
@@ -46,7 +50,11 @@ impl House {
 
     /// With more settings than the preset's case has.
     pub async fn with(preset: Preset, more: &Value) -> Self {
-        let servers = [Provider::start().await, Provider::start().await, Provider::start().await];
+        let servers = [
+            Provider::start().await,
+            Provider::start().await,
+            Provider::start().await,
+        ];
         let [endpoint, keys, metadata] = servers;
         let mut settings = (preset.settings)();
         settings["client_id"] = CLIENT_ID.into();
@@ -60,23 +68,38 @@ impl House {
                 settings["jwks_url"] = format!("{}/keys", keys.url()).into();
             }
         }
-        let config = read(&with(settings, more)).unwrap_or_else(|error| panic!("{}: {error}", preset.name));
+        let config =
+            read(&with(settings, more)).unwrap_or_else(|error| panic!("{}: {error}", preset.name));
         let providers = Providers::new(config.providers).unwrap();
-        let house = Self { preset, endpoint, keys, metadata, providers };
+        let house = Self {
+            preset,
+            endpoint,
+            keys,
+            metadata,
+            providers,
+        };
         house.recover();
         house
     }
 
     /// Lets the published documents be as they should.
     pub fn recover(&self) {
-        let Self { endpoint, keys, metadata, .. } = self;
+        let Self {
+            endpoint,
+            keys,
+            metadata,
+            ..
+        } = self;
         metadata.behave(Behaviour::Json(json!({
             "issuer": metadata.url(), "jwks_uri": format!("{}/keys", keys.url()),
             "introspection_endpoint": endpoint.tokeninfo_url(),
             "authorization_endpoint": format!("{}/authorize", metadata.url()),
             "token_endpoint": format!("{}/token", metadata.url()),
         })));
-        keys.behave(Behaviour::Json(jwks(&[Signer::Ec.jwk(), Signer::Rsa.jwk()])));
+        keys.behave(Behaviour::Json(jwks(&[
+            Signer::Ec.jwk(),
+            Signer::Rsa.jwk(),
+        ])));
     }
 
     /// The claims that this provider's honest answer has, with the issuer of this house.
@@ -163,7 +186,12 @@ pub fn opaque() -> String {
 
 /// One of many such tokens.
 pub fn opaque_of(number: usize) -> String {
-    format!("{}.{}.{}", base64(r#"{"alg":"RS256"}"#), base64("{}"), base64(number.to_string()))
+    format!(
+        "{}.{}.{}",
+        base64(r#"{"alg":"RS256"}"#),
+        base64("{}"),
+        base64(number.to_string())
+    )
 }
 
 /// A verdict in a word.

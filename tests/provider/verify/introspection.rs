@@ -18,15 +18,37 @@ fn introspecting() -> impl Iterator<Item = Preset> {
 async fn the_token_goes_by_a_form_and_the_secret_by_http_basic() {
     for preset in introspecting() {
         let house = House::with(preset, &json!({ "client_secret": "a:b c/ü" })).await;
-        assert_eq!(word(&house.says(&house.claims()).await), "accepted", "{}", preset.name);
+        assert_eq!(
+            word(&house.says(&house.claims()).await),
+            "accepted",
+            "{}",
+            preset.name
+        );
         let requests = house.endpoint.requests();
-        let [request] = requests.as_slice() else { panic!("{} requests", requests.len()) };
-        assert_eq!((request.method.as_str(), request.query.as_str()), ("POST", ""));
-        let names: Vec<_> = request.parameters().into_iter().map(|(name, _)| name).collect();
+        let [request] = requests.as_slice() else {
+            panic!("{} requests", requests.len())
+        };
+        assert_eq!(
+            (request.method.as_str(), request.query.as_str()),
+            ("POST", "")
+        );
+        let names: Vec<_> = request
+            .parameters()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         assert_eq!(names, ["token"]);
-        let basic = request.header("authorization").unwrap().strip_prefix("Basic ").unwrap();
+        let basic = request
+            .header("authorization")
+            .unwrap()
+            .strip_prefix("Basic ")
+            .unwrap();
         let basic = String::from_utf8(STANDARD.decode(basic).unwrap()).unwrap();
-        assert_eq!(basic, format!("{CLIENT_ID}:a%3Ab+c%2F%C3%BC"), "encoded as RFC 6749 §2.3.1 wants it");
+        assert_eq!(
+            basic,
+            format!("{CLIENT_ID}:a%3Ab+c%2F%C3%BC"),
+            "encoded as RFC 6749 §2.3.1 wants it"
+        );
     }
 }
 
@@ -40,7 +62,8 @@ async fn the_secret_may_also_go_by_the_form() {
     let parameters = request.parameters();
     assert_eq!(
         parameters[1..],
-        [("client_id", CLIENT_ID), ("client_secret", "hush")].map(|(n, v)| (n.to_owned(), v.to_owned()))
+        [("client_id", CLIENT_ID), ("client_secret", "hush")]
+            .map(|(n, v)| (n.to_owned(), v.to_owned()))
     );
 }
 
@@ -48,9 +71,17 @@ async fn the_secret_may_also_go_by_the_form() {
 async fn a_token_that_is_not_a_jwt_is_asked_about_unread() {
     let house = House::of(preset("rfc7662")).await;
     house.vouch(&house.claims());
-    for token in ["mF_9.B5f-4.1JqM", "2YotnFZFEjr1zCsicMWpAA", "..", "{\"sub\":1}"] {
+    for token in [
+        "mF_9.B5f-4.1JqM",
+        "2YotnFZFEjr1zCsicMWpAA",
+        "..",
+        "{\"sub\":1}",
+    ] {
         assert_eq!(word(&house.verify(token).await), "accepted", "{token}");
-        assert_eq!(house.endpoint.requests().last().unwrap().parameters()[0].1, token);
+        assert_eq!(
+            house.endpoint.requests().last().unwrap().parameters()[0].1,
+            token
+        );
     }
 }
 
@@ -67,30 +98,58 @@ async fn only_true_means_active() {
             (json!(null), "unavailable"),
             (json!([true]), "unavailable"),
         ] {
-            house.endpoint.behave(Behaviour::Json(house.changed("active", active.clone())));
+            house
+                .endpoint
+                .behave(Behaviour::Json(house.changed("active", active.clone())));
             let token = preset.token(&claims);
             let said = house.verify(&token).await;
             assert_eq!(word(&said), verdict, "{} {active}: {said:?}", preset.name);
         }
         house.endpoint.behave(Behaviour::Json(claims.clone()));
         let token = preset.token(&claims);
-        assert_eq!(class(&house.verify(&token).await), "not_introspection", "{}", preset.name);
+        assert_eq!(
+            class(&house.verify(&token).await),
+            "not_introspection",
+            "{}",
+            preset.name
+        );
     }
 }
 
 #[tokio::test]
 async fn an_endpoint_that_lets_us_not_ask_is_not_the_tokens_fault_and_the_settings_are_named() {
-    let unknown = |status, error: &str| Behaviour::json(status, json!({ "error": error }).to_string());
+    let unknown =
+        |status, error: &str| Behaviour::json(status, json!({ "error": error }).to_string());
     let client = "`providers.under-test.client_id` and `providers.under-test.client_secret`";
     for preset in introspecting() {
-        let address = if preset.discovers { "issuer" } else { "tokeninfo_url" };
+        let address = if preset.discovers {
+            "issuer"
+        } else {
+            "tokeninfo_url"
+        };
         let address = format!("`providers.under-test.{address}`");
         for (behaviour, expected, settings) in [
             (Behaviour::status(401), "client_authentication", client),
-            (unknown(401, "invalid_client"), "client_authentication", client),
-            (unknown(401, "invalid_request"), "client_authentication", client),
-            (unknown(400, "invalid_client"), "client_authentication", client),
-            (unknown(400, "unauthorized_client"), "client_authentication", client),
+            (
+                unknown(401, "invalid_client"),
+                "client_authentication",
+                client,
+            ),
+            (
+                unknown(401, "invalid_request"),
+                "client_authentication",
+                client,
+            ),
+            (
+                unknown(400, "invalid_client"),
+                "client_authentication",
+                client,
+            ),
+            (
+                unknown(400, "unauthorized_client"),
+                "client_authentication",
+                client,
+            ),
             // What Keycloak says to a public client.
             (Behaviour::status(403), "status_4xx", &address),
         ] {
@@ -99,8 +158,16 @@ async fn an_endpoint_that_lets_us_not_ask_is_not_the_tokens_fault_and_the_settin
             let verdict = house.verify(&preset.token(&house.claims())).await;
             assert_eq!(class(&verdict), expected, "{} {behaviour:?}", preset.name);
             let said = verdict.unwrap_err().to_string();
-            assert!(said.contains(settings) && !said.contains("hush"), "{}: {said}", preset.name);
-            assert_eq!(said.contains("a confidential client"), expected == "status_4xx", "{said}");
+            assert!(
+                said.contains(settings) && !said.contains("hush"),
+                "{}: {said}",
+                preset.name
+            );
+            assert_eq!(
+                said.contains("a confidential client"),
+                expected == "status_4xx",
+                "{said}"
+            );
         }
     }
 }
@@ -115,36 +182,54 @@ async fn keycloaks_introspection_vouches_for_the_token_and_not_for_its_audiences
             "aud": "account", "active": true, "scope": "openid email profile", "token_type": "Bearer",
             "client_id": CLIENT_ID, "username": "jason",
         });
-        house.endpoint.behave(Behaviour::Json(with(claims.clone(), &answer)));
+        house
+            .endpoint
+            .behave(Behaviour::Json(with(claims.clone(), &answer)));
         let verified = house.verify(&preset.token(&claims)).await.unwrap();
-        assert_eq!((&json!(verified.subject), verified.client_id.as_str()), (&claims["sub"], CLIENT_ID));
+        assert_eq!(
+            (&json!(verified.subject), verified.client_id.as_str()),
+            (&claims["sub"], CLIENT_ID)
+        );
         // The audience is the token's own, and a foreign one is refused unasked.
         let calls = house.calls();
-        let verdict = house.verify(&preset.token(&house.changed("aud", "account"))).await;
+        let verdict = house
+            .verify(&preset.token(&house.changed("aud", "account")))
+            .await;
         assert_eq!(word(&verdict), "audience_mismatch", "{}", preset.name);
         assert_eq!(house.calls(), calls, "{}", preset.name);
     }
 }
 
 #[tokio::test]
-async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_silent_leaves_it_its_word() {
+async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_silent_leaves_it_its_word()
+ {
     let oidc = Preset {
         name: "oidc by introspection",
         settings: || json!({ "preset": "oidc", "verify": "tokeninfo", "client_secret": "hush" }),
         ..preset("keycloak by introspection")
     };
     for preset in introspecting().chain([oidc]) {
-        let house = House::with(preset, &json!({ "additional_client_ids": "android.example" })).await;
+        let house = House::with(
+            preset,
+            &json!({ "additional_client_ids": "android.example" }),
+        )
+        .await;
         let own = with(
             house.without("scope"),
             &json!({ "client_id": null, "azp": CLIENT_ID, "email": "jason@example.com", "email_verified": true,
                      "name": "Jason B" }),
         );
         let ask = async |token: &Value, answer: Value| {
-            house.endpoint.behave(Behaviour::Json(with(answer, &json!({ "active": true }))));
+            house
+                .endpoint
+                .behave(Behaviour::Json(with(answer, &json!({ "active": true }))));
             house.verify(&Signer::Rsa.token(token)).await
         };
-        let of_roles = if preset.is_of("keycloak") { "accepted" } else { "audience_mismatch" };
+        let of_roles = if preset.is_of("keycloak") {
+            "accepted"
+        } else {
+            "audience_mismatch"
+        };
         for (changes, verdict) in [
             (json!({ "exp": NOW - 3600 }), "token_expired"),
             (json!({ "exp": "soon" }), "invalid_token"),
@@ -175,8 +260,14 @@ async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_si
             (json!({ "email_verified": "true" }), "accepted"),
             (json!({ "azp": "foreign.example" }), "audience_mismatch"),
             (json!({ "azp": "android.example" }), "audience_mismatch"),
-            (json!({ "client_id": "foreign.example" }), "audience_mismatch"),
-            (json!({ "client_id": "android.example" }), "audience_mismatch"),
+            (
+                json!({ "client_id": "foreign.example" }),
+                "audience_mismatch",
+            ),
+            (
+                json!({ "client_id": "android.example" }),
+                "audience_mismatch",
+            ),
             (json!({ "client_id": CLIENT_ID }), "accepted"),
             (json!({ "aud": "account" }), of_roles),
             (json!({ "aud": [CLIENT_ID, "android.example"] }), of_roles),
@@ -188,29 +279,68 @@ async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_si
         // `with` would take a `null` for an absent member.
         let mut unproven = own.clone();
         unproven["email_verified"] = Value::Null;
-        assert_eq!(word(&ask(&own, unproven).await), "invalid_token", "{}", preset.name);
-        let younger = ask(&with(own.clone(), &json!({ "iat": NOW - 600 })), json!({ "iat": NOW })).await;
-        assert_eq!(younger.unwrap().issued_at.unix_timestamp(), NOW - 600, "{}", preset.name);
+        assert_eq!(
+            word(&ask(&own, unproven).await),
+            "invalid_token",
+            "{}",
+            preset.name
+        );
+        let younger = ask(
+            &with(own.clone(), &json!({ "iat": NOW - 600 })),
+            json!({ "iat": NOW }),
+        )
+        .await;
+        assert_eq!(
+            younger.unwrap().issued_at.unix_timestamp(),
+            NOW - 600,
+            "{}",
+            preset.name
+        );
         let verified = async |token: &Value, answer: Value| {
-            let verified =
-                ask(token, answer).await.unwrap_or_else(|error| panic!("{}: {error}", preset.name));
+            let verified = ask(token, answer)
+                .await
+                .unwrap_or_else(|error| panic!("{}: {error}", preset.name));
             let email = verified.email.map(|email| email.as_given().to_owned());
-            (email, verified.email_verified, verified.name, verified.client_id)
+            (
+                email,
+                verified.email_verified,
+                verified.name,
+                verified.client_id,
+            )
         };
         let told = |email: &str, proven, name: &str, client: &str| {
-            (Some(email.to_owned()), proven, Some(name.to_owned()), client.to_owned())
+            (
+                Some(email.to_owned()),
+                proven,
+                Some(name.to_owned()),
+                client.to_owned(),
+            )
         };
         let its_own = told("jason@example.com", true, "Jason B", CLIENT_ID);
         assert_eq!(verified(&own, json!({})).await, its_own, "{}", preset.name);
-        assert_eq!(verified(&own, json!({ "sub": null, "email": null })).await, its_own, "{}", preset.name);
+        assert_eq!(
+            verified(&own, json!({ "sub": null, "email": null })).await,
+            its_own,
+            "{}",
+            preset.name
+        );
         // Where only one of them says it, there is nothing to contradict.
         let bare = with(own.clone(), &json!({ "email": null, "azp": null }));
-        let more = json!({ "email": "jay@example.com", "name": "Jay", "client_id": "android.example" });
+        let more =
+            json!({ "email": "jay@example.com", "name": "Jay", "client_id": "android.example" });
         let its_word = told("jay@example.com", false, "Jay", "android.example");
-        assert_eq!(verified(&bare, more.clone()).await, its_word, "{}", preset.name);
+        assert_eq!(
+            verified(&bare, more.clone()).await,
+            its_word,
+            "{}",
+            preset.name
+        );
         let proven = with(more, &json!({ "email_verified": true }));
         let its_word = told("jay@example.com", true, "Jay", "android.example");
-        assert_eq!(verified(&with(bare, &json!({ "email_verified": null })), proven).await, its_word);
+        assert_eq!(
+            verified(&with(bare, &json!({ "email_verified": null })), proven).await,
+            its_word
+        );
     }
 }
 
@@ -219,11 +349,19 @@ async fn an_endpoint_that_introspects_no_id_tokens_is_the_settings_fault_and_say
     for preset in introspecting() {
         let house = House::of(preset).await;
         // What node's oidc-provider says of every JWT.
-        house.endpoint.behave(Behaviour::json(400, r#"{"error":"unsupported_token_type"}"#));
+        house.endpoint.behave(Behaviour::json(
+            400,
+            r#"{"error":"unsupported_token_type"}"#,
+        ));
         for _ in 0..20 {
             let verdict = house.verify(&preset.token(&house.claims())).await;
             assert_eq!(class(&verdict), "not_introspected", "{}", preset.name);
-            assert!(verdict.unwrap_err().to_string().contains("providers.under-test.verify"));
+            assert!(
+                verdict
+                    .unwrap_err()
+                    .to_string()
+                    .contains("providers.under-test.verify")
+            );
         }
     }
 }
@@ -234,5 +372,8 @@ async fn a_hint_names_no_audience_that_introspection_tells_of_an_unread_token() 
     let verdict = house.says(&house.changed("aud", "resource-server")).await;
     let refusal = refusal(verdict);
     let log = refusal.log.unwrap();
-    assert!(log.contains("resource-server") && !log.contains("additional_client_ids"), "{log}");
+    assert!(
+        log.contains("resource-server") && !log.contains("additional_client_ids"),
+        "{log}"
+    );
 }

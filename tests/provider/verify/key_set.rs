@@ -16,14 +16,28 @@ const HOUR: i64 = 60 * 60;
 
 /// Keys with these headers.
 fn published(keys: &[Value], headers: &[(&str, &str)]) -> Behaviour {
-    let mut fields = vec![("content-type".to_owned(), "application/jwk-set+json; charset=utf-8".to_owned())];
-    fields.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-    Behaviour::Status { code: 200, headers: fields, body: jwks(keys).to_string().into_bytes() }
+    let mut fields = vec![(
+        "content-type".to_owned(),
+        "application/jwk-set+json; charset=utf-8".to_owned(),
+    )];
+    fields.extend(
+        headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+    );
+    Behaviour::Status {
+        code: 200,
+        headers: fields,
+        body: jwks(keys).to_string().into_bytes(),
+    }
 }
 
 /// Apple's claims at that time, signed by that key.
 fn token(house: &House, signer: Signer, now: i64) -> String {
-    signer.token(&with(house.claims(), &json!({ "iat": now, "exp": now + HOUR })))
+    signer.token(&with(
+        house.claims(),
+        &json!({ "iat": now, "exp": now + HOUR }),
+    ))
 }
 
 async fn sign_in(house: &House, signer: Signer, now: i64) -> &'static str {
@@ -38,16 +52,26 @@ async fn apple(keys: &[Value], headers: &[(&str, &str)]) -> House {
 
 #[tokio::test]
 async fn keys_are_kept_for_as_long_as_the_provider_says_within_bounds() {
-    for (headers, lifetime) in
-        [(&[("cache-control", "max-age=3600")][..], HOUR), (&[("expires", "0")], 60), (&[], 600)]
-    {
+    for (headers, lifetime) in [
+        (&[("cache-control", "max-age=3600")][..], HOUR),
+        (&[("expires", "0")], 60),
+        (&[], 600),
+    ] {
         let house = apple(&[Signer::Rsa.jwk()], headers).await;
         // Up to four fifths of the time nothing is asked, and after all of it something is.
         for at in [NOW, NOW + 1, NOW + lifetime * 4 / 5 - 1] {
-            assert_eq!(sign_in(&house, Signer::Rsa, at).await, "accepted", "{headers:?}");
+            assert_eq!(
+                sign_in(&house, Signer::Rsa, at).await,
+                "accepted",
+                "{headers:?}"
+            );
             assert_eq!(house.keys.calls(), 1, "{headers:?} at {}", at - NOW);
         }
-        assert_eq!(sign_in(&house, Signer::Rsa, NOW + lifetime).await, "accepted", "{headers:?}");
+        assert_eq!(
+            sign_in(&house, Signer::Rsa, NOW + lifetime).await,
+            "accepted",
+            "{headers:?}"
+        );
         assert_eq!(house.keys.calls(), 2, "{headers:?}");
     }
 }
@@ -57,10 +81,17 @@ async fn keys_are_fetched_anew_before_they_expire_and_nobody_waits_for_it() {
     let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=3600")]).await;
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
     let gate = house.keys.hold();
-    house.keys.behave(published(&[Signer::OtherRsa.jwk()], &[("cache-control", "max-age=3600")]));
+    house.keys.behave(published(
+        &[Signer::OtherRsa.jwk()],
+        &[("cache-control", "max-age=3600")],
+    ));
     let late = NOW + HOUR * 4 / 5;
     for _ in 0..20 {
-        assert_eq!(sign_in(&house, Signer::Rsa, late).await, "accepted", "by the keys that are still good");
+        assert_eq!(
+            sign_in(&house, Signer::Rsa, late).await,
+            "accepted",
+            "by the keys that are still good"
+        );
     }
     gate.arrived(1).await;
     assert_eq!(house.keys.calls(), 2, "one fetch, whoever comes");
@@ -69,7 +100,10 @@ async fn keys_are_fetched_anew_before_they_expire_and_nobody_waits_for_it() {
     // It is there as soon as it is read; until then the next sign-in waits for nothing either.
     let answered = Instant::now();
     while sign_in(&house, Signer::Rsa, late).await == "accepted" {
-        assert!(answered.elapsed() < Duration::from_secs(10), "the new keys are not read");
+        assert!(
+            answered.elapsed() < Duration::from_secs(10),
+            "the new keys are not read"
+        );
         tokio::task::yield_now().await;
     }
     assert_eq!(sign_in(&house, Signer::OtherRsa, late).await, "accepted");
@@ -80,11 +114,17 @@ async fn keys_are_fetched_anew_before_they_expire_and_nobody_waits_for_it() {
 async fn many_who_need_the_keys_at_once_fetch_them_once() {
     let house = apple(&[Signer::Rsa.jwk()], &[]).await;
     // Not there at all, then expired, then replaced by a key that nobody has heard of.
-    for (signer, now, calls) in
-        [(Signer::Rsa, NOW, 1), (Signer::Rsa, NOW + HOUR, 2), (Signer::OtherRsa, NOW + HOUR + 20, 3)]
-    {
+    for (signer, now, calls) in [
+        (Signer::Rsa, NOW, 1),
+        (Signer::Rsa, NOW + HOUR, 2),
+        (Signer::OtherRsa, NOW + HOUR + 20, 3),
+    ] {
         house.keys.behave(published(&[signer.jwk()], &[]));
-        for verdict in house.keys.holding(1, (0..100).map(|_| sign_in(&house, signer, now))).await {
+        for verdict in house
+            .keys
+            .holding(1, (0..100).map(|_| sign_in(&house, signer, now)))
+            .await
+        {
             assert_eq!(verdict, "accepted", "{signer:?}");
         }
         assert_eq!(house.keys.calls(), calls, "{signer:?}");
@@ -112,26 +152,50 @@ async fn a_caller_who_gives_up_takes_the_keys_from_nobody() {
 async fn a_key_that_is_not_known_is_looked_for_once_in_ten_seconds() {
     let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-    for (at, calls) in [(NOW, 2), (NOW + 9, 2), (NOW + 10, 3), (NOW + 11, 3), (NOW + 19, 3), (NOW + 20, 4)] {
+    for (at, calls) in [
+        (NOW, 2),
+        (NOW + 9, 2),
+        (NOW + 10, 3),
+        (NOW + 11, 3),
+        (NOW + 19, 3),
+        (NOW + 20, 4),
+    ] {
         // Who has it looked for hears that there is none; the others, that nobody knows yet.
         let looked = house.keys.calls() < calls;
         assert_eq!(
             sign_in(&house, Signer::OtherRsa, at).await,
-            if looked { "invalid_token" } else { "unavailable" }
+            if looked {
+                "invalid_token"
+            } else {
+                "unavailable"
+            }
         );
         for _ in 0..10 {
-            let verdict = house.verify_at(&token(&house, Signer::OtherRsa, at), at).await;
+            let verdict = house
+                .verify_at(&token(&house, Signer::OtherRsa, at), at)
+                .await;
             assert_eq!(class(&verdict), "unknown_key");
             let next = NOW + (at - NOW) / 10 * 10 + 10;
             assert_eq!(i64::from(unavailable(&verdict).retry_after), next - at);
         }
         assert_eq!(house.keys.calls(), calls, "at {}", at - NOW);
-        assert_eq!(sign_in(&house, Signer::Rsa, at).await, "accepted", "others do not suffer");
+        assert_eq!(
+            sign_in(&house, Signer::Rsa, at).await,
+            "accepted",
+            "others do not suffer"
+        );
     }
     // Rotated at last.
     house.keys.behave(published(&[Signer::OtherRsa.jwk()], &[]));
-    assert_eq!(sign_in(&house, Signer::OtherRsa, NOW + 30).await, "accepted");
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW + 40).await, "invalid_token", "and the old key is gone");
+    assert_eq!(
+        sign_in(&house, Signer::OtherRsa, NOW + 30).await,
+        "accepted"
+    );
+    assert_eq!(
+        sign_in(&house, Signer::Rsa, NOW + 40).await,
+        "invalid_token",
+        "and the old key is gone"
+    );
 }
 
 #[tokio::test]
@@ -140,18 +204,30 @@ async fn a_key_that_could_not_be_looked_for_is_looked_for_again_after_ten_second
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
     house.keys.behave(Behaviour::status(403));
     for (at, calls) in [(NOW, 2), (NOW + 1, 2), (NOW + 9, 2), (NOW + 10, 3)] {
-        let verdict = house.verify_at(&token(&house, Signer::OtherRsa, at), at).await;
-        assert_eq!((class(&verdict), house.keys.calls()), ("status_4xx", calls), "at {}", at - NOW);
+        let verdict = house
+            .verify_at(&token(&house, Signer::OtherRsa, at), at)
+            .await;
+        assert_eq!(
+            (class(&verdict), house.keys.calls()),
+            ("status_4xx", calls),
+            "at {}",
+            at - NOW
+        );
     }
     house.keys.behave(published(&[Signer::OtherRsa.jwk()], &[]));
-    assert_eq!(sign_in(&house, Signer::OtherRsa, NOW + 20).await, "accepted");
+    assert_eq!(
+        sign_in(&house, Signer::OtherRsa, NOW + 20).await,
+        "accepted"
+    );
 }
 
 #[tokio::test]
 async fn a_key_that_is_used_at_once_is_found_however_fresh_the_others_are() {
     let house = apple(&[Signer::Rsa.jwk()], &[]).await;
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-    house.keys.behave(published(&[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()], &[]));
+    house
+        .keys
+        .behave(published(&[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()], &[]));
     assert_eq!(sign_in(&house, Signer::OtherRsa, NOW + 1).await, "accepted");
     // And another one seconds later: not a no, but later.
     house.keys.behave(published(&[Signer::Pss.jwk()], &[]));
@@ -165,8 +241,22 @@ async fn a_fetch_that_began_before_a_token_came_says_nothing_of_its_key() {
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
     let requests = (0..20).map(|_| sign_in(&house, Signer::OtherRsa, NOW + 1));
     let verdicts = house.keys.holding(1, requests).await;
-    assert_eq!(verdicts.iter().filter(|verdict| **verdict == "invalid_token").count(), 1, "{verdicts:?}");
-    assert_eq!(verdicts.iter().filter(|verdict| **verdict == "unavailable").count(), 19, "{verdicts:?}");
+    assert_eq!(
+        verdicts
+            .iter()
+            .filter(|verdict| **verdict == "invalid_token")
+            .count(),
+        1,
+        "{verdicts:?}"
+    );
+    assert_eq!(
+        verdicts
+            .iter()
+            .filter(|verdict| **verdict == "unavailable")
+            .count(),
+        19,
+        "{verdicts:?}"
+    );
     assert_eq!(house.keys.calls(), 2);
 }
 
@@ -192,15 +282,22 @@ async fn a_published_key_that_cannot_be_used_is_named_and_no_reason_to_fetch_any
     ];
     let keys = [&[Signer::Rsa.jwk()], &unusable[..]].concat();
     let house = apple(&keys, &[("cache-control", "max-age=86400")]).await;
-    for (at, kid, alg) in
-        [(NOW, "ed-448", "EdDSA"), (NOW + 1, "ed-448", "EdDSA"), (NOW + 11, "short", "RS256")]
-    {
+    for (at, kid, alg) in [
+        (NOW, "ed-448", "EdDSA"),
+        (NOW + 1, "ed-448", "EdDSA"),
+        (NOW + 11, "short", "RS256"),
+    ] {
         let header = json!({ "alg": alg, "typ": "JWT", "kid": kid });
-        let verdict = house.verify_at(&Signer::Ed.token_with(&header, &house.claims()), at).await;
+        let verdict = house
+            .verify_at(&Signer::Ed.token_with(&header, &house.claims()), at)
+            .await;
         let refusal = refusal(verdict);
         let log = refusal.log.unwrap_or_default();
         assert_eq!(refusal.reason.to_string(), "invalid_token", "{kid}");
-        assert!(log.contains("not supported") && log.contains("2048") && log.contains("Ed25519"), "{log}");
+        assert!(
+            log.contains("not supported") && log.contains("2048") && log.contains("Ed25519"),
+            "{log}"
+        );
     }
     assert_eq!(house.keys.calls(), 1);
     // A good key of the same name goes before it.
@@ -214,12 +311,27 @@ async fn a_published_key_that_cannot_be_used_is_named_and_no_reason_to_fetch_any
 #[tokio::test]
 async fn a_single_key_without_a_name_can_be_replaced() {
     let nameless = |signer: Signer| with(signer.jwk(), &json!({ "kid": null }));
-    let house = apple(&[nameless(Signer::Rsa)], &[("cache-control", "max-age=86400")]).await;
+    let house = apple(
+        &[nameless(Signer::Rsa)],
+        &[("cache-control", "max-age=86400")],
+    )
+    .await;
     let token = |signer: Signer| signer.token_with(&json!({ "alg": "RS256" }), &house.claims());
-    assert_eq!(word(&house.verify_at(&token(Signer::Rsa), NOW).await), "accepted");
-    house.keys.behave(published(&[nameless(Signer::OtherRsa)], &[]));
-    assert_eq!(word(&house.verify_at(&token(Signer::OtherRsa), NOW + 10).await), "accepted");
-    assert_eq!(word(&house.verify_at(&token(Signer::Rsa), NOW + 20).await), "invalid_token");
+    assert_eq!(
+        word(&house.verify_at(&token(Signer::Rsa), NOW).await),
+        "accepted"
+    );
+    house
+        .keys
+        .behave(published(&[nameless(Signer::OtherRsa)], &[]));
+    assert_eq!(
+        word(&house.verify_at(&token(Signer::OtherRsa), NOW + 10).await),
+        "accepted"
+    );
+    assert_eq!(
+        word(&house.verify_at(&token(Signer::Rsa), NOW + 20).await),
+        "invalid_token"
+    );
     assert_eq!(house.keys.calls(), 3);
 }
 
@@ -234,12 +346,21 @@ async fn keys_serve_on_for_a_bounded_time_while_their_endpoint_fails() {
         assert_eq!(sign_in(&house, Signer::Rsa, at).await, "accepted");
         assert_eq!(house.keys.calls(), 3, "one fetch of two attempts");
     }
-    assert_eq!(sign_in(&house, Signer::Rsa, expired + 4 * HOUR - 1).await, "accepted");
+    assert_eq!(
+        sign_in(&house, Signer::Rsa, expired + 4 * HOUR - 1).await,
+        "accepted"
+    );
     house.keys.until(|counts| counts.answered >= 5).await;
-    assert_eq!(sign_in(&house, Signer::Rsa, expired + 4 * HOUR).await, "unavailable");
+    assert_eq!(
+        sign_in(&house, Signer::Rsa, expired + 4 * HOUR).await,
+        "unavailable"
+    );
     // And back.
     house.keys.behave(published(&[Signer::Rsa.jwk()], &[]));
-    assert_eq!(sign_in(&house, Signer::Rsa, expired + 4 * HOUR + 70).await, "accepted");
+    assert_eq!(
+        sign_in(&house, Signer::Rsa, expired + 4 * HOUR + 70).await,
+        "accepted"
+    );
 }
 
 #[tokio::test]
@@ -252,18 +373,33 @@ async fn a_document_without_a_usable_key_never_replaces_a_good_one() {
     }
     broken.push((
         "twice",
-        Behaviour::body("application/json", format!(r#"{{"keys":[],{}"#, &claims.to_string()[1..])),
+        Behaviour::body(
+            "application/json",
+            format!(r#"{{"keys":[],{}"#, &claims.to_string()[1..]),
+        ),
     ));
     for (what, behaviour) in broken {
         let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=60")]).await;
         assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
         house.keys.behave(behaviour.clone());
-        assert_eq!(sign_in(&house, Signer::Rsa, NOW + 600).await, "accepted", "{what}");
+        assert_eq!(
+            sign_in(&house, Signer::Rsa, NOW + 600).await,
+            "accepted",
+            "{what}"
+        );
         assert_eq!(house.keys.calls(), 2, "{what}: it was seen");
-        assert_eq!(sign_in(&house, Signer::OtherRsa, NOW + 601).await, "unavailable", "{what}: nobody knows");
+        assert_eq!(
+            sign_in(&house, Signer::OtherRsa, NOW + 601).await,
+            "unavailable",
+            "{what}: nobody knows"
+        );
         let house = apple(&[], &[]).await;
         house.keys.behave(behaviour);
-        assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "unavailable", "{what}: and alone it is none");
+        assert_eq!(
+            sign_in(&house, Signer::Rsa, NOW).await,
+            "unavailable",
+            "{what}: and alone it is none"
+        );
     }
 }
 
@@ -277,7 +413,11 @@ async fn without_any_keys_a_failing_endpoint_is_asked_again_after_a_few_seconds(
         assert_eq!(house.keys.calls(), calls, "at {}", at - NOW);
     }
     house.keys.behave(published(&[Signer::Rsa.jwk()], &[]));
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW + 10).await, "accepted", "ten seconds after its recovery");
+    assert_eq!(
+        sign_in(&house, Signer::Rsa, NOW + 10).await,
+        "accepted",
+        "ten seconds after its recovery"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -289,7 +429,10 @@ async fn keys_are_rotated_under_load_without_a_refusal() {
         &[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()],
         &[("cache-control", "max-age=86400")],
     ));
-    let signers = [Signer::Rsa, Signer::OtherRsa].into_iter().cycle().take(200);
+    let signers = [Signer::Rsa, Signer::OtherRsa]
+        .into_iter()
+        .cycle()
+        .take(200);
     for verdict in join_all(signers.map(|signer| sign_in(&house, signer, NOW + 60))).await {
         assert_eq!(verdict, "accepted");
     }

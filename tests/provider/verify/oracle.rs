@@ -25,8 +25,10 @@ pub type Members = Vec<(String, Value)>;
 
 impl Rules {
     pub fn accept(&self, members: &Members) -> bool {
-        let twice =
-            members.iter().enumerate().any(|(at, (name, _))| members[..at].iter().any(|(n, _)| n == name));
+        let twice = members
+            .iter()
+            .enumerate()
+            .any(|(at, (name, _))| members[..at].iter().any(|(n, _)| n == name));
         !twice
             && self.issuer(members)
             && self.audience(members)
@@ -41,14 +43,20 @@ impl Rules {
     }
 
     fn issuer(&self, members: &Members) -> bool {
-        let Some(Value::String(issuer)) = find(members, "iss") else { return false };
+        let Some(Value::String(issuer)) = find(members, "iss") else {
+            return false;
+        };
         if let Some(issuers) = &self.issuers {
             return issuers.contains(issuer);
         }
-        let Some(Value::String(tenant)) = find(members, "tid") else { return false };
+        let Some(Value::String(tenant)) = find(members, "tid") else {
+            return false;
+        };
         let groups: Vec<_> = tenant.split('-').map(str::len).collect();
         groups == [8, 4, 4, 4, 12]
-            && tenant.chars().all(|c| c == '-' || matches!(c, '0'..='9' | 'a'..='f'))
+            && tenant
+                .chars()
+                .all(|c| c == '-' || matches!(c, '0'..='9' | 'a'..='f'))
             && *issuer == format!("https://login.microsoftonline.com/{tenant}/v2.0")
     }
 
@@ -56,7 +64,9 @@ impl Rules {
         let ours = |value: &Value| match value {
             Value::String(text) => self.clients.contains(text),
             Value::Number(number) => {
-                self.numbers_are_audiences && number.is_u64() && self.clients.contains(&number.to_string())
+                self.numbers_are_audiences
+                    && number.is_u64()
+                    && self.clients.contains(&number.to_string())
             }
             _ => false,
         };
@@ -75,7 +85,10 @@ impl Rules {
 }
 
 fn find<'m>(members: &'m Members, name: &str) -> Option<&'m Value> {
-    members.iter().find(|(n, value)| n == name && !value.is_null()).map(|(_, value)| value)
+    members
+        .iter()
+        .find(|(n, value)| n == name && !value.is_null())
+        .map(|(_, value)| value)
 }
 
 fn is_id_token(members: &Members) -> bool {
@@ -103,22 +116,34 @@ fn subject(members: &Members) -> bool {
 fn dates(members: &Members) -> bool {
     let now = i128::from(NOW);
     let read = |name| find(members, name).map(date);
-    let (Some(Some(expires)), Some(Some(issued))) = (read("exp"), read("iat")) else { return false };
+    let (Some(Some(expires)), Some(Some(issued))) = (read("exp"), read("iat")) else {
+        return false;
+    };
     let begins = match read("nbf") {
         None => now,
         Some(Some(begins)) => begins,
         Some(None) => return false,
     };
-    now < expires + MINUTE && issued <= now + MINUTE && issued >= now - DAY && begins <= now + MINUTE
+    now < expires + MINUTE
+        && issued <= now + MINUTE
+        && issued >= now - DAY
+        && begins <= now + MINUTE
 }
 
 /// Whole seconds, up to the last of the year 9999.
-#[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough by then")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "it is whole and small enough by then"
+)]
 fn date(value: &Value) -> Option<i128> {
     let seconds = match value {
         Value::Number(number) => {
             let whole = number.as_i128();
-            whole.or_else(|| number.as_f64().map(|seconds| seconds.trunc().clamp(-9.3e18, 9.3e18) as i128))
+            whole.or_else(|| {
+                number
+                    .as_f64()
+                    .map(|seconds| seconds.trunc().clamp(-9.3e18, 9.3e18) as i128)
+            })
         }
         Value::String(text) if text.chars().all(|c| c.is_ascii_digit()) => text.parse().ok(),
         _ => None,

@@ -71,8 +71,12 @@ const GOOGLE: Preset = Preset {
     claims: google_tokeninfo,
     answer: str::to_owned,
 };
-const LINE: Preset =
-    Preset { name: "line", settings: || json!({ "preset": "line" }), claims: line, ..GOOGLE };
+const LINE: Preset = Preset {
+    name: "line",
+    settings: || json!({ "preset": "line" }),
+    claims: line,
+    ..GOOGLE
+};
 const RFC7662: Preset = Preset {
     name: "rfc7662",
     settings: || json!({ "preset": "rfc7662", "client_secret": "hush", "issuers": "https://server.example.com/" }),
@@ -155,7 +159,12 @@ pub const PRESETS: [Preset; 14] = [
         asks: true,
         ..KEYCLOAK
     },
-    Preset { name: "oidc", settings: || json!({ "preset": "oidc" }), claims: oidc, ..KEYCLOAK },
+    Preset {
+        name: "oidc",
+        settings: || json!({ "preset": "oidc" }),
+        claims: oidc,
+        ..KEYCLOAK
+    },
     Preset {
         name: "no preset",
         settings: || json!({ "issuers": "https://accounts.google.com", "token_format": "jwt" }),
@@ -165,12 +174,23 @@ pub const PRESETS: [Preset; 14] = [
 
 /// The row of that name.
 pub fn preset(name: &str) -> Preset {
-    PRESETS.into_iter().find(|preset| preset.name == name).unwrap()
+    PRESETS
+        .into_iter()
+        .find(|preset| preset.name == name)
+        .unwrap()
 }
 
 /// RFC 7662 §2.2: the claims, and that the token is active.
 fn active(claims: &str) -> String {
-    claims.replacen('{', if claims == "{}" { r#"{"active":true"# } else { r#"{"active":true,"# }, 1)
+    claims.replacen(
+        '{',
+        if claims == "{}" {
+            r#"{"active":true"#
+        } else {
+            r#"{"active":true,"#
+        },
+        1,
+    )
 }
 
 /// "Authenticate with a backend server", the answer of the tokeninfo endpoint: strings throughout,

@@ -31,18 +31,27 @@ fn call_stats(house: &House) -> CallStats {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_about_one_token_at_once_shares_the_call_and_not_the_verdict() {
     let house = house(json!({})).await;
-    house.endpoint.behave(Behaviour::Json(house.changed("nonce", "mine")));
+    house
+        .endpoint
+        .behave(Behaviour::Json(house.changed("nonce", "mine")));
     let token = opaque_of(1);
     let nonces = ["mine", "another's"].into_iter().cycle().take(40);
     let requests = nonces.map(|nonce| house.verify_with(&token, Some(nonce), NOW));
     for (number, verdict) in house.endpoint.holding(1, requests).await.iter().enumerate() {
-        let expected = if number % 2 == 0 { "accepted" } else { "nonce_mismatch" };
+        let expected = if number % 2 == 0 {
+            "accepted"
+        } else {
+            "nonce_mismatch"
+        };
         assert_eq!(word(verdict), expected, "{verdict:?}");
     }
     // Whoever came to the lock only after the answer has made a call of their own.
     let calls = house.endpoint.calls();
     assert!(calls < 10, "{calls}");
-    house.verify_with(&opaque_of(1), Some("mine"), NOW).await.unwrap();
+    house
+        .verify_with(&opaque_of(1), Some("mine"), NOW)
+        .await
+        .unwrap();
     assert_eq!(house.endpoint.calls(), calls + 1, "nothing is kept");
 }
 
@@ -68,27 +77,48 @@ async fn no_more_calls_are_under_way_than_are_allowed_and_nobody_waits_long_for_
     for (verdict, _) in requests.join_all().await {
         assert_eq!(word(&verdict), "accepted");
     }
-    assert_eq!((house.endpoint.in_flight_max(), house.endpoint.calls()), (3, 3));
+    assert_eq!(
+        (house.endpoint.in_flight_max(), house.endpoint.calls()),
+        (3, 3)
+    );
     let stats = call_stats(&house);
-    assert_eq!((stats.outcomes["answered"], stats.outcomes["no_place"]), (3, 97));
+    assert_eq!(
+        (stats.outcomes["answered"], stats.outcomes["no_place"]),
+        (3, 97)
+    );
     assert_eq!(stats.breaker, Breaker::Closed, "a crowd is no outage");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_by_one_probe_at_a_time() {
+async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_by_one_probe_at_a_time()
+ {
     let house = house(json!({})).await;
     house.endpoint.behave(Behaviour::status(403));
     for number in 0..5 {
         assert_eq!(class(&house.verify(&opaque_of(number)).await), "status_4xx");
     }
-    assert_eq!(call_stats(&house).breaker, Breaker::Closed, "callers alone do not open it");
-    assert_eq!(class(&house.verify(&opaque_of(5)).await), "breaker_open", "a probe does");
-    assert_eq!((call_stats(&house).breaker, house.endpoint.calls()), (Breaker::Open, 6));
+    assert_eq!(
+        call_stats(&house).breaker,
+        Breaker::Closed,
+        "callers alone do not open it"
+    );
+    assert_eq!(
+        class(&house.verify(&opaque_of(5)).await),
+        "breaker_open",
+        "a probe does"
+    );
+    assert_eq!(
+        (call_stats(&house).breaker, house.endpoint.calls()),
+        (Breaker::Open, 6)
+    );
     let calls = house.endpoint.calls();
     for number in 0..500 {
         let verdict = house.verify(&opaque_of(number)).await;
         assert_eq!(class(&verdict), "breaker_open");
-        assert!((1..=7).contains(&unavailable(&verdict).retry_after), "{verdict:?}");
+        assert!(
+            (1..=7).contains(&unavailable(&verdict).retry_after),
+            "{verdict:?}"
+        );
     }
     assert_eq!(house.endpoint.calls(), calls, "nobody was asked");
 
@@ -96,7 +126,10 @@ async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_
     let still_failing = Instant::now();
     while house.endpoint.calls() == calls {
         join_all((0..20).map(async |number| house.verify(&opaque_of(number)).await)).await;
-        assert!(still_failing.elapsed() < Duration::from_secs(10), "it is never asked again");
+        assert!(
+            still_failing.elapsed() < Duration::from_secs(10),
+            "it is never asked again"
+        );
     }
     assert_eq!(house.endpoint.calls(), calls + 1, "one probe");
     welcome(&house);
@@ -104,11 +137,18 @@ async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_
     let mut number = 0;
     while word(&house.verify(&opaque_of(number)).await) != "accepted" {
         number += 1;
-        assert!(recovered.elapsed() < Duration::from_secs(10), "it is not found again");
+        assert!(
+            recovered.elapsed() < Duration::from_secs(10),
+            "it is not found again"
+        );
         tokio::task::yield_now().await;
     }
     assert_eq!(call_stats(&house).breaker, Breaker::Closed);
-    assert_eq!(house.endpoint.calls(), calls + 3, "the next probe, and the call");
+    assert_eq!(
+        house.endpoint.calls(),
+        calls + 3,
+        "the next probe, and the call"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -117,10 +157,16 @@ async fn nobodys_tokens_open_the_breaker_while_the_provider_answers_a_probe() {
     house.endpoint.behave(Behaviour::Json(house.claims()));
     for number in 0..200 {
         let code = if number % 2 == 0 { 403 } else { 503 };
-        house.endpoint.behave_for(&opaque_of(number), Behaviour::status(code));
+        house
+            .endpoint
+            .behave_for(&opaque_of(number), Behaviour::status(code));
         assert_eq!(word(&house.verify(&opaque_of(number)).await), "unavailable");
         let honest = house.verify(&opaque_of(1_000 + number)).await;
-        assert_eq!(word(&honest), "accepted", "after {number} of another's: {honest:?}");
+        assert_eq!(
+            word(&honest),
+            "accepted",
+            "after {number} of another's: {honest:?}"
+        );
     }
     for number in 0..200 {
         let verdict = house.verify(&opaque_of(number)).await;
@@ -139,7 +185,12 @@ async fn a_token_that_is_too_long_for_its_way_is_its_senders_fault() {
             house.endpoint.behave(Behaviour::status(code));
             for _ in 0..20 {
                 let verdict = house.verify(&preset.token(&claims)).await;
-                assert_eq!(word(&verdict), "invalid_token", "{} {code}: {verdict:?}", preset.name);
+                assert_eq!(
+                    word(&verdict),
+                    "invalid_token",
+                    "{} {code}: {verdict:?}",
+                    preset.name
+                );
             }
         }
         house.vouch(&claims);
@@ -152,7 +203,13 @@ async fn a_token_that_is_too_long_for_its_way_is_its_senders_fault() {
             }
             let calls = house.endpoint.calls();
             let accepted = word(&house.verify(&token).await) != "invalid_token";
-            assert_eq!(accepted, house.endpoint.calls() > calls, "{}: {} bytes", preset.name, token.len());
+            assert_eq!(
+                accepted,
+                house.endpoint.calls() > calls,
+                "{}: {} bytes",
+                preset.name,
+                token.len()
+            );
             if accepted {
                 let request = house.endpoint.requests().pop().unwrap();
                 longest = longest.max(request.path.len() + request.query.len());
@@ -167,11 +224,20 @@ async fn a_token_too_long_for_a_query_goes_in_a_form() {
     let house = house(json!({ "token_format": "any" })).await;
     let others = "/tokeninfo?id_token=".len();
     for (length, in_query) in [(8_000 - others, true), (8_001 - others, false)] {
-        assert_eq!(word(&house.verify(&"t".repeat(length)).await), "accepted", "{length}");
+        assert_eq!(
+            word(&house.verify(&"t".repeat(length)).await),
+            "accepted",
+            "{length}"
+        );
         let request = house.endpoint.requests().pop().unwrap();
         assert_eq!(request.query.is_empty(), !in_query, "{length}");
     }
-    for name in ["google by its keys", "line", "rfc7662", "keycloak by introspection"] {
+    for name in [
+        "google by its keys",
+        "line",
+        "rfc7662",
+        "keycloak by introspection",
+    ] {
         let house = House::of(preset(name)).await;
         house.vouch(&house.claims());
         let mut claims = house.without("scope");
@@ -181,7 +247,11 @@ async fn a_token_too_long_for_a_query_goes_in_a_form() {
         };
         let room = 8_100 - token(0).len();
         let token = token(room * 3 / 4);
-        assert!((8_001..=8_192).contains(&token.len()), "{name}: {}", token.len());
+        assert!(
+            (8_001..=8_192).contains(&token.len()),
+            "{name}: {}",
+            token.len()
+        );
         assert_eq!(word(&house.verify(&token).await), "accepted", "{name}");
     }
 }
@@ -198,12 +268,17 @@ async fn a_call_that_is_given_up_is_counted_among_those_that_failed() {
 async fn strange_answers_do_not_open_the_breaker_for_whoever_sends_strange_tokens_may_cause_them() {
     let house = house(json!({})).await;
     for number in 0..50 {
-        house.endpoint.behave(Behaviour::body("application/json", "{"));
+        house
+            .endpoint
+            .behave(Behaviour::body("application/json", "{"));
         assert_eq!(class(&house.verify(&opaque_of(number)).await), "not_json");
     }
     house.endpoint.behave(Behaviour::status(400));
     for number in 0..50 {
-        assert_eq!(word(&house.verify(&opaque_of(number)).await), "invalid_token");
+        assert_eq!(
+            word(&house.verify(&opaque_of(number)).await),
+            "invalid_token"
+        );
     }
     welcome(&house);
     assert_eq!(word(&house.verify(&opaque_of(0)).await), "accepted");

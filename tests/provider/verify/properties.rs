@@ -46,7 +46,9 @@ impl Change {
         match self {
             Self::Drop(at) => drop(members.remove(at.index(count))),
             Self::Replace(at, value) => members[at.index(count)].1 = value.clone(),
-            Self::Repeat(at, value) => members.push((members[at.index(count)].0.clone(), value.clone())),
+            Self::Repeat(at, value) => {
+                members.push((members[at.index(count)].0.clone(), value.clone()))
+            }
             Self::Nudge(at, place, character, by) => match &mut members[at.index(count)].1 {
                 Value::String(text) => {
                     let mut characters: Vec<char> = text.chars().collect();
@@ -134,7 +136,11 @@ fn settings(preset: &Preset) -> config::Provider {
     } else if preset.asks {
         settings["tokeninfo_url"] = "https://id.example.com/tokeninfo".into();
     }
-    read(&settings).unwrap().providers.remove("under-test").unwrap()
+    read(&settings)
+        .unwrap()
+        .providers
+        .remove("under-test")
+        .unwrap()
 }
 
 fn rules(preset: &Preset) -> Rules {
@@ -152,23 +158,35 @@ fn rules(preset: &Preset) -> Rules {
     let yes = vec![json!(true), json!("true")];
     let microsoft = [yes.clone(), vec![json!(1), json!("1")]].concat();
     Rules {
-        issuers: (!issuers.is_empty()).then(|| issuers.iter().map(|&issuer| issuer.to_owned()).collect()),
+        issuers: (!issuers.is_empty())
+            .then(|| issuers.iter().map(|&issuer| issuer.to_owned()).collect()),
         clients: vec![CLIENT_ID.to_owned(), ANDROID.to_owned()],
         numbers_are_audiences: is_of("line"),
         client_id_counts: is_of("rfc7662") || preset.discovers,
         stray_nonce: is_of("line") || is_of("facebook"),
-        proof: if is_of("microsoft") { ("xms_edov", microsoft) } else { ("email_verified", yes) },
+        proof: if is_of("microsoft") {
+            ("xms_edov", microsoft)
+        } else {
+            ("email_verified", yes)
+        },
     }
 }
 
 /// The text of an answer, with whatever it says twice.
 fn text(members: &Members) -> String {
-    let members: Vec<_> = members.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
+    let members: Vec<_> = members
+        .iter()
+        .map(|(name, value)| format!("{}:{value}", json!(name)))
+        .collect();
     format!("{{{}}}", members.join(","))
 }
 
 fn runner(cases: u32) -> TestRunner {
-    TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
+    TestRunner::new(Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    })
 }
 
 #[test]
@@ -205,7 +223,8 @@ fn no_answer_is_accepted_that_the_oracle_refuses_and_none_refused_that_it_accept
             }
             let text = text(&members);
             let parsed = Object::parse(text.as_bytes()).ok();
-            let verdict = parsed.and_then(|claims| VerifiedClaims::validate(&claims, &expected).ok());
+            let verdict =
+                parsed.and_then(|claims| VerifiedClaims::validate(&claims, &expected).ok());
             prop_assert_eq!(verdict.is_some(), rules.accept(&members), "{}", text);
             let (accepted, refused) = verdicts.get();
             if let Some(claims) = verdict {
@@ -219,7 +238,11 @@ fn no_answer_is_accepted_that_the_oracle_refuses_and_none_refused_that_it_accept
         });
         outcome.unwrap_or_else(|error| panic!("{}: {error}", preset.name));
         let (accepted, refused) = verdicts.get();
-        assert!(accepted > 60 && refused > 60, "{}: {accepted} accepted, {refused} refused", preset.name);
+        assert!(
+            accepted > 60 && refused > 60,
+            "{}: {accepted} accepted, {refused} refused",
+            preset.name
+        );
     }
 }
 
@@ -242,7 +265,12 @@ fn no_other_text_carries_a_tokens_signature() {
             let at = at.index(token.len());
             let end = (at + removed).min(token.len());
             let changed = format!("{}{inserted}{}", &token[..at], &token[end..]);
-            prop_assert_eq!(verified(&changed).is_some(), changed == token, "{}", changed);
+            prop_assert_eq!(
+                verified(&changed).is_some(),
+                changed == token,
+                "{}",
+                changed
+            );
             Ok(())
         });
         outcome.unwrap_or_else(|error| panic!("{signer:?}: {error}"));

@@ -18,19 +18,33 @@ async fn google_has_two_spellings_of_its_issuer_and_asks_by_get() {
     let house = House::of(preset("google")).await;
     for issuer in ["accounts.google.com", "https://accounts.google.com"] {
         let verified = house.says(&house.changed("iss", issuer)).await.unwrap();
-        assert_eq!(json!(verified.subject), house.claims()["sub"], "one identity by either");
+        assert_eq!(
+            json!(verified.subject),
+            house.claims()["sub"],
+            "one identity by either"
+        );
     }
     let request = house.endpoint.requests().remove(0);
-    assert_eq!((request.method.as_str(), request.parameters().len()), ("GET", 1));
+    assert_eq!(
+        (request.method.as_str(), request.parameters().len()),
+        ("GET", 1)
+    );
     assert_eq!(request.token().unwrap(), opaque());
 }
 
 #[tokio::test]
 async fn line_is_asked_by_a_form_that_names_our_channel() {
-    let house = House::with(preset("line"), &json!({ "additional_client_ids": "9999999999" })).await;
+    let house = House::with(
+        preset("line"),
+        &json!({ "additional_client_ids": "9999999999" }),
+    )
+    .await;
     assert_eq!(word(&house.says(&house.claims()).await), "accepted");
     let request = house.endpoint.requests().remove(0);
-    assert_eq!((request.method.as_str(), request.query.as_str()), ("POST", ""));
+    assert_eq!(
+        (request.method.as_str(), request.query.as_str()),
+        ("POST", "")
+    );
     let sent = [("id_token", opaque().as_str()), ("client_id", CLIENT_ID)]
         .map(|(n, v)| (n.to_owned(), v.to_owned()));
     assert_eq!(request.parameters(), sent);
@@ -46,9 +60,11 @@ async fn line_is_asked_by_a_form_that_names_our_channel() {
 async fn the_tokens_of_lines_web_login_are_verified_by_its_endpoint_alone() {
     let asked = House::of(preset("line")).await;
     let claims = asked.claims();
-    let token = signed(r#"{"typ":"JWT","alg":"HS256"}"#, &claims.to_string(), |message| {
-        hs256(b"the channel secret", message)
-    });
+    let token = signed(
+        r#"{"typ":"JWT","alg":"HS256"}"#,
+        &claims.to_string(),
+        |message| hs256(b"the channel secret", message),
+    );
     asked.endpoint.behave(Behaviour::Json(claims));
     assert_eq!(word(&asked.verify(&token).await), "accepted");
     let signed = House::of(preset("line by its keys")).await;
@@ -63,7 +79,11 @@ async fn apple_has_two_issuers_and_one_person_behind_both() {
         ("https://account.apple.com", "accepted"),
         ("https://apple.com", "issuer_mismatch"),
     ] {
-        assert_eq!(word(&house.says(&house.changed("iss", issuer)).await), verdict, "{issuer}");
+        assert_eq!(
+            word(&house.says(&house.changed("iss", issuer)).await),
+            verdict,
+            "{issuer}"
+        );
     }
 }
 
@@ -86,7 +106,11 @@ async fn microsofts_tenants_speak_for_themselves_only() {
         ("{tenantid}", "{tenantid}", "issuer_mismatch"),
         ("..", "..", "issuer_mismatch"),
     ] {
-        assert_eq!(word(&any.says(&of(tenant, tid)).await), verdict, "{tenant} {tid}");
+        assert_eq!(
+            word(&any.says(&of(tenant, tid)).await),
+            verdict,
+            "{tenant} {tid}"
+        );
     }
     for iss in [
         "https://login.microsoftonline.com/{}/v2.0/",
@@ -110,8 +134,16 @@ async fn microsofts_tenants_speak_for_themselves_only() {
         (other, "issuer_mismatch", "issuer_mismatch"),
     ] {
         let house = House::with(preset("microsoft"), &json!({ "tenants": tenants })).await;
-        assert_eq!(word(&house.says(&of(TENANT, TENANT)).await), organisation, "{tenants}");
-        assert_eq!(word(&house.says(&of(personal, personal)).await), person, "{tenants}");
+        assert_eq!(
+            word(&house.says(&of(TENANT, TENANT)).await),
+            organisation,
+            "{tenants}"
+        );
+        assert_eq!(
+            word(&house.says(&of(personal, personal)).await),
+            person,
+            "{tenants}"
+        );
     }
 }
 
@@ -123,17 +155,33 @@ async fn a_key_that_microsoft_restricts_to_a_tenant_signs_for_no_other() {
     let issuer = format!("https://login.microsoftonline.com/{TENANT}/v2.0");
     let work = with(house.claims(), &json!({ "tid": TENANT, "iss": issuer }));
     for (issuer, of_person, of_work) in [
-        ("https://login.microsoftonline.com/{tenantid}/v2.0", "accepted", "accepted"),
+        (
+            "https://login.microsoftonline.com/{tenantid}/v2.0",
+            "accepted",
+            "accepted",
+        ),
         (personal, "accepted", "invalid_token"),
-        ("https://login.microsoftonline.us/{tenantid}/v2.0", "invalid_token", "invalid_token"),
+        (
+            "https://login.microsoftonline.us/{tenantid}/v2.0",
+            "invalid_token",
+            "invalid_token",
+        ),
     ] {
         let house = House::of(preset("microsoft")).await;
         house.keys.behave(Behaviour::Json(jwks(&[keyed(issuer)])));
-        assert_eq!(word(&house.says(&house.claims()).await), of_person, "{issuer}");
+        assert_eq!(
+            word(&house.says(&house.claims()).await),
+            of_person,
+            "{issuer}"
+        );
         assert_eq!(word(&house.says(&work).await), of_work, "{issuer}");
     }
     // The same key for two of them, as it is published.
-    let both = [personal, "https://login.microsoftonline.com/{tenantid}/v2.0"].map(keyed);
+    let both = [
+        personal,
+        "https://login.microsoftonline.com/{tenantid}/v2.0",
+    ]
+    .map(keyed);
     house.keys.behave(Behaviour::Json(jwks(&both)));
     assert_eq!(word(&house.says(&work).await), "accepted");
 }
@@ -142,7 +190,10 @@ async fn a_key_that_microsoft_restricts_to_a_tenant_signs_for_no_other() {
 async fn an_audience_that_is_missing_in_the_settings_is_told_to_the_operator_alone() {
     for (name, key) in [
         ("under-test", "`providers.under-test.additional_client_ids`"),
-        ("main", "`IDP_ADDITIONAL_CLIENT_IDS` / `idp.additional_client_ids`"),
+        (
+            "main",
+            "`IDP_ADDITIONAL_CLIENT_IDS` / `idp.additional_client_ids`",
+        ),
     ] {
         let house = House::of(preset("google")).await;
         let main = json!({
@@ -150,7 +201,11 @@ async fn an_audience_that_is_missing_in_the_settings_is_told_to_the_operator_alo
         });
         let main = Config::read(basics().merge(("idp", main))).unwrap();
         let main = Providers::new(main.providers).unwrap();
-        let providers = if name == "main" { &main } else { &house.providers };
+        let providers = if name == "main" {
+            &main
+        } else {
+            &house.providers
+        };
         let android = "4242-android.apps.googleusercontent.com\n\u{1b}[31m";
         let other = "4243-other.apps.googleusercontent.com";
         let claims = with(house.claims(), &json!({ "aud": android, "azp": other }));
@@ -164,7 +219,10 @@ async fn an_audience_that_is_missing_in_the_settings_is_told_to_the_operator_alo
             for word in [key, "4242-android.apps.googleusercontent.com", other] {
                 assert!(log.contains(word), "{word}: {log}");
             }
-            assert!(log.chars().all(|c| c == ' ' || c.is_ascii_graphic()), "{log:?}");
+            assert!(
+                log.chars().all(|c| c == ' ' || c.is_ascii_graphic()),
+                "{log:?}"
+            );
             assert!(!refusal.to_string().contains("4242") && !refusal.detail.contains("4242"));
         }
     }

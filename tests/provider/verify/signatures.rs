@@ -27,9 +27,19 @@ async fn every_accepted_algorithm_is_verified() {
         let house = publishing(preset, &Signer::ALL.map(Signer::jwk)).await;
         for signer in Signer::ALL {
             let verdict = house.verify(&signer.token(&house.claims())).await;
-            assert_eq!(word(&verdict), "accepted", "{} {signer:?}: {verdict:?}", preset.name);
+            assert_eq!(
+                word(&verdict),
+                "accepted",
+                "{} {signer:?}: {verdict:?}",
+                preset.name
+            );
         }
-        assert_eq!(house.keys.calls(), 1, "{}: and the keys are fetched once", preset.name);
+        assert_eq!(
+            house.keys.calls(),
+            1,
+            "{}: and the keys are fetched once",
+            preset.name
+        );
     }
 }
 
@@ -52,25 +62,53 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
             (Signer::Pss512, Signer::Pss384),
             (Signer::Ec521, Signer::Rsa512),
         ] {
-            let verdict = house.verify(&signer.token_with(&named.header(), &claims)).await;
-            assert_eq!(word(&verdict), "invalid_token", "{} {signer:?}: {verdict:?}", preset.name);
+            let verdict = house
+                .verify(&signer.token_with(&named.header(), &claims))
+                .await;
+            assert_eq!(
+                word(&verdict),
+                "invalid_token",
+                "{} {signer:?}: {verdict:?}",
+                preset.name
+            );
             // Honest about the algorithm, dishonest about the key.
             let header = signer.header_with(&json!({ "kid": named.kid() }));
             let verdict = house.verify(&signer.token_with(&header, &claims)).await;
-            assert_eq!(word(&verdict), "invalid_token", "{} {signer:?}: {verdict:?}", preset.name);
+            assert_eq!(
+                word(&verdict),
+                "invalid_token",
+                "{} {signer:?}: {verdict:?}",
+                preset.name
+            );
         }
         // The right key, by another algorithm than its own.
         for signer in Signer::ALL {
-            let others = Signer::ALL.map(Signer::alg).into_iter().filter(|alg| *alg != signer.alg());
+            let others = Signer::ALL
+                .map(Signer::alg)
+                .into_iter()
+                .filter(|alg| *alg != signer.alg());
             for alg in others {
                 let header = signer.header_with(&json!({ "alg": alg }));
                 let verdict = house.verify(&signer.token_with(&header, &claims)).await;
-                assert_eq!(word(&verdict), "invalid_token", "{} {signer:?} {alg}", preset.name);
+                assert_eq!(
+                    word(&verdict),
+                    "invalid_token",
+                    "{} {signer:?} {alg}",
+                    preset.name
+                );
                 let detail = refusal(verdict).detail;
-                assert_eq!(detail, "`alg` does not match the key's algorithm", "{signer:?} {alg}");
+                assert_eq!(
+                    detail, "`alg` does not match the key's algorithm",
+                    "{signer:?} {alg}"
+                );
             }
         }
-        assert_eq!(house.endpoint.calls(), 0, "{}: a forgery leaves the house", preset.name);
+        assert_eq!(
+            house.endpoint.calls(),
+            0,
+            "{}: a forgery leaves the house",
+            preset.name
+        );
     }
 }
 
@@ -95,14 +133,25 @@ async fn the_public_key_is_no_shared_secret() {
             for alg in ["HS256", "RS256", "hs256"] {
                 let header = json!({ "alg": alg, "kid": "rsa-1", "typ": "JWT" }).to_string();
                 let token = signed(&header, &claims, |message| hs256(&secret, message));
-                assert_eq!(word(&house.verify(&token).await), "invalid_token", "{} {alg}", preset.name);
+                assert_eq!(
+                    word(&house.verify(&token).await),
+                    "invalid_token",
+                    "{} {alg}",
+                    preset.name
+                );
             }
         }
-        let secret_published = json!({ "kty": "oct", "k": base64("secret"), "kid": "oct-1", "alg": "HS256" });
+        let secret_published =
+            json!({ "kty": "oct", "k": base64("secret"), "kid": "oct-1", "alg": "HS256" });
         let house = publishing(preset, &[secret_published, Signer::Rsa.jwk()]).await;
         let header = json!({ "alg": "HS256", "kid": "oct-1", "typ": "JWT" }).to_string();
         let token = signed(&header, &claims, |message| hs256(b"secret", message));
-        assert_ne!(word(&house.verify(&token).await), "accepted", "{}", preset.name);
+        assert_ne!(
+            word(&house.verify(&token).await),
+            "accepted",
+            "{}",
+            preset.name
+        );
     }
 }
 
@@ -133,7 +182,9 @@ async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
         with("alg", json!("")),
         with("alg", json!("RSA-OAEP")),
     ] {
-        let verdict = house.verify(&Signer::Rsa.token_with(&header, &claims)).await;
+        let verdict = house
+            .verify(&Signer::Rsa.token_with(&header, &claims))
+            .await;
         assert_eq!(word(&verdict), "invalid_token", "{header}: {verdict:?}");
     }
     assert_eq!(house.calls(), 0, "nobody had to be asked");
@@ -146,9 +197,13 @@ async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
         with("jwk", Signer::OtherRsa.jwk()),
         with("jku", json!("http://127.0.0.1:1/keys")),
     ] {
-        let verdict = house.verify(&Signer::Rsa.token_with(&header, &claims)).await;
+        let verdict = house
+            .verify(&Signer::Rsa.token_with(&header, &claims))
+            .await;
         assert_eq!(word(&verdict), "accepted", "{header}: {verdict:?}");
-        let verdict = house.verify(&Signer::OtherRsa.token_with(&header, &claims)).await;
+        let verdict = house
+            .verify(&Signer::OtherRsa.token_with(&header, &claims))
+            .await;
         assert_eq!(word(&verdict), "invalid_token", "{header}: {verdict:?}");
     }
     assert_eq!(house.calls(), 1);
@@ -156,22 +211,36 @@ async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
 
 #[tokio::test]
 async fn a_key_is_chosen_by_its_name_and_only_a_single_key_needs_none() {
-    let house = publishing(preset("apple"), &[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()]).await;
+    let house = publishing(
+        preset("apple"),
+        &[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()],
+    )
+    .await;
     let claims = house.claims();
     let none = json!({ "kid": null });
     let nameless = |signer: Signer| signer.token_with(&signer.header_with(&none), &claims);
-    assert_eq!(word(&house.verify(&nameless(Signer::Rsa)).await), "invalid_token");
+    assert_eq!(
+        word(&house.verify(&nameless(Signer::Rsa)).await),
+        "invalid_token"
+    );
 
     let house = publishing(preset("apple"), &[with(Signer::Rsa.jwk(), &none)]).await;
-    assert_eq!(word(&house.verify(&nameless(Signer::Rsa)).await), "accepted");
-    assert_eq!(word(&house.verify(&nameless(Signer::OtherRsa)).await), "invalid_token");
+    assert_eq!(
+        word(&house.verify(&nameless(Signer::Rsa)).await),
+        "accepted"
+    );
+    assert_eq!(
+        word(&house.verify(&nameless(Signer::OtherRsa)).await),
+        "invalid_token"
+    );
     // A key without a name is not the one that is named.
     let verdict = house.verify_at(&Signer::Rsa.token(&claims), NOW + 10).await;
     assert_eq!(word(&verdict), "invalid_token");
 
     // One name for two keys: either may have signed, and nobody else.
     let shared = json!({ "kid": "shared" });
-    let keys = [Signer::Rsa, Signer::OtherRsa, Signer::Ec].map(|signer| with(signer.jwk(), &shared));
+    let keys =
+        [Signer::Rsa, Signer::OtherRsa, Signer::Ec].map(|signer| with(signer.jwk(), &shared));
     let house = publishing(preset("apple"), &keys).await;
     for (signer, verdict) in [
         (Signer::Rsa, "accepted"),
@@ -194,7 +263,10 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
     let without = |name: &str| token::with(Signer::Rsa.jwk(), &json!({ name: null }));
     let good = Signer::Ec.jwk();
     for odd in [
-        token::with(Signer::OtherEc.jwk(), &json!({ "crv": "secp256k1", "kid": "rsa-1" })),
+        token::with(
+            Signer::OtherEc.jwk(),
+            &json!({ "crv": "secp256k1", "kid": "rsa-1" }),
+        ),
         with("use", json!("enc")),
         with("use", json!(7)),
         with("key_ops", json!(["encrypt"])),
@@ -217,10 +289,19 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
         with("e", json!(base64([0xff; 9]))),
         json!({ "kty": "EC", "crv": "P-384", "x": "AA", "y": "AA", "kid": "rsa-1" }),
         // A curve has one algorithm, and a point of one curve is none of another.
-        token::with(Signer::Ec384.jwk(), &json!({ "alg": "ES256", "kid": "rsa-1" })),
+        token::with(
+            Signer::Ec384.jwk(),
+            &json!({ "alg": "ES256", "kid": "rsa-1" }),
+        ),
         token::with(Signer::Ec.jwk(), &json!({ "alg": "ES384", "kid": "rsa-1" })),
-        token::with(Signer::Ec384.jwk(), &json!({ "crv": "P-256", "alg": null, "kid": "rsa-1" })),
-        token::with(Signer::Ec521.jwk(), &json!({ "crv": "P-384", "alg": null, "kid": "rsa-1" })),
+        token::with(
+            Signer::Ec384.jwk(),
+            &json!({ "crv": "P-256", "alg": null, "kid": "rsa-1" }),
+        ),
+        token::with(
+            Signer::Ec521.jwk(),
+            &json!({ "crv": "P-384", "alg": null, "kid": "rsa-1" }),
+        ),
         token::with(Signer::Ed.jwk(), &json!({ "alg": "ES512", "kid": "rsa-1" })),
         json!({ "kty": "EC", "crv": "P-256", "x": base64([1; 32]), "y": base64([1; 32]), "kid": "rsa-1" }),
         json!({ "kty": "OKP", "crv": "X25519", "x": base64([1; 32]), "kid": "rsa-1" }),
@@ -234,22 +315,44 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
         let claims = house.claims();
         let verdict = house.verify(&Signer::Rsa.token(&claims)).await;
         assert_eq!(word(&verdict), "invalid_token", "{odd}: {verdict:?}");
-        assert_eq!(word(&house.verify(&Signer::Ec.token(&claims)).await), "accepted", "{odd}");
+        assert_eq!(
+            word(&house.verify(&Signer::Ec.token(&claims)).await),
+            "accepted",
+            "{odd}"
+        );
         // Alone, it is as if there were no document.
         let house = publishing(preset("apple"), std::slice::from_ref(&odd)).await;
-        assert_eq!(word(&house.verify(&Signer::Rsa.token(&claims)).await), "unavailable", "{odd}");
+        assert_eq!(
+            word(&house.verify(&Signer::Rsa.token(&claims)).await),
+            "unavailable",
+            "{odd}"
+        );
     }
-    for usual in
-        [without("use"), with("key_ops", json!(["verify"])), with("x5c", json!(["x"])), without("alg")]
-    {
+    for usual in [
+        without("use"),
+        with("key_ops", json!(["verify"])),
+        with("x5c", json!(["x"])),
+        without("alg"),
+    ] {
         let house = publishing(preset("apple"), std::slice::from_ref(&usual)).await;
-        assert_eq!(word(&house.verify(&Signer::Rsa.token(&house.claims())).await), "accepted", "{usual}");
+        assert_eq!(
+            word(&house.verify(&Signer::Rsa.token(&house.claims())).await),
+            "accepted",
+            "{usual}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_key_that_names_no_algorithm_verifies_all_of_its_type_and_curve() {
-    let rsa = [Signer::Rsa, Signer::Rsa384, Signer::Rsa512, Signer::Pss, Signer::Pss384, Signer::Pss512];
+    let rsa = [
+        Signer::Rsa,
+        Signer::Rsa384,
+        Signer::Rsa512,
+        Signer::Pss,
+        Signer::Pss384,
+        Signer::Pss512,
+    ];
     for (published, signers) in [
         (Signer::Rsa, &rsa[..]),
         (Signer::Ec384, &[Signer::Ec384]),
@@ -260,29 +363,57 @@ async fn a_key_that_names_no_algorithm_verifies_all_of_its_type_and_curve() {
         let house = publishing(preset("oidc"), &[bare]).await;
         for signer in Signer::ALL {
             let header = signer.header_with(&json!({ "kid": published.kid() }));
-            let verdict = house.verify(&signer.token_with(&header, &house.claims())).await;
-            let expected = if signers.contains(&signer) { "accepted" } else { "invalid_token" };
-            assert_eq!(word(&verdict), expected, "{published:?} {signer:?}: {verdict:?}");
+            let verdict = house
+                .verify(&signer.token_with(&header, &house.claims()))
+                .await;
+            let expected = if signers.contains(&signer) {
+                "accepted"
+            } else {
+                "invalid_token"
+            };
+            assert_eq!(
+                word(&verdict),
+                expected,
+                "{published:?} {signer:?}: {verdict:?}"
+            );
         }
     }
     // The name of RFC 9864.
     let header = Signer::Ed.header_with(&json!({ "alg": "Ed25519" }));
     let house = publishing(preset("oidc"), &[Signer::Ed.jwk()]).await;
-    assert_eq!(word(&house.verify(&Signer::Ed.token_with(&header, &house.claims())).await), "accepted");
+    assert_eq!(
+        word(
+            &house
+                .verify(&Signer::Ed.token_with(&header, &house.claims()))
+                .await
+        ),
+        "accepted"
+    );
 }
 
 #[tokio::test]
-async fn an_rsa_key_that_names_no_algorithm_verifies_either_padding_and_one_that_does_only_its_own() {
+async fn an_rsa_key_that_names_no_algorithm_verifies_either_padding_and_one_that_does_only_its_own()
+{
     let bare = with(Signer::Rsa.jwk(), &json!({ "alg": null }));
     for preset in signing() {
-        for (jwk, expected) in [(bare.clone(), "accepted"), (Signer::Rsa.jwk(), "invalid_token")] {
+        for (jwk, expected) in [
+            (bare.clone(), "accepted"),
+            (Signer::Rsa.jwk(), "invalid_token"),
+        ] {
             let house = publishing(preset, &[jwk]).await;
             let header = json!({ "alg": "PS256", "kid": "rsa-1" });
-            let verdict = house.verify(&Signer::Pss.token_with(&header, &house.claims())).await;
+            let verdict = house
+                .verify(&Signer::Pss.token_with(&header, &house.claims()))
+                .await;
             assert_eq!(word(&verdict), expected, "{}: {verdict:?}", preset.name);
-            assert_eq!(word(&house.verify(&Signer::Rsa.token(&house.claims())).await), "accepted");
+            assert_eq!(
+                word(&house.verify(&Signer::Rsa.token(&house.claims())).await),
+                "accepted"
+            );
             // Neither padding passes for the other.
-            let verdict = house.verify(&Signer::Rsa.token_with(&header, &house.claims())).await;
+            let verdict = house
+                .verify(&Signer::Rsa.token_with(&header, &house.claims()))
+                .await;
             assert_eq!(word(&verdict), "invalid_token", "{}", preset.name);
         }
     }
@@ -292,7 +423,11 @@ async fn an_rsa_key_that_names_no_algorithm_verifies_either_padding_and_one_that
 async fn an_algorithm_that_is_not_accepted_is_named_in_the_log_beside_those_that_are() {
     let house = publishing(preset("oidc"), &[Signer::Rsa.jwk()]).await;
     let header = Signer::Rsa.header_with(&json!({ "alg": "HS512\n" }));
-    let refusal = refusal(house.verify(&Signer::Rsa.token_with(&header, &house.claims())).await);
+    let refusal = refusal(
+        house
+            .verify(&Signer::Rsa.token_with(&header, &house.claims()))
+            .await,
+    );
     let log = refusal.log.unwrap();
     let accepted = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA";
     assert!(log.contains("HS512?") && log.contains(accepted), "{log}");

@@ -28,14 +28,21 @@ async fn fill(desk: &Desk, count: i32, name: &str) {
 
 /// What a program reads from a file; an error where it is no sound one.
 fn read(file: &[u8]) -> Result<Vec<Vec<String>>, csv::Error> {
-    csv::ReaderBuilder::new().has_headers(false).from_reader(file).deserialize().collect()
+    csv::ReaderBuilder::new()
+        .has_headers(false)
+        .from_reader(file)
+        .deserialize()
+        .collect()
 }
 
 /// The file as far as a program can read it, and whether that is all of it.
 fn read_what_there_is(file: &[u8]) -> (usize, bool) {
     let mut reader = csv::Reader::from_reader(file);
     let read: Vec<_> = reader.records().collect();
-    (read.iter().filter(|row| row.is_ok()).count(), read.iter().all(Result::is_ok))
+    (
+        read.iter().filter(|row| row.is_ok()).count(),
+        read.iter().all(Result::is_ok),
+    )
 }
 
 async fn open(browser: &mut Browser, path: &str) -> reqwest::Response {
@@ -49,8 +56,15 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
     let (desk, mut browser) = desk_with(EXPORTS).await;
     let pool = &desk.app.database.pool;
     fill(&desk, 4_500, "Somebody").await;
-    let names =
-        ["=HYPERLINK(\"https://evil.example\")", "+1", "-1", "@SUM(A1)", " =1", "a,\"b\"\r\nc", "é🦀"];
+    let names = [
+        "=HYPERLINK(\"https://evil.example\")",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        " =1",
+        "a,\"b\"\r\nc",
+        "é🦀",
+    ];
     for (number, name) in names.iter().enumerate() {
         run!(
             pool,
@@ -59,34 +73,72 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
             format!("{}@example.com", number + 1)
         );
     }
-    let today =
-        async || -> String { sqlx::query_scalar("SELECT current_date::text").fetch_one(pool).await.unwrap() };
+    let today = async || -> String {
+        sqlx::query_scalar("SELECT current_date::text")
+            .fetch_one(pool)
+            .await
+            .unwrap()
+    };
     let before = today().await;
     let response = open(&mut browser, "/admin/users.csv?sort=oldest").await;
     let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
     assert_eq!(header("content-type"), "text/csv; charset=utf-8");
     assert_eq!(header("cache-control"), "no-store");
     assert_eq!(header("x-content-type-options"), "nosniff");
-    let files = [before, today().await].map(|day| format!("attachment; filename=\"users-{day}.csv\""));
+    let files =
+        [before, today().await].map(|day| format!("attachment; filename=\"users-{day}.csv\""));
     assert!(files.contains(&header("content-disposition")), "{files:?}");
     let file = response.bytes().await.unwrap();
     // By it, Excel reads UTF-8.
-    assert!(file.starts_with(b"\xef\xbb\xbfid,email,"), "{:?}", &file[..12]);
+    assert!(
+        file.starts_with(b"\xef\xbb\xbfid,email,"),
+        "{:?}",
+        &file[..12]
+    );
     let rows = read(&file).unwrap();
     assert_eq!(rows[0][..4], ["id", "email", "email_verified", "name"]);
     let addresses: Vec<_> = rows[1..].iter().map(|row| row[1].clone()).collect();
-    assert_eq!(addresses, (1..=4_500).map(|number| format!("{number}@example.com")).collect::<Vec<_>>());
+    assert_eq!(
+        addresses,
+        (1..=4_500)
+            .map(|number| format!("{number}@example.com"))
+            .collect::<Vec<_>>()
+    );
     for (row, name) in rows[1..].iter().zip(names) {
         let defused = ["a,", "é"].iter().any(|sound| name.starts_with(sound));
-        assert_eq!(row[3], if defused { name.to_owned() } else { format!("'{name}") });
+        assert_eq!(
+            row[3],
+            if defused {
+                name.to_owned()
+            } else {
+                format!("'{name}")
+            }
+        );
     }
 
-    let disabled =
-        read(&open(&mut browser, "/admin/users.csv?status=disabled").await.bytes().await.unwrap()).unwrap();
+    let disabled = read(
+        &open(&mut browser, "/admin/users.csv?status=disabled")
+            .await
+            .bytes()
+            .await
+            .unwrap(),
+    )
+    .unwrap();
     assert_eq!(disabled.len(), 1 + names.len());
-    let found = read(&open(&mut browser, "/admin/users.csv?q=4321%40").await.bytes().await.unwrap()).unwrap();
+    let found = read(
+        &open(&mut browser, "/admin/users.csv?q=4321%40")
+            .await
+            .bytes()
+            .await
+            .unwrap(),
+    )
+    .unwrap();
     assert_eq!((found.len(), found[1][1].as_str()), (2, "4321@example.com"));
-    let nobody = open(&mut browser, "/admin/users.csv?created_from=nonsense").await.bytes().await.unwrap();
+    let nobody = open(&mut browser, "/admin/users.csv?created_from=nonsense")
+        .await
+        .bytes()
+        .await
+        .unwrap();
     assert_eq!(read(&nobody).unwrap().len(), 1);
 
     let exports: Vec<(String, Value)> = all!(
@@ -94,11 +146,23 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
         "SELECT actor, detail FROM events WHERE kind = 'users_exported' AND ip IS NOT NULL ORDER BY id"
     );
     assert_eq!(exports.len(), 4, "each export is on record");
-    assert!(exports.iter().all(|(actor, _)| actor == "staff@example.com"));
-    assert!(exports.iter().all(|(_, detail)| detail["reason"] == "asked by the auditor"));
+    assert!(
+        exports
+            .iter()
+            .all(|(actor, _)| actor == "staff@example.com")
+    );
+    assert!(
+        exports
+            .iter()
+            .all(|(_, detail)| detail["reason"] == "asked by the auditor")
+    );
     assert_eq!(exports[1].1["search"], json!({ "status": "disabled" }));
     assert!(
-        browser.get("/admin/users?status=disabled").await.text.contains("/admin/users.csv?status=disabled")
+        browser
+            .get("/admin/users?status=disabled")
+            .await
+            .text
+            .contains("/admin/users.csv?status=disabled")
     );
 }
 
@@ -106,16 +170,30 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
 async fn an_exported_file_imports_again_with_its_names_whole() {
     let (desk, mut browser) = desk_with(EXPORTS).await;
     fill(&desk, 3, "Zoë Ødegård 艾達").await;
-    let exported = open(&mut browser, "/admin/users.csv?sort=oldest").await.bytes().await.unwrap();
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("export-{}.csv", Uuid::now_v7()));
+    let exported = open(&mut browser, "/admin/users.csv?sort=oldest")
+        .await
+        .bytes()
+        .await
+        .unwrap();
+    let file =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("export-{}.csv", Uuid::now_v7()));
     std::fs::write(&file, &exported).unwrap();
     let database = Database::create().await;
-    let settings = [("ROCKET_PROFILE", "release"), ("DATABASE_URL", database.url.as_str())];
-    let own = ["providers", "last_seen_on", "disabled_at"].map(|column| ["--ignore", column]).concat();
+    let settings = [
+        ("ROCKET_PROFILE", "release"),
+        ("DATABASE_URL", database.url.as_str()),
+    ];
+    let own = ["providers", "last_seen_on", "disabled_at"]
+        .map(|column| ["--ignore", column])
+        .concat();
     let arguments = [&["import", file.to_str().unwrap()][..], &own].concat();
     let imported = run(&settings, &arguments).await;
     std::fs::remove_file(&file).unwrap();
-    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    assert!(
+        imported.status.success(),
+        "{}",
+        String::from_utf8_lossy(&imported.stderr)
+    );
     let users = "SELECT id::text || ' ' || email || ' ' || name FROM users ORDER BY id";
     let before: Vec<String> = values!(&desk.app.database.pool, users);
     let after: Vec<String> = values!(&database.pool, users);
@@ -140,17 +218,31 @@ async fn nothing_is_read_from_the_database_before_the_reader_takes_it() {
     at_rest(&desk).await;
     let connections = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'vestibule'
                        AND datname = current_database() AND xact_start IS NOT NULL";
-    assert_eq!(desk.app.database.count(connections).await, 0, "no transaction waits for the reader");
+    assert_eq!(
+        desk.app.database.count(connections).await,
+        0,
+        "no transaction waits for the reader"
+    );
     // What the service reads from here on is told from what it has in memory or sent.
-    desk.app.database.run("UPDATE users SET name = 'late'").await;
+    desk.app
+        .database
+        .run("UPDATE users SET name = 'late'")
+        .await;
     while let Some(chunk) = response.chunk().await.unwrap() {
         file.extend(chunk);
     }
     let rows = read(&file).unwrap();
     let ids: BTreeSet<_> = rows[1..].iter().map(|row| row[0].clone()).collect();
-    assert_eq!((rows.len(), ids.len()), (1 + USERS, USERS), "everybody, once");
+    assert_eq!(
+        (rows.len(), ids.len()),
+        (1 + USERS, USERS),
+        "everybody, once"
+    );
     let late = rows.iter().filter(|row| row[3] == "late").count();
-    assert!(late > USERS / 3, "only {late} were read when they were wanted");
+    assert!(
+        late > USERS / 3,
+        "only {late} were read when they were wanted"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,9 +251,18 @@ async fn a_file_that_breaks_off_does_not_look_whole_whatever_the_cause() {
     let (desk, mut browser) = desk_with(EXPORTS).await;
     fill(&desk, i32::try_from(USERS).unwrap(), &"name ".repeat(240)).await;
     for (change, back) in [
-        ("UPDATE staff SET may_export = false WHERE role = 'support'", "UPDATE staff SET may_export = true"),
-        ("UPDATE staff SET ends_at = now() WHERE role = 'support'", "UPDATE staff SET ends_at = NULL"),
-        ("ALTER TABLE users RENAME TO gone", "ALTER TABLE gone RENAME TO users"),
+        (
+            "UPDATE staff SET may_export = false WHERE role = 'support'",
+            "UPDATE staff SET may_export = true",
+        ),
+        (
+            "UPDATE staff SET ends_at = now() WHERE role = 'support'",
+            "UPDATE staff SET ends_at = NULL",
+        ),
+        (
+            "ALTER TABLE users RENAME TO gone",
+            "ALTER TABLE gone RENAME TO users",
+        ),
         ("DELETE FROM staff WHERE role = 'support'", "SELECT 1"),
     ] {
         let mut response = open(&mut browser, "/admin/users.csv").await;
@@ -172,14 +273,25 @@ async fn a_file_that_breaks_off_does_not_look_whole_whatever_the_cause() {
             file.extend(chunk);
         }
         let (rows, whole) = read_what_there_is(&file);
-        assert!(rows < USERS && !whole, "{change}: a program finds it broken, after {rows}");
+        assert!(
+            rows < USERS && !whole,
+            "{change}: a program finds it broken, after {rows}"
+        );
         let text = String::from_utf8(file).unwrap();
-        assert!(text.ends_with("It is not complete; please try again."), "{change}: and so does a person");
+        assert!(
+            text.ends_with("It is not complete; please try again."),
+            "{change}: and so does a person"
+        );
         if change.starts_with("ALTER") {
             let request = super::file(&mut browser, "/admin/users.csv").await;
             let answer = browser.send(request).await;
             assert_eq!(answer.status, 500, "what fails at once is a page");
-            assert!(answer.header("content-type").unwrap().starts_with("text/html"));
+            assert!(
+                answer
+                    .header("content-type")
+                    .unwrap()
+                    .starts_with("text/html")
+            );
         }
         desk.app.database.run(back).await;
     }
@@ -190,9 +302,13 @@ async fn whoever_exports_has_the_right_and_says_why() {
     for path in ["/admin/users.csv", "/admin/audit.csv"] {
         let (desk, mut browser) = desk_with(Role::Support).await;
         fill(&desk, 10, "Somebody").await;
-        let exports = "SELECT count(*) FROM events WHERE kind IN ('users_exported', 'audit_exported')";
+        let exports =
+            "SELECT count(*) FROM events WHERE kind IN ('users_exported', 'audit_exported')";
         let page = path.trim_end_matches(".csv");
-        assert!(!browser.get(page).await.text.contains(path), "support sees no form");
+        assert!(
+            !browser.get(page).await.text.contains(path),
+            "support sees no form"
+        );
         let refused = file(&mut browser, path).await;
         let refused = browser.send(refused).await;
         assert_eq!(refused.status, 403, "{path}");
@@ -202,12 +318,20 @@ async fn whoever_exports_has_the_right_and_says_why() {
         let pool = &desk.app.database.pool;
         let recorded = async |kind| {
             let (look, reader) = (Look::list(kind, &[]), Actor::Staff("staff@example.com"));
-            record_look(pool, look, reader, &Origin::default()).await.unwrap()
+            record_look(pool, look, reader, &Origin::default())
+                .await
+                .unwrap()
         };
         assert!(!recorded("users_exported").await && recorded("users_viewed").await);
 
-        sqlx::query("UPDATE staff SET may_export = true").execute(pool).await.unwrap();
-        assert!(browser.get(page).await.text.contains(path), "the right brings the form");
+        sqlx::query("UPDATE staff SET may_export = true")
+            .execute(pool)
+            .await
+            .unwrap();
+        assert!(
+            browser.get(page).await.text.contains(path),
+            "the right brings the form"
+        );
         let csrf = browser.csrf().await;
         for (form, status) in [
             (&[("csrf", &*csrf)][..], 400),
@@ -215,14 +339,25 @@ async fn whoever_exports_has_the_right_and_says_why() {
             (&[("reason", "x")], 403),
             (&[("csrf", "x"), ("reason", "x")], 403),
         ] {
-            assert_eq!(browser.post(path, form).await.status, status, "{path} {form:?}");
+            assert_eq!(
+                browser.post(path, form).await.status,
+                status,
+                "{path} {form:?}"
+            );
         }
-        assert_eq!(browser.get(path).await.status, 404, "{path}: a link fetches no file");
+        assert_eq!(
+            browser.get(path).await.status,
+            404,
+            "{path}: a link fetches no file"
+        );
         assert_eq!(desk.app.database.count(exports).await, 0, "{path}");
         let allowed = file(&mut browser, path).await;
         assert_eq!(browser.send(allowed).await.status, 200, "{path}");
         assert_eq!(desk.app.database.count(exports).await, 1, "{path}");
-        desk.app.database.run("DELETE FROM staff WHERE email = 'staff@example.com'").await;
+        desk.app
+            .database
+            .run("DELETE FROM staff WHERE email = 'staff@example.com'")
+            .await;
         assert!(!recorded("users_viewed").await, "who is no longer staff");
     }
 }

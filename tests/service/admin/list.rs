@@ -18,13 +18,22 @@ async fn fill(pool: &PgPool, count: i32) {
 
 /// The numbers of the users on a page.
 fn listed(page: &str) -> Vec<u32> {
-    page.split(">user-").skip(1).map(|rest| rest.split('@').next().unwrap().parse().unwrap()).collect()
+    page.split(">user-")
+        .skip(1)
+        .map(|rest| rest.split('@').next().unwrap().parse().unwrap())
+        .collect()
 }
 
 /// Where a link of that relation leads.
 fn link(page: &str, relation: &str) -> Option<String> {
     let before = page.split_once(&format!("\" rel=\"{relation}\""))?.0;
-    Some(before.rsplit("href=\"").next().unwrap().replace("&amp;", "&"))
+    Some(
+        before
+            .rsplit("href=\"")
+            .next()
+            .unwrap()
+            .replace("&amp;", "&"),
+    )
 }
 
 async fn ask(browser: &mut Browser, query: &[(&str, &str)]) -> String {
@@ -66,7 +75,9 @@ async fn links_lead_through_the_whole_list_and_back_and_keep_the_filters() {
         let mut page = pages.pop().unwrap();
         loop {
             backwards.splice(0..0, listed(&page));
-            let Some(before) = link(&page, "prev") else { break };
+            let Some(before) = link(&page, "prev") else {
+                break;
+            };
             page = browser.get(&before).await.text;
         }
         assert_eq!(backwards, expected, "{query}");
@@ -83,7 +94,10 @@ async fn a_list_that_takes_too_long_says_so_and_how_to_narrow_it() {
         ("/admin/users?q=user&status=active", false),
     ] {
         let mut locked = pool.begin().await.unwrap();
-        sqlx::query("LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE").execute(&mut *locked).await.unwrap();
+        sqlx::query("LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
+            .execute(&mut *locked)
+            .await
+            .unwrap();
         // As PostgreSQL does it once the time is over.
         let cancelled = eventually("the list waits", async || {
             let waiting = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
@@ -93,7 +107,11 @@ async fn a_list_that_takes_too_long_says_so_and_how_to_narrow_it() {
         let (page, ()) = tokio::join!(browser.get(path), cancelled);
         locked.rollback().await.unwrap();
         assert_eq!(page.status, 200, "{}", page.text);
-        assert!(page.text.contains("This list takes too long. Choose fewer days of creation"), "{path}");
+        assert!(
+            page.text
+                .contains("This list takes too long. Choose fewer days of creation"),
+            "{path}"
+        );
         let link = "or <a href=\"/admin/users?status=active\">the order of creation</a>";
         assert_eq!(page.text.contains(link), other_order, "{path}");
         assert!(
@@ -126,15 +144,27 @@ async fn links_lead_through_the_results_of_a_search_and_to_a_file_of_them_all() 
 async fn whatever_stands_in_the_address_is_a_page() {
     let (_desk, mut browser) = full_desk(60).await;
     let page = ask(&mut browser, &[("sort", "name")]).await;
-    let sound = link(&page, "next").unwrap().split_once("at=").unwrap().1.to_owned();
+    let sound = link(&page, "next")
+        .unwrap()
+        .split_once("at=")
+        .unwrap()
+        .1
+        .to_owned();
     let long = "x".repeat(10_000);
     let forged = format!("{}A", &sound[..sound.len() - 1]);
     for at in ["", "x", "1'; DROP TABLE users --", &long, &forged] {
         let page = ask(&mut browser, &[("sort", "name"), ("at", at)]).await;
-        assert_eq!(listed(&page).first(), Some(&60), "{at:.20} begins at the beginning");
+        assert_eq!(
+            listed(&page).first(),
+            Some(&60),
+            "{at:.20} begins at the beginning"
+        );
     }
     // Of another order.
-    assert_eq!(listed(&ask(&mut browser, &[("at", &sound)]).await).len(), 50);
+    assert_eq!(
+        listed(&ask(&mut browser, &[("at", &sound)]).await).len(),
+        50
+    );
     for (field, value) in [
         ("page", "-1"),
         ("size", "1000000000"),
@@ -163,8 +193,14 @@ async fn whatever_stands_in_the_address_is_a_page() {
         let page = ask(&mut browser, &[(field, value)]).await;
         assert_eq!(listed(&page), [0; 0], "{field}={value:.20} is nobody");
         assert!(page.contains("No user matches these filters"), "{field}");
-        let file = file(&mut browser, "/admin/users.csv").await.query(&[(field, value)]);
-        assert_eq!(browser.send(file).await.status, 200, "{field}={value:.20} is an empty file");
+        let file = file(&mut browser, "/admin/users.csv")
+            .await
+            .query(&[(field, value)]);
+        assert_eq!(
+            browser.send(file).await.status,
+            200,
+            "{field}={value:.20} is an empty file"
+        );
     }
 }
 
@@ -179,7 +215,10 @@ async fn a_day_is_the_readers_and_a_filter_shows_what_was_chosen() {
     }
     let days = [("created_from", "2026-03-02"), ("created_to", "2026-03-02")];
     assert_eq!(listed(&ask(&mut browser, &days).await), [0; 0], "UTC");
-    desk.app.database.run("UPDATE staff SET time_zone = 'Asia/Tokyo'").await;
+    desk.app
+        .database
+        .run("UPDATE staff SET time_zone = 'Asia/Tokyo'")
+        .await;
     let page = ask(&mut browser, &days).await;
     assert_eq!(listed(&page), [2], "Tokyo");
     assert!(page.contains("name=\"created_from\" type=\"date\" value=\"2026-03-02\""));
@@ -194,15 +233,24 @@ async fn each_filter_in_use_is_named_and_one_link_removes_it() {
         (
             "/admin/users?q=ada&provider=idp&status=active&seen_to=2026-03-02",
             &[
-                ("Signs in with: idp", "/admin/users?q=ada&status=active&seen_to=2026-03-02"),
-                ("Last seen to: 2026-03-02", "/admin/users?q=ada&provider=idp&status=active"),
+                (
+                    "Signs in with: idp",
+                    "/admin/users?q=ada&status=active&seen_to=2026-03-02",
+                ),
+                (
+                    "Last seen to: 2026-03-02",
+                    "/admin/users?q=ada&provider=idp&status=active",
+                ),
             ],
         ),
         ("/admin/audit?what=looks", &[]),
         (
             "/admin/audit?email=ada%40example.com&reason=link_required&request=1%262",
             &[
-                ("E-mail: ada@example.com", "/admin/audit?reason=link_required&request=1%262"),
+                (
+                    "E-mail: ada@example.com",
+                    "/admin/audit?reason=link_required&request=1%262",
+                ),
                 (
                     "Reason: Address of another user, not proven",
                     "/admin/audit?email=ada%40example.com&request=1%262",
@@ -215,11 +263,16 @@ async fn each_filter_in_use_is_named_and_one_link_removes_it() {
         ),
     ] {
         let page = browser.get(path).await.text;
-        assert_eq!(page.matches("aria-label=\"Remove the filter").count(), chips.len(), "{path}");
+        assert_eq!(
+            page.matches("aria-label=\"Remove the filter").count(),
+            chips.len(),
+            "{path}"
+        );
         for (label, href) in chips {
             let [label, href] = [label, href].map(|text| text.replace('&', "&amp;"));
-            let chip =
-                format!("<a class=\"set\" href=\"{href}\" aria-label=\"Remove the filter {label}\">{label} ");
+            let chip = format!(
+                "<a class=\"set\" href=\"{href}\" aria-label=\"Remove the filter {label}\">{label} "
+            );
             assert!(page.contains(&chip), "{path}: {chip}");
         }
     }
@@ -231,21 +284,30 @@ async fn the_heads_of_the_columns_order_the_list_and_say_how_it_is_ordered() {
     let head = |page: &str, label: &str| {
         let before = page.split_once(&format!("\">{label}</a></th>")).unwrap().0;
         let (start, href) = before.rsplit_once("<a href=\"").unwrap();
-        (start.rsplit("<th").next().unwrap().to_owned(), href.replace("&amp;", "&"))
+        (
+            start.rsplit("<th").next().unwrap().to_owned(),
+            href.replace("&amp;", "&"),
+        )
     };
     let page = ask(&mut browser, &[("status", "active")]).await;
     let mut ordered = Vec::new();
     for label in ["E-mail", "Name", "Created", "Last seen"] {
         let (attributes, href) = head(&page, label);
-        assert_eq!(attributes.contains("aria-sort=\"descending\""), label == "Created", "{label}");
+        assert_eq!(
+            attributes.contains("aria-sort=\"descending\""),
+            label == "Created",
+            "{label}"
+        );
         let page = browser.get(&href).await.text;
         assert_eq!(page.matches("aria-sort").count(), 1, "{label}");
         assert!(head(&page, label).0.contains("aria-sort"), "{label}");
         ordered.push(listed(&page));
     }
     let by_address = vec![10, 11, 1, 2, 3, 5, 6, 7, 9];
-    let (oldest, newest): (Vec<u32>, Vec<u32>) =
-        ([1, 2, 3, 5, 6, 7, 9, 10, 11].into(), [11, 10, 9, 7, 6, 5, 3, 2, 1].into());
+    let (oldest, newest): (Vec<u32>, Vec<u32>) = (
+        [1, 2, 3, 5, 6, 7, 9, 10, 11].into(),
+        [11, 10, 9, 7, 6, 5, 3, 2, 1].into(),
+    );
     assert_eq!(ordered, [by_address, newest, oldest.clone(), oldest]);
     let (_, other) = head(&ask(&mut browser, &[("sort", "oldest")]).await, "Created");
     assert_eq!(other, "/admin/users");
@@ -255,20 +317,47 @@ async fn the_heads_of_the_columns_order_the_list_and_say_how_it_is_ordered() {
 async fn the_list_says_how_many_there_are_and_when_it_only_estimates() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let pool = &desk.app.database.pool;
-    assert!(ask(&mut browser, &[]).await.contains("There are no users yet"));
+    assert!(
+        ask(&mut browser, &[])
+            .await
+            .contains("There are no users yet")
+    );
     fill(pool, 1).await;
     assert!(ask(&mut browser, &[]).await.contains(">1 user</p>"));
-    sqlx::query("DELETE FROM users").execute(pool).await.unwrap();
+    sqlx::query("DELETE FROM users")
+        .execute(pool)
+        .await
+        .unwrap();
     fill(pool, 2_000).await;
-    sqlx::query("VACUUM ANALYZE users").execute(pool).await.unwrap();
+    sqlx::query("VACUUM ANALYZE users")
+        .execute(pool)
+        .await
+        .unwrap();
     let page = ask(&mut browser, &[]).await;
-    assert!(page.contains("about 2,000 users (an estimate)</p>"), "{page}");
-    assert!(ask(&mut browser, &[("seen_from", "2000-01-01")]).await.contains("(an estimate)"));
+    assert!(
+        page.contains("about 2,000 users (an estimate)</p>"),
+        "{page}"
+    );
+    assert!(
+        ask(&mut browser, &[("seen_from", "2000-01-01")])
+            .await
+            .contains("(an estimate)")
+    );
     let page = ask(&mut browser, &[("q", "user-19")]).await;
-    assert!(page.contains(">more than 50 users, the best match first"), "{page}");
+    assert!(
+        page.contains(">more than 50 users, the best match first"),
+        "{page}"
+    );
     let page = browser.get(&link(&page, "next").unwrap()).await.text;
-    assert!(page.contains(">further users, the best match first"), "{page}");
-    assert!(ask(&mut browser, &[("q", "user-199")]).await.contains(">11 users, the best match first"));
+    assert!(
+        page.contains(">further users, the best match first"),
+        "{page}"
+    );
+    assert!(
+        ask(&mut browser, &[("q", "user-199")])
+            .await
+            .contains(">11 users, the best match first")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -278,14 +367,27 @@ async fn who_is_not_found_may_be_among_the_refused() {
     assert_eq!(refused.error(), "audience_mismatch");
     let page = ask(&mut browser, &[("q", "Ada@Example.com")]).await;
     assert!(page.contains("No user matches “Ada@Example.com”"), "{page}");
-    let path = page.split("href=\"").find(|rest| rest.starts_with("/admin/audit?")).unwrap();
+    let path = page
+        .split("href=\"")
+        .find(|rest| rest.starts_with("/admin/audit?"))
+        .unwrap();
     let path = path.split('"').next().unwrap();
     // Refusals are written off the caller's path.
     eventually(&format!("{path} shows the refusal"), async || {
-        browser.get(path).await.text.contains("Sign-in refused").then_some(())
+        browser
+            .get(path)
+            .await
+            .text
+            .contains("Sign-in refused")
+            .then_some(())
     })
     .await;
-    assert!(!ask(&mut browser, &[("q", "ada")]).await.contains("/admin/audit?"), "no address, no link");
+    assert!(
+        !ask(&mut browser, &[("q", "ada")])
+            .await
+            .contains("/admin/audit?"),
+        "no address, no link"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -294,11 +396,27 @@ async fn providers_that_are_not_configured_any_more_can_be_chosen_and_searched()
     desk.app.database.run("INSERT INTO identities (id, user_id, provider, subject)
          SELECT gen_random_uuid(), id, 'retired', 'subject-' || email FROM users WHERE email = 'user-1@example.com'").await;
     let page = ask(&mut browser, &[]).await;
-    for option in ["<option>retired</option>", "<option>idp</option>", "<option>second</option>"] {
+    for option in [
+        "<option>retired</option>",
+        "<option>idp</option>",
+        "<option>second</option>",
+    ] {
         assert!(page.contains(option), "{option}");
     }
     assert!(page.contains(">retired</span>"));
-    assert_eq!(listed(&ask(&mut browser, &[("provider", "retired")]).await), [1]);
-    let found = browser.get("/admin/users?q=subject-user-1%40example.com").await;
-    assert!(found.header("location").unwrap().starts_with("/admin/users/"), "{}", found.text);
+    assert_eq!(
+        listed(&ask(&mut browser, &[("provider", "retired")]).await),
+        [1]
+    );
+    let found = browser
+        .get("/admin/users?q=subject-user-1%40example.com")
+        .await;
+    assert!(
+        found
+            .header("location")
+            .unwrap()
+            .starts_with("/admin/users/"),
+        "{}",
+        found.text
+    );
 }

@@ -14,8 +14,17 @@ use crate::support::cluster::Database;
 const PEOPLE: usize = 250;
 const PROVIDERS: [&str; 3] = ["google", "apple", "line"];
 /// Few, so that many are equal, and in an order that only bytes have.
-const NAMES: [&str; 9] =
-    ["Ada", "ada", "ADA LOVELACE", "Zoë", "Ångström", "o'Brien", "100%", "a_b\\c", "\u{1f980}"];
+const NAMES: [&str; 9] = [
+    "Ada",
+    "ada",
+    "ADA LOVELACE",
+    "Zoë",
+    "Ångström",
+    "o'Brien",
+    "100%",
+    "a_b\\c",
+    "\u{1f980}",
+];
 
 /// A user as a test made them up.
 #[derive(Debug, Clone)]
@@ -43,13 +52,20 @@ impl Person {
         let millis = since.whole_milliseconds() + [0, 1, 86_399_999][dice.usize(..3)];
         let mut random = [0; 10];
         dice.fill(&mut random);
-        let email =
-            dice.bool().then(|| format!("{}{number}@example.com", ["a", "z", "é", "'"][dice.usize(..4)]));
+        let email = dice.bool().then(|| {
+            format!(
+                "{}{number}@example.com",
+                ["a", "z", "é", "'"][dice.usize(..4)]
+            )
+        });
         let seen = (dice.u8(..4) > 0).then(|| day(dice.i64(5..12)));
         // Some have two identities at one provider.
-        let providers: Vec<_> = (0..dice.usize(..4)).map(|_| PROVIDERS[dice.usize(..3)]).collect();
+        let providers: Vec<_> = (0..dice.usize(..4))
+            .map(|_| PROVIDERS[dice.usize(..3)])
+            .collect();
         Self {
-            id: Builder::from_unix_timestamp_millis(millis.try_into().unwrap(), &random).into_uuid(),
+            id: Builder::from_unix_timestamp_millis(millis.try_into().unwrap(), &random)
+                .into_uuid(),
             verified: email.is_some() && dice.u8(..3) > 0,
             email,
             name: (dice.u8(..4) > 0).then(|| NAMES[dice.usize(..NAMES.len())]),
@@ -57,8 +73,13 @@ impl Person {
             held: dice.u8(..6) == 0,
             seen,
             // A session tells the day on which somebody was last seen.
-            noted: seen
-                .map(|seen| seen - Duration::days(if providers.is_empty() { 0 } else { dice.i64(0..35) })),
+            noted: seen.map(|seen| {
+                seen - Duration::days(if providers.is_empty() {
+                    0
+                } else {
+                    dice.i64(0..35)
+                })
+            }),
             providers,
         }
     }
@@ -104,7 +125,10 @@ impl Person {
         let within = |days: Days, day: Date| {
             days.from.is_none_or(|from| from <= day) && days.to.is_none_or(|to| day <= to)
         };
-        filters.provider.as_deref().is_none_or(|name| self.providers.contains(&name))
+        filters
+            .provider
+            .as_deref()
+            .is_none_or(|name| self.providers.contains(&name))
             && filters.status.is_none_or(|status| match status {
                 Status::Active => !self.disabled,
                 Status::Disabled => self.disabled,
@@ -112,22 +136,33 @@ impl Person {
                 Status::Unverified => self.email.is_some() && !self.verified,
                 Status::Held => self.held && !self.providers.is_empty(),
             })
-            && filters.created.from.is_none_or(|from| from <= self.created())
+            && filters
+                .created
+                .from
+                .is_none_or(|from| from <= self.created())
             && filters.created.to.is_none_or(|to| self.created() < to)
             && (filters.last_seen == Days::default()
-                || self.seen.is_some_and(|seen| within(filters.last_seen, seen)))
+                || self
+                    .seen
+                    .is_some_and(|seen| within(filters.last_seen, seen)))
     }
 }
 
 /// One of the names as names are ordered.
 fn folded(name: &str) -> String {
-    name.to_lowercase().replace('ë', "e").replace('å', "a").replace('ö', "o")
+    name.to_lowercase()
+        .replace('ë', "e")
+        .replace('å', "a")
+        .replace('ö', "o")
 }
 
 /// Whom a list should hold, in order, by pages of this size: each is in order of the days on which they were last seen, but all
 /// pages are in that of the noted ones.
 fn expected(people: &[Person], filters: &Filters, sort: Sort, size: usize) -> Vec<Uuid> {
-    let mut people: Vec<_> = people.iter().filter(|person| person.passes(filters)).collect();
+    let mut people: Vec<_> = people
+        .iter()
+        .filter(|person| person.passes(filters))
+        .collect();
     people.sort_by_key(|person| person.id);
     match sort {
         Sort::Newest => people.reverse(),
@@ -139,10 +174,19 @@ fn expected(people: &[Person], filters: &Filters, sort: Sort, size: usize) -> Ve
             }
         }
         Sort::EmailBackwards => {
-            people.sort_by_key(|person| (person.email.is_none(), Reverse((person.email.clone(), person.id))));
+            people.sort_by_key(|person| {
+                (
+                    person.email.is_none(),
+                    Reverse((person.email.clone(), person.id)),
+                )
+            });
         }
-        Sort::NameBackwards => people
-            .sort_by_key(|person| (person.name.is_none(), Reverse((person.name.map(folded), person.id)))),
+        Sort::NameBackwards => people.sort_by_key(|person| {
+            (
+                person.name.is_none(),
+                Reverse((person.name.map(folded), person.id)),
+            )
+        }),
         Sort::Email => people.sort_by_key(|person| (person.email.is_none(), person.email.clone())),
         Sort::Name => {
             people.sort_by_key(|person| (person.name.is_none(), person.name.map(folded)));
@@ -152,11 +196,18 @@ fn expected(people: &[Person], filters: &Filters, sort: Sort, size: usize) -> Ve
 }
 
 /// All pages of a list one after the other, then all of them again from the last to the first.
-async fn both_ways(pool: &PgPool, filters: &Filters, sort: Sort, size: usize) -> (Vec<Uuid>, Vec<Uuid>) {
+async fn both_ways(
+    pool: &PgPool,
+    filters: &Filters,
+    sort: Sort,
+    size: usize,
+) -> (Vec<Uuid>, Vec<Uuid>) {
     let page = async |cursor: Option<Cursor>| {
         // As it comes back in an address.
         let cursor = cursor.map(|cursor| Cursor::decode(&cursor.encode()).unwrap());
-        let page = listing::page(pool, filters, sort, cursor.as_ref(), size).await.unwrap();
+        let page = listing::page(pool, filters, sort, cursor.as_ref(), size)
+            .await
+            .unwrap();
         let ids: Vec<_> = page.users.iter().map(|user| user.id).collect();
         assert!(ids.len() == size || page.before.is_none() || page.after.is_none());
         (ids, page.before, page.after)
@@ -181,24 +232,45 @@ async fn both_ways(pool: &PgPool, filters: &Filters, sort: Sort, size: usize) ->
 /// The same, as times of a zone that is ahead of UTC.
 fn times(days: Days) -> Times {
     let start = |day: Date| day.midnight().assume_utc() - Duration::hours(9);
-    Times { from: days.from.map(start), to: days.to.map(start) }
+    Times {
+        from: days.from.map(start),
+        to: days.to.map(start),
+    }
 }
 
 /// Any three values of the four filters are together in one of them.
 fn all_filters() -> Vec<Filters> {
     let days = |from: i64, to: i64| {
-        [(None, None), (Some(from), None), (None, Some(to)), (Some(from), Some(to))]
-            .map(|(from, to)| Days { from: from.map(day), to: to.map(day) })
+        [
+            (None, None),
+            (Some(from), None),
+            (None, Some(to)),
+            (Some(from), Some(to)),
+        ]
+        .map(|(from, to)| Days {
+            from: from.map(day),
+            to: to.map(day),
+        })
     };
     let providers = [None, Some("google"), Some("line"), Some("nobody")];
-    let statuses = [None, Some(Status::Active), Some(Status::Disabled), Some(Status::Unverified)];
+    let statuses = [
+        None,
+        Some(Status::Active),
+        Some(Status::Disabled),
+        Some(Status::Unverified),
+    ];
     let mut all = Vec::new();
     for (number, provider) in providers.into_iter().enumerate() {
         for (second, status) in statuses.into_iter().enumerate() {
             for (third, created) in days(2, 6).map(times).into_iter().enumerate() {
                 let provider = provider.map(str::to_owned);
                 let last_seen = days(6, 9)[number ^ second ^ third];
-                all.push(Filters { provider, status, created, last_seen });
+                all.push(Filters {
+                    provider,
+                    status,
+                    created,
+                    last_seen,
+                });
             }
         }
     }
@@ -208,7 +280,9 @@ fn all_filters() -> Vec<Filters> {
 async fn with_people() -> (Database, Vec<Person>) {
     let database = Database::create().await;
     let mut dice = fastrand::Rng::with_seed(20_261_122);
-    let people: Vec<_> = (0..PEOPLE).map(|number| Person::make_up(&mut dice, number)).collect();
+    let people: Vec<_> = (0..PEOPLE)
+        .map(|number| Person::make_up(&mut dice, number))
+        .collect();
     for person in &people {
         person.store(&database.pool).await;
     }
@@ -222,7 +296,9 @@ async fn every_filter_in_every_order_lists_exactly_those_who_pass() {
     for filters in all_filters() {
         for &sort in Sort::VARIANTS {
             let expected = expected(&people, &filters, sort, PEOPLE);
-            let page = listing::page(&database.pool, &filters, sort, None, PEOPLE).await.unwrap();
+            let page = listing::page(&database.pool, &filters, sort, None, PEOPLE)
+                .await
+                .unwrap();
             let listed: Vec<_> = page.users.iter().map(|user| user.id).collect();
             assert_eq!(listed, expected, "{sort:?} {filters:?}");
             assert!(page.before.is_none() && page.after.is_none());
@@ -236,10 +312,29 @@ async fn pages_put_together_are_the_whole_list_without_holes_or_repetition() {
     let provider = Some("google".to_owned());
     let chosen = [
         Filters::default(),
-        Filters { provider: provider.clone(), ..Filters::default() },
-        Filters { provider, status: Some(Status::Disabled), ..Filters::default() },
-        Filters { last_seen: Days { from: Some(day(7)), to: None }, ..Filters::default() },
-        Filters { created: times(Days { from: Some(day(3)), to: Some(day(5)) }), ..Filters::default() },
+        Filters {
+            provider: provider.clone(),
+            ..Filters::default()
+        },
+        Filters {
+            provider,
+            status: Some(Status::Disabled),
+            ..Filters::default()
+        },
+        Filters {
+            last_seen: Days {
+                from: Some(day(7)),
+                to: None,
+            },
+            ..Filters::default()
+        },
+        Filters {
+            created: times(Days {
+                from: Some(day(3)),
+                to: Some(day(5)),
+            }),
+            ..Filters::default()
+        },
     ];
     for filters in &chosen {
         for &sort in Sort::VARIANTS {
@@ -251,7 +346,10 @@ async fn pages_put_together_are_the_whole_list_without_holes_or_repetition() {
                 let expected = expected(&people, filters, sort, size);
                 let (forwards, backwards) = both_ways(&database.pool, filters, sort, size).await;
                 assert_eq!(forwards, expected, "{sort:?} by {size} {filters:?}");
-                assert_eq!(backwards, expected, "{sort:?} by {size} backwards {filters:?}");
+                assert_eq!(
+                    backwards, expected,
+                    "{sort:?} by {size} backwards {filters:?}"
+                );
             }
         }
     }
@@ -260,13 +358,30 @@ async fn pages_put_together_are_the_whole_list_without_holes_or_repetition() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_listed_is_what_is_stored() {
     let (database, people) = with_people().await;
-    let page = listing::page(&database.pool, &Filters::default(), Sort::Oldest, None, PEOPLE).await.unwrap();
+    let page = listing::page(
+        &database.pool,
+        &Filters::default(),
+        Sort::Oldest,
+        None,
+        PEOPLE,
+    )
+    .await
+    .unwrap();
     let mut people = people;
     people.sort_by_key(|person| person.id);
     for (user, person) in page.users.iter().zip(&people) {
-        assert_eq!((user.id, &user.email, user.email_verified), (person.id, &person.email, person.verified));
-        assert_eq!((user.name.as_deref(), user.disabled_at.is_some()), (person.name, person.disabled));
-        assert_eq!((user.last_seen_on, &user.providers), (person.seen, &own(&person.providers)));
+        assert_eq!(
+            (user.id, &user.email, user.email_verified),
+            (person.id, &person.email, person.verified)
+        );
+        assert_eq!(
+            (user.name.as_deref(), user.disabled_at.is_some()),
+            (person.name, person.disabled)
+        );
+        assert_eq!(
+            (user.last_seen_on, &user.providers),
+            (person.seen, &own(&person.providers))
+        );
     }
     let mut known = PROVIDERS.map(str::to_owned);
     known.sort();
@@ -282,13 +397,37 @@ async fn the_estimate_is_near_what_there_is() {
     let (database, people) = with_people().await;
     for filters in [
         Filters::default(),
-        Filters { status: Some(Status::Disabled), ..Filters::default() },
-        Filters { created: times(Days { from: Some(day(5)), to: None }), ..Filters::default() },
-        Filters { provider: Some("google".into()), ..Filters::default() },
-        Filters { last_seen: Days { from: None, to: Some(day(8)) }, ..Filters::default() },
+        Filters {
+            status: Some(Status::Disabled),
+            ..Filters::default()
+        },
+        Filters {
+            created: times(Days {
+                from: Some(day(5)),
+                to: None,
+            }),
+            ..Filters::default()
+        },
+        Filters {
+            provider: Some("google".into()),
+            ..Filters::default()
+        },
+        Filters {
+            last_seen: Days {
+                from: None,
+                to: Some(day(8)),
+            },
+            ..Filters::default()
+        },
     ] {
         let estimate = count::estimate(&database.pool, &filters).await.unwrap();
-        let exact = people.iter().filter(|person| person.passes(&filters)).count() as u64;
-        assert!(estimate * 2 >= exact && estimate <= exact * 2, "{estimate} for {exact}: {filters:?}");
+        let exact = people
+            .iter()
+            .filter(|person| person.passes(&filters))
+            .count() as u64;
+        assert!(
+            estimate * 2 >= exact && estimate <= exact * 2,
+            "{estimate} for {exact}: {filters:?}"
+        );
     }
 }

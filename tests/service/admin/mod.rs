@@ -23,12 +23,18 @@ use crate::support::desk::{Browser, Desk};
 use crate::support::people::sign_in as person;
 
 /// Support with the right to export.
-const EXPORTS: Access = Access { role: Role::Support, may_export: true, ends_at: None };
+const EXPORTS: Access = Access {
+    role: Role::Support,
+    may_export: true,
+    ends_at: None,
+};
 
 /// The request for a file, as its form sends it.
 async fn file(browser: &mut Browser, path: &str) -> RequestBuilder {
     let csrf = browser.csrf().await;
-    browser.request(Method::POST, path).form(&[("csrf", &*csrf), ("reason", "asked by the auditor")])
+    browser
+        .request(Method::POST, path)
+        .form(&[("csrf", &*csrf), ("reason", "asked by the auditor")])
 }
 
 async fn desk_with(access: impl Into<Access>) -> (Desk, Browser) {

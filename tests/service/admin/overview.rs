@@ -12,16 +12,29 @@ use crate::support::token::{at, now};
 
 /// The row of a table that begins with that text, without its markup.
 fn row(page: &str, begin: &str) -> String {
-    let (_, rest) = page.split_once(begin).unwrap_or_else(|| panic!("{begin} is not on the page: {page}"));
+    let (_, rest) = page
+        .split_once(begin)
+        .unwrap_or_else(|| panic!("{begin} is not on the page: {page}"));
     let row = rest.split("</tr>").next().unwrap();
-    let texts = row.split('<').filter_map(|piece| piece.split_once('>')).map(|(_, text)| text.trim());
-    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+    let texts = row
+        .split('<')
+        .filter_map(|piece| piece.split_once('>'))
+        .map(|(_, text)| text.trim());
+    texts
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The bars whose title names that outcome.
 fn titles(page: &str, outcome: &str) -> usize {
-    let titles = page.split("<title>").skip(2).map(|rest| rest.split("</title>").next().unwrap());
-    titles.filter(|title| title.split([':', ',']).any(|part| part.trim() == outcome)).count()
+    let titles = page
+        .split("<title>")
+        .skip(2)
+        .map(|rest| rest.split("</title>").next().unwrap());
+    titles
+        .filter(|title| title.split([':', ',']).any(|part| part.trim() == outcome))
+        .count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,20 +49,36 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
     }
     person(&desk, &[("email", "ada@example.com"), ("sub", "second")]).await;
     for _ in 0..3 {
-        let refused =
-            person(&desk, &[("email", "ada@example.com"), ("sub", "x"), ("verified", "false")]).await;
+        let refused = person(
+            &desk,
+            &[
+                ("email", "ada@example.com"),
+                ("sub", "x"),
+                ("verified", "false"),
+            ],
+        )
+        .await;
         assert_eq!(refused.error(), "link_required");
     }
     let before = browser.get("/admin").await.text;
     // Counted in advance or as one looks: it makes no difference.
     desk.app.database.run("UPDATE events SET created_at = created_at - interval '2 hours', id = (
                  lpad(to_hex((extract(epoch FROM created_at - interval '2 hours') * 1000)::bigint), 12, '0') || right(replace(id::text, '-', ''), 20))::uuid").await;
-    vestibule::events::counting::catch_up(&desk.app.database.pool).await.unwrap();
-    let counted: i64 = desk.app.database.value("SELECT sum(count)::bigint FROM event_counts").await;
+    vestibule::events::counting::catch_up(&desk.app.database.pool)
+        .await
+        .unwrap();
+    let counted: i64 = desk
+        .app
+        .database
+        .value("SELECT sum(count)::bigint FROM event_counts")
+        .await;
     assert_eq!(counted, 6);
     let after = browser.get("/admin").await.text;
     for page in [before, after] {
-        for unit in ["6 in all, by the hour, in UTC", "6 in all, by the day, in UTC"] {
+        for unit in [
+            "6 in all, by the hour, in UTC",
+            "6 in all, by the day, in UTC",
+        ] {
             assert!(page.contains(unit), "{unit}: {page}");
         }
         for outcome in ["1 signed in", "1 created", "1 linked", "3 refused"] {
@@ -61,14 +90,18 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
             row(&page, "reason=link%5Frequired&amp;")
         );
         let idp = row(&page, "scope=\"row\">idp ");
-        assert!(idp.starts_with("healthy ") && idp.ends_with("\u{a0}ms 3 3 0"), "{idp}");
+        assert!(
+            idp.starts_with("healthy ") && idp.ends_with("\u{a0}ms 3 3 0"),
+            "{idp}"
+        );
         assert_eq!(row(&page, "scope=\"row\">second "), "healthy 0 0 0");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_without_an_answer_refuses_nobody_and_one_that_is_off_is_not_healthy() {
-    let desk = Desk::open_altered(|figment| figment.merge(("providers.discovered.enabled", false))).await;
+    let desk =
+        Desk::open_altered(|figment| figment.merge(("providers.discovered.enabled", false))).await;
     desk.appoint("staff@example.com", Role::Support).await;
     let mut browser = desk.signed_in("staff@example.com").await;
     desk.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
@@ -77,7 +110,10 @@ async fn a_provider_without_an_answer_refuses_nobody_and_one_that_is_off_is_not_
     let page = browser.get("/admin").await.text;
     let idp = row(&page, "scope=\"row\">idp ");
     assert!(idp.ends_with("0 3 7"), "{idp}");
-    assert_eq!(row(&page, "scope=\"row\">discovered "), "switched off 0 0 0");
+    assert_eq!(
+        row(&page, "scope=\"row\">discovered "),
+        "switched off 0 0 0"
+    );
     for outcome in ["7 no answer", "3 refused"] {
         assert_eq!(titles(&page, outcome), 2, "{outcome}: {page}");
     }
@@ -89,13 +125,22 @@ async fn a_provider_without_an_answer_refuses_nobody_and_one_that_is_off_is_not_
 async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     desk.app.database.within_an_hour().await;
-    assert!(!browser.get("/admin").await.text.contains("What needs a person"));
+    assert!(
+        !browser
+            .get("/admin")
+            .await
+            .text
+            .contains("What needs a person")
+    );
     // The usual of this hour is one refusal, and a receiver has not answered for a day.
     desk.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
          SELECT date_trunc('hour', now(), 'UTC') - days * interval '1 day', 'sign_in_refused', 'token_expired', 'idp',
                 CASE days WHEN 0 THEN 40 ELSE 1 END
          FROM generate_series(0, 7) AS days").await;
-    desk.app.database.run("INSERT INTO webhooks (name, events) VALUES ('crm', '{}')").await;
+    desk.app
+        .database
+        .run("INSERT INTO webhooks (name, events) VALUES ('crm', '{}')")
+        .await;
     desk.app.database.run("INSERT INTO webhook_messages (webhook, message_id, type, user_id, payload, created_at, next_attempt_at, failure)
          VALUES ('crm', gen_random_uuid(), 'user.updated', gen_random_uuid(), '{}', now() - interval '26 hours',
                  now() + interval '1 hour', 'the answer is 500')").await;
@@ -114,7 +159,14 @@ async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
     }
     let link = |name: &str| {
         let before = page.split(&format!(">{name}</a>")).next().unwrap();
-        before.rsplit("href=\"").next().unwrap().split('"').next().unwrap().replace("&amp;", "&")
+        before
+            .rsplit("href=\"")
+            .next()
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap()
+            .replace("&amp;", "&")
     };
     // The refusals of this hour, and of the provider: what the filter leaves is what was counted.
     person(&desk, &[("email", "ada@example.com"), ("aud", "another")]).await;
@@ -132,24 +184,41 @@ async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
 async fn a_provider_that_fails_for_users_and_answers_the_probe_is_failing() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let sign_in = async |number: u32, status| {
-        let token = desk.app.token(&at("second", &format!("subject-{number}"), "ada@example.com"));
+        let token = desk.app.token(&at(
+            "second",
+            &format!("subject-{number}"),
+            "ada@example.com",
+        ));
         if status == 500 {
             desk.app.provider.behave_for(&token, Behaviour::status(500));
         }
-        desk.app.post("second", &json!({ "id_token": token })).await.status.as_u16()
+        desk.app
+            .post("second", &json!({ "id_token": token }))
+            .await
+            .status
+            .as_u16()
     };
     for number in 0..12 {
         assert_eq!(sign_in(number, 500).await, 503);
     }
     let page = browser.get("/admin").await.text;
-    assert!(row(&page, "scope=\"row\">second ").starts_with("failing "), "{page}");
+    assert!(
+        row(&page, "scope=\"row\">second ").starts_with("failing "),
+        "{page}"
+    );
     assert!(page.contains("second gives no answer."), "{page}");
-    assert!(row(&page, "scope=\"row\">idp ").starts_with("healthy "), "{page}");
+    assert!(
+        row(&page, "scope=\"row\">idp ").starts_with("healthy "),
+        "{page}"
+    );
     for number in 0..12 {
         assert!(sign_in(20 + number, 200).await < 500);
     }
     let page = browser.get("/admin").await.text;
-    assert!(row(&page, "scope=\"row\">second ").starts_with("healthy "), "{page}");
+    assert!(
+        row(&page, "scope=\"row\">second ").starts_with("healthy "),
+        "{page}"
+    );
     assert!(!page.contains("second gives no answer."), "{page}");
 }
 
@@ -163,7 +232,11 @@ async fn an_instance_without_calls_reads_the_health_from_the_hours_counts() {
                       ('sign_in_refused', 'provider_unavailable', 'third', 12), ('signed_in', '', 'third', 30),
                       ('sign_in_refused', 'provider_unavailable', 'fourth', 4)) AS hour (kind, reason, provider, count)").await;
     let page = browser.get("/admin").await.text;
-    for (provider, health) in [("second", "failing "), ("third", "healthy "), ("fourth", "healthy ")] {
+    for (provider, health) in [
+        ("second", "failing "),
+        ("third", "healthy "),
+        ("fourth", "healthy "),
+    ] {
         let row = row(&page, &format!("scope=\"row\">{provider} "));
         assert!(row.starts_with(health), "{provider}: {row}");
     }
@@ -194,12 +267,29 @@ async fn admins_see_what_a_hijacked_admin_has_let_in() {
         MALLORY
     );
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    run!(pool, "UPDATE identities SET held_at = now() WHERE user_id = $1", ada.user());
-    let key = mallory.submit("/admin/keys", &[("name", "door"), ("role", "admin"), ("reason", "mine")]).await;
+    run!(
+        pool,
+        "UPDATE identities SET held_at = now() WHERE user_id = $1",
+        ada.user()
+    );
+    let key = mallory
+        .submit(
+            "/admin/keys",
+            &[("name", "door"), ("role", "admin"), ("reason", "mine")],
+        )
+        .await;
     assert_eq!(key.status, 200, "{}", key.text);
-    let member = [("email", "accomplice@example.com"), ("role", "admin"), ("reason", "mine")];
+    let member = [
+        ("email", "accomplice@example.com"),
+        ("role", "admin"),
+        ("reason", "mine"),
+    ];
     assert_eq!(mallory.submit("/admin/staff", &member).await.status, 303);
-    let release = format!("/admin/users/{}/identities/{}/release", ada.user_id(), ada.identity_id());
+    let release = format!(
+        "/admin/users/{}/identities/{}/release",
+        ada.user_id(),
+        ada.identity_id()
+    );
     let released = mallory.submit(&release, &[("reason", "mine")]).await;
     assert_eq!(released.status, 303, "{}", released.text);
     let strip = "mallory@example.com was reported hijacked";
@@ -217,7 +307,9 @@ async fn admins_see_what_a_hijacked_admin_has_let_in() {
         }],
     };
     let one_of_many = report("1", EventKind::AccountDisabled, "bulk-account");
-    apply(pool, "idp", &[], &one_of_many, "request").await.unwrap();
+    apply(pool, "idp", &[], &one_of_many, "request")
+        .await
+        .unwrap();
     assert!(!browser.get("/admin").await.text.contains(strip));
     let hijacked = report("2", EventKind::AccountDisabled, "hijacking");
     apply(pool, "idp", &[], &hijacked, "request").await.unwrap();
@@ -227,12 +319,29 @@ async fn admins_see_what_a_hijacked_admin_has_let_in() {
     assert!(page.contains(made), "{page}");
     assert!(!page.contains("staff@example.com was reported"), "{page}");
     let before = page.split(">What the account did</a>").next().unwrap();
-    let link = before.rsplit("href=\"").next().unwrap().split('"').next().unwrap().replace("&amp;", "&");
+    let link = before
+        .rsplit("href=\"")
+        .next()
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap()
+        .replace("&amp;", "&");
     let audit = browser.get(&link).await.text;
-    assert_eq!(audit.matches("Added an API key</strong>").count(), 2, "{audit}");
-    for made in ["Gave access to the staff pages</strong>", "held identity released by staff</strong>"] {
+    assert_eq!(
+        audit.matches("Added an API key</strong>").count(),
+        2,
+        "{audit}"
+    );
+    for made in [
+        "Gave access to the staff pages</strong>",
+        "held identity released by staff</strong>",
+    ] {
         assert_eq!(audit.matches(made).count(), 1, "{made}: {audit}");
     }
     let mut support = desk.signed_in("support@example.com").await;
-    assert!(!support.get("/admin").await.text.contains(strip), "it is for admins");
+    assert!(
+        !support.get("/admin").await.text.contains(strip),
+        "it is for admins"
+    );
 }

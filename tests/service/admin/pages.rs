@@ -14,14 +14,23 @@ async fn every_page_answers_as_the_list_of_pages_says_and_keeps_itself_to_itself
     let desk = Desk::open().await;
     let people = People::arrive(&desk).await;
     let pages = pages::all(&desk, &people).await;
-    let shown =
-        |route: &str| ["/admin", "/problems", "/providers"].iter().any(|shown| route.starts_with(shown));
-    let routes = desk.app.routes.iter().filter(|(method, route)| *method == Method::Get && shown(route));
+    let shown = |route: &str| {
+        ["/admin", "/problems", "/providers"]
+            .iter()
+            .any(|shown| route.starts_with(shown))
+    };
+    let routes = desk
+        .app
+        .routes
+        .iter()
+        .filter(|(method, route)| *method == Method::Get && shown(route));
     let routes: Vec<_> = routes.map(|(_, route)| route).collect();
     assert!(routes.len() > 5, "{routes:?}");
     for route in routes {
         assert!(
-            pages.iter().any(|address| pages::covers(route, &address.path)),
+            pages
+                .iter()
+                .any(|address| pages::covers(route, &address.path)),
             "{route} has no address in the list"
         );
     }
@@ -29,15 +38,29 @@ async fn every_page_answers_as_the_list_of_pages_says_and_keeps_itself_to_itself
         let name = &address.name;
         let answer = address.open(&desk).await;
         assert_eq!(answer.status, address.status, "{name}: {}", answer.text);
-        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{name}");
+        assert_eq!(
+            answer.header("x-content-type-options"),
+            Some("nosniff"),
+            "{name}"
+        );
         if address.content == Content::Other {
             continue;
         }
-        assert!(answer.header("content-type").unwrap().starts_with("text/html"), "{name}");
+        assert!(
+            answer
+                .header("content-type")
+                .unwrap()
+                .starts_with("text/html"),
+            "{name}"
+        );
         if address.path.starts_with("/admin") {
             assert_is_private(name, &answer);
             for markup in ["<b>", "<i>", "<script>alert", "{%"] {
-                assert!(!answer.text.contains(markup), "{name} lets {markup} through: {}", answer.text);
+                assert!(
+                    !answer.text.contains(markup),
+                    "{name} lets {markup} through: {}",
+                    answer.text
+                );
             }
         }
     }
@@ -47,9 +70,17 @@ async fn every_page_answers_as_the_list_of_pages_says_and_keeps_itself_to_itself
 async fn a_page_that_the_database_keeps_waiting_says_when_to_come_again() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let mut lock = desk.app.database.pool.begin().await.unwrap();
-    sqlx::query("LOCK TABLE staff_sessions IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    sqlx::query("LOCK TABLE staff_sessions IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *lock)
+        .await
+        .unwrap();
     let answer = browser.get("/admin/users").await;
-    assert_eq!((answer.status.as_u16(), answer.header("Retry-After")), (503, Some("1")), "{}", answer.text);
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("Retry-After")),
+        (503, Some("1")),
+        "{}",
+        answer.text
+    );
     assert_is_private("503", &answer);
     lock.rollback().await.unwrap();
     assert_eq!(browser.get("/admin/users").await.status, 200);
@@ -57,12 +88,20 @@ async fn a_page_that_the_database_keeps_waiting_says_when_to_come_again() {
 
 fn assert_is_private(name: &str, answer: &Answer) {
     let policy = answer.header("content-security-policy").unwrap_or_default();
-    for directive in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "object-src 'none'"]
-    {
+    for directive in [
+        "default-src 'none'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "object-src 'none'",
+    ] {
         assert!(policy.contains(directive), "{name}: {policy}");
     }
     assert!(!policy.contains("unsafe"), "{name}: {policy}");
     assert_eq!(answer.header("cache-control"), Some("no-store"), "{name}");
-    assert_eq!(answer.header("referrer-policy"), Some("same-origin"), "{name}");
+    assert_eq!(
+        answer.header("referrer-policy"),
+        Some("same-origin"),
+        "{name}"
+    );
     assert_eq!(answer.header("x-frame-options"), Some("DENY"), "{name}");
 }

@@ -11,10 +11,13 @@ use crate::support::desk::{Browser, Desk, Form};
 
 /// What a field of a page holds.
 fn held<'a>(page: &'a str, field: &str) -> &'a str {
-    let (_, rest) =
-        page.split_once(&format!("name=\"{field}\"")).unwrap_or_else(|| panic!("{field}: {page}"));
+    let (_, rest) = page
+        .split_once(&format!("name=\"{field}\""))
+        .unwrap_or_else(|| panic!("{field}: {page}"));
     let input = rest.split_once('>').unwrap().0;
-    input.split_once("value=\"").map_or("", |(_, value)| value.split_once('"').unwrap().0)
+    input
+        .split_once("value=\"")
+        .map_or("", |(_, value)| value.split_once('"').unwrap().0)
 }
 
 fn path(answer: &Answer) -> String {
@@ -29,26 +32,59 @@ async fn a_change_after_the_sessions_end_does_nothing_and_comes_back_with_its_re
     let csrf = browser.csrf().await;
     let merge = format!("{}/merge?into={}", path(&ada), grace.user_id());
     for (page, fields) in [
-        (format!("{}/disable", path(&ada)), vec![("reason", "chargeback, ticket 4711")]),
-        (merge, vec![("reason", "chargeback, ticket 4711"), ("into", &grace.user_id())]),
-        (path(&ada), vec![("text", "chargeback, ticket 4711"), ("ticket", "https://tickets.example/1")]),
+        (
+            format!("{}/disable", path(&ada)),
+            vec![("reason", "chargeback, ticket 4711")],
+        ),
+        (
+            merge,
+            vec![
+                ("reason", "chargeback, ticket 4711"),
+                ("into", &grace.user_id()),
+            ],
+        ),
+        (
+            path(&ada),
+            vec![
+                ("text", "chargeback, ticket 4711"),
+                ("ticket", "https://tickets.example/1"),
+            ],
+        ),
         // The page of a note with a mistake is at the address of its form.
         (
             format!("{}/notes", path(&ada)),
-            vec![("text", "chargeback, ticket 4711"), ("ticket", "https://tickets.example/1")],
+            vec![
+                ("text", "chargeback, ticket 4711"),
+                ("ticket", "https://tickets.example/1"),
+            ],
         ),
     ] {
         desk.app.database.run("DELETE FROM staff_sessions").await;
         let form_of_note = format!("{}/notes", path(&ada));
-        let action = if fields[0].0 == "text" { &form_of_note } else { page.split('?').next().unwrap() };
+        let action = if fields[0].0 == "text" {
+            &form_of_note
+        } else {
+            page.split('?').next().unwrap()
+        };
         let form = [&fields[..], &[("csrf", &csrf), ("seen", "x")]].concat();
-        let request = browser.request(Method::POST, action).header("Referer", browser.url(&page));
+        let request = browser
+            .request(Method::POST, action)
+            .header("Referer", browser.url(&page));
         let sent = browser.send(request.form(&form)).await;
         let to_sign_in = sent.header("location").unwrap().to_owned();
         let asked = browser.get(&to_sign_in).await.text;
-        assert!(asked.contains("Nothing was done.") && asked.contains("chargeback, ticket 4711"), "{asked}");
+        assert!(
+            asked.contains("Nothing was done.") && asked.contains("chargeback, ticket 4711"),
+            "{asked}"
+        );
 
-        let to_provider = asked.split("method=\"post\" action=\"").nth(1).unwrap().split('"').next().unwrap();
+        let to_provider = asked
+            .split("method=\"post\" action=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
         let begun = browser.post(&to_provider.replace("&amp;", "&"), &[]).await;
         let authorize = begun.header("location").unwrap().parse().unwrap();
         let callback = browser.choose(&authorize, "staff@example.com").await;
@@ -57,13 +93,18 @@ async fn a_change_after_the_sessions_end_does_nothing_and_comes_back_with_its_re
         let question = browser.get(back).await;
         assert_eq!(question.status, 200, "{back}");
         if fields[0].0 == "text" {
-            assert!(question.text.contains("chargeback, ticket 4711</textarea>"), "{}", question.text);
+            assert!(
+                question.text.contains("chargeback, ticket 4711</textarea>"),
+                "{}",
+                question.text
+            );
             assert_eq!(held(&question.text, "ticket"), "https://tickets.example/1");
         } else {
             assert_eq!(held(&question.text, "reason"), "chargeback, ticket 4711");
         }
     }
-    let left = "SELECT count(*) FROM users u WHERE disabled_at IS NULL AND NOT EXISTS (SELECT FROM notes)";
+    let left =
+        "SELECT count(*) FROM users u WHERE disabled_at IS NULL AND NOT EXISTS (SELECT FROM notes)";
     assert_eq!(desk.app.database.count(left).await, 2, "nothing was done");
 }
 
@@ -74,17 +115,37 @@ async fn a_refusal_says_whether_the_role_or_the_form_is_the_cause() {
     let disable = format!("{}/disable", path(&ada));
     let role = "Your role does not allow this.";
     let asked = browser.get(&disable).await;
-    assert!(asked.status == 403 && asked.text.contains(role), "{}", asked.text);
+    assert!(
+        asked.status == 403 && asked.text.contains(role),
+        "{}",
+        asked.text
+    );
     let sent = browser.submit(&disable, &[("reason", "x")]).await;
-    assert!(sent.status == 403 && sent.text.contains(role), "{}", sent.text);
+    assert!(
+        sent.status == 403 && sent.text.contains(role),
+        "{}",
+        sent.text
+    );
     let end = format!("{}/end-sessions", path(&ada));
-    let request = browser.request(Method::POST, &end).header("Referer", browser.url(&end));
-    let forged = browser.send(request.form(&[("csrf", "x"), ("reason", "lost phone")])).await;
-    assert!(forged.status == 403 && forged.text.contains("This form is out of date"), "{}", forged.text);
+    let request = browser
+        .request(Method::POST, &end)
+        .header("Referer", browser.url(&end));
+    let forged = browser
+        .send(request.form(&[("csrf", "x"), ("reason", "lost phone")]))
+        .await;
+    assert!(
+        forged.status == 403 && forged.text.contains("This form is out of date"),
+        "{}",
+        forged.text
+    );
     let back = format!("href=\"{end}?reason=lost+phone\"");
     assert!(forged.text.contains(&back), "{}", forged.text);
     for answer in [asked, sent, forged, browser.get("/admin/nothing").await] {
-        assert!(answer.text.contains("<nav aria-label=\"Pages\">"), "the header is there: {}", answer.text);
+        assert!(
+            answer.text.contains("<nav aria-label=\"Pages\">"),
+            "the header is there: {}",
+            answer.text
+        );
     }
 }
 
@@ -94,23 +155,49 @@ async fn a_mistake_in_a_form_is_shown_at_its_field_with_what_was_typed() {
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let long = "x".repeat(501);
     for (reason, error) in [("  ", "Write why"), (&*long, "at most 500 characters")] {
-        let page = browser.submit(&format!("{}/disable", path(&ada)), &[("reason", reason)]).await;
-        assert!(page.status == 400 && page.text.contains(error), "{}", page.text);
-        assert!(page.text.contains("aria-invalid=\"true\"") && page.text.contains("id=\"reason-error\""));
+        let page = browser
+            .submit(&format!("{}/disable", path(&ada)), &[("reason", reason)])
+            .await;
+        assert!(
+            page.status == 400 && page.text.contains(error),
+            "{}",
+            page.text
+        );
+        assert!(
+            page.text.contains("aria-invalid=\"true\"")
+                && page.text.contains("id=\"reason-error\"")
+        );
         assert_eq!(held(&page.text, "reason"), reason.trim());
     }
     for (text, ticket, error) in [
         (" ", "https://tickets.example/1", "Write something."),
-        ("Calls back", "javascript:alert(1)", "the whole address of the ticket"),
+        (
+            "Calls back",
+            "javascript:alert(1)",
+            "the whole address of the ticket",
+        ),
         ("Calls back", "4711", "the whole address of the ticket"),
     ] {
         let note = [("text", text), ("ticket", ticket)];
-        let page = browser.submit(&format!("{}/notes", path(&ada)), &note).await;
-        assert!(page.status == 400 && page.text.contains(error), "{}", page.text);
+        let page = browser
+            .submit(&format!("{}/notes", path(&ada)), &note)
+            .await;
+        assert!(
+            page.status == 400 && page.text.contains(error),
+            "{}",
+            page.text
+        );
         assert_eq!(held(&page.text, "ticket"), ticket);
-        assert!(page.text.contains(&format!("\n{}</textarea>", text.trim())), "{}", page.text);
+        assert!(
+            page.text.contains(&format!("\n{}</textarea>", text.trim())),
+            "{}",
+            page.text
+        );
     }
-    assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, 0);
+    assert_eq!(
+        desk.app.database.count("SELECT count(*) FROM notes").await,
+        0
+    );
 }
 
 async fn write_note(browser: &mut Browser, user: &str, text: &str) {
@@ -130,16 +217,33 @@ async fn a_note_has_lines_but_no_control_characters_and_is_written_once() {
         ("Has called", 2),
     ] {
         let id = held(&page, "note");
-        let form = [("note", id), ("text", text), ("ticket", "HTTPS://tickets.example/ä b\u{202e}")];
-        let sent = browser.submit(&format!("{}/notes", path(&ada)), &form).await;
+        let form = [
+            ("note", id),
+            ("text", text),
+            ("ticket", "HTTPS://tickets.example/ä b\u{202e}"),
+        ];
+        let sent = browser
+            .submit(&format!("{}/notes", path(&ada)), &form)
+            .await;
         assert_eq!(sent.status, 303, "{text:?}: {}", sent.text);
-        assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, notes, "{text:?}");
+        assert_eq!(
+            desk.app.database.count("SELECT count(*) FROM notes").await,
+            notes,
+            "{text:?}"
+        );
     }
-    let written: (String, String) =
-        desk.app.database.all("SELECT text, ticket FROM notes ORDER BY created_at").await.remove(0);
+    let written: (String, String) = desk
+        .app
+        .database
+        .all("SELECT text, ticket FROM notes ORDER BY created_at")
+        .await
+        .remove(0);
     assert_eq!(
         written,
-        ("Calls  back \non Monday".into(), "https://tickets.example/%C3%A4%20b%E2%80%AE".into())
+        (
+            "Calls  back \non Monday".into(),
+            "https://tickets.example/%C3%A4%20b%E2%80%AE".into()
+        )
     );
 }
 
@@ -151,27 +255,60 @@ async fn notes_are_for_all_staff_go_into_the_copy_and_the_audit_and_end_with_the
     desk.appoint("admin@example.com", Role::Admin).await;
     let mut admin = desk.signed_in("admin@example.com").await;
     let page = admin.get(&path(&ada)).await.text;
-    for expected in ["Tablet lost on the train", "href=\"https://tickets.example/4711\"", "Note written"] {
+    for expected in [
+        "Tablet lost on the train",
+        "href=\"https://tickets.example/4711\"",
+        "Note written",
+    ] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
     let audit = admin.get("/admin/audit?what=staff").await.text;
-    assert!(audit.contains("Note written") && !audit.contains("Tablet"), "{audit}");
+    assert!(
+        audit.contains("Note written") && !audit.contains("Tablet"),
+        "{audit}"
+    );
 
     let copy = admin.get(&format!("{}/data.json", path(&ada))).await;
-    assert!(copy.header("content-disposition").unwrap().starts_with("attachment"));
+    assert!(
+        copy.header("content-disposition")
+            .unwrap()
+            .starts_with("attachment")
+    );
     let copy: Value = serde_json::from_str(&copy.text).unwrap();
     assert_eq!(copy["notes"][0]["text"], "Tablet lost on the train");
     assert_eq!(
-        (&copy["user"]["email"], copy["sessions"].as_array().unwrap().len()),
+        (
+            &copy["user"]["email"],
+            copy["sessions"].as_array().unwrap().len()
+        ),
         (&"ada@example.com".into(), 1)
     );
-    assert!(copy["events"].as_array().unwrap().iter().any(|event| event["kind"] == "user_created"));
-    let missing = admin.get("/admin/users/00000000-0000-7000-8000-000000000000/data.json").await;
+    assert!(
+        copy["events"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|event| event["kind"] == "user_created")
+    );
+    let missing = admin
+        .get("/admin/users/00000000-0000-7000-8000-000000000000/data.json")
+        .await;
     assert_eq!(missing.status, 404);
 
-    assert_eq!(admin.confirm(&format!("{}/delete", path(&ada)), "asked for it").await.status, 303);
-    assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, 0);
-    let late = browser.submit(&format!("{}/notes", path(&ada)), &[("text", "too late")]).await;
+    assert_eq!(
+        admin
+            .confirm(&format!("{}/delete", path(&ada)), "asked for it")
+            .await
+            .status,
+        303
+    );
+    assert_eq!(
+        desk.app.database.count("SELECT count(*) FROM notes").await,
+        0
+    );
+    let late = browser
+        .submit(&format!("{}/notes", path(&ada)), &[("text", "too late")])
+        .await;
     assert_eq!(late.status, 404, "{}", late.text);
 }
 
@@ -183,7 +320,10 @@ async fn a_copy_for_the_person_says_nothing_about_staff() {
     let key = desk.app.api_key("shop", KeyRole::Admin).await;
     let claims = json!({ "reason": "promoted", "claims": { "plan": "pro" } });
     let claims_path = format!("/api/v1/admin/users/{}/claims", ada.user_id());
-    let set = desk.app.as_user(&key, Method::PUT, &claims_path, Some(&claims)).await;
+    let set = desk
+        .app
+        .as_user(&key, Method::PUT, &claims_path, Some(&claims))
+        .await;
     assert_eq!(set.status, 200, "{}", set.text);
     let pool = &desk.app.database.pool;
     run!(
@@ -203,21 +343,37 @@ async fn a_copy_for_the_person_says_nothing_about_staff() {
         ada.user()
     );
     let copy = browser.get(&format!("{}/data.json", path(&ada))).await.text;
-    for about_staff in
-        ["staff@example.com", "root@example.com", "203.0.113.9", "a browser of staff", "of-staff"]
-    {
+    for about_staff in [
+        "staff@example.com",
+        "root@example.com",
+        "203.0.113.9",
+        "a browser of staff",
+        "of-staff",
+    ] {
         assert!(!copy.contains(about_staff), "{about_staff}: {copy}");
     }
-    for hers in
-        ["192.0.2.1", "her phone", "hers", "Tablet lost on the train", "promoted", "key:shop", "hijacking"]
-    {
+    for hers in [
+        "192.0.2.1",
+        "her phone",
+        "hers",
+        "Tablet lost on the train",
+        "promoted",
+        "key:shop",
+        "hijacking",
+    ] {
         assert!(copy.contains(hers), "{hers}: {copy}");
     }
     let copy: Value = serde_json::from_str(&copy).unwrap();
     assert_eq!(copy["notes"][0]["author"], "staff");
     let events = copy["events"].as_array().unwrap();
-    let written = events.iter().find(|event| event["kind"] == "note_added").unwrap();
-    assert_eq!((&written["actor"], &written["ip"]), (&json!("staff"), &Value::Null));
+    let written = events
+        .iter()
+        .find(|event| event["kind"] == "note_added")
+        .unwrap();
+    assert_eq!(
+        (&written["actor"], &written["ip"]),
+        (&json!("staff"), &Value::Null)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -228,7 +384,14 @@ async fn a_merge_keeps_the_notes_of_both_even_one_that_is_just_being_written() {
     write_note(&mut browser, &path(&ada), "of Ada").await;
     write_note(&mut browser, &path(&grace), "of Grace").await;
     let merge = format!("{}/merge", path(&ada));
-    let page = browser.get(&format!("{merge}?into={}&back={}", grace.user_id(), grace.user_id())).await.text;
+    let page = browser
+        .get(&format!(
+            "{merge}?into={}&back={}",
+            grace.user_id(),
+            grace.user_id()
+        ))
+        .await
+        .text;
     assert!(page.contains("A merge cannot be undone."), "{page}");
     assert!(
         page.contains(&format!("<a href=\"{}\">Cancel</a>", path(&grace))),
@@ -243,7 +406,12 @@ async fn a_merge_keeps_the_notes_of_both_even_one_that_is_just_being_written() {
         .execute(&mut *writing)
         .await
         .unwrap();
-    let merging = tokio::spawn(browser.request(Method::POST, &merge).form(&form.fields).send());
+    let merging = tokio::spawn(
+        browser
+            .request(Method::POST, &merge)
+            .form(&form.fields)
+            .send(),
+    );
     desk.app.database.until_blocked().await;
     writing.commit().await.unwrap();
     assert_eq!(merging.await.unwrap().unwrap().status(), 303);
@@ -257,23 +425,48 @@ async fn a_merge_keeps_the_notes_of_both_even_one_that_is_just_being_written() {
 async fn a_user_who_is_no_more_leads_to_the_one_who_remains_or_to_the_receipt() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "1")]).await;
-    let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "2"), ("name", "Grace")]).await;
+    let grace = person(
+        &desk,
+        &[
+            ("email", "grace@example.com"),
+            ("sub", "2"),
+            ("name", "Grace"),
+        ],
+    )
+    .await;
     let merge = format!("{}/merge?into={}", path(&ada), grace.user_id());
     assert_eq!(browser.confirm(&merge, "one person").await.status, 303);
     let gone = browser.get(&path(&ada)).await;
     assert_eq!(gone.status, 404);
-    for expected in
-        [&*format!("href=\"{}\"", path(&grace)), "staff@example.com", "one person", "ada@example.com"]
-    {
+    for expected in [
+        &*format!("href=\"{}\"", path(&grace)),
+        "staff@example.com",
+        "one person",
+        "ada@example.com",
+    ] {
         assert!(gone.text.contains(expected), "{expected}: {}", gone.text);
     }
-    assert_eq!(desk.app.delete(&grace.access_token(), "/api/v1/me").await.status, 204);
-    let number: String =
-        value!(&desk.app.database.pool, "SELECT id::text FROM events WHERE kind = 'user_deleted'");
+    assert_eq!(
+        desk.app
+            .delete(&grace.access_token(), "/api/v1/me")
+            .await
+            .status,
+        204
+    );
+    let number: String = value!(
+        &desk.app.database.pool,
+        "SELECT id::text FROM events WHERE kind = 'user_deleted'"
+    );
     let gone = browser.get(&path(&grace)).await;
     assert!(gone.status == 404 && gone.text.contains(&format!("/admin/deletions/{number}")));
-    let never = browser.get("/admin/users/00000000-0000-7000-8000-000000000000").await;
-    assert!(never.status == 404 && never.text.contains("Nothing here"), "{}", never.text);
+    let never = browser
+        .get("/admin/users/00000000-0000-7000-8000-000000000000")
+        .await;
+    assert!(
+        never.status == 404 && never.text.contains("Nothing here"),
+        "{}",
+        never.text
+    );
 }
 
 /// The first sentence about the person.
@@ -281,7 +474,14 @@ async fn verdict(desk: &Desk, browser: &mut Browser, user: &str, change: &'stati
     desk.app.database.run(change).await;
     let page = browser.get(user).await.text;
     let strip = page.split("<div class=\"strip ").nth(1).unwrap();
-    strip.split_once("<strong>").unwrap().1.split_once("</strong>").unwrap().0.to_owned()
+    strip
+        .split_once("<strong>")
+        .unwrap()
+        .1
+        .split_once("</strong>")
+        .unwrap()
+        .0
+        .to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -314,15 +514,28 @@ async fn a_possible_theft_stands_out_until_the_user_is_signed_out_or_a_note_says
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let user = path(&ada);
-    let stolen = "INSERT INTO events (kind, user_id) SELECT 'refresh_token_repeated', id FROM users";
+    let stolen =
+        "INSERT INTO events (kind, user_id) SELECT 'refresh_token_repeated', id FROM users";
     let question = "Is a thief in this account?";
     let known = [("text", "On the train"), ("known", "yes")];
-    for (action, form) in [("notes", &known[..]), ("end-sessions", &[("reason", "stolen")])] {
+    for (action, form) in [
+        ("notes", &known[..]),
+        ("end-sessions", &[("reason", "stolen")]),
+    ] {
         desk.app.database.run(stolen).await;
         write_note(&mut browser, &user, "A note alone closes nothing").await;
         assert!(browser.get(&user).await.text.contains(question));
-        assert_eq!(browser.submit(&format!("{user}/{action}"), form).await.status, 303);
-        assert!(!browser.get(&user).await.text.contains(question), "{action}");
+        assert_eq!(
+            browser
+                .submit(&format!("{user}/{action}"), form)
+                .await
+                .status,
+            303
+        );
+        assert!(
+            !browser.get(&user).await.text.contains(question),
+            "{action}"
+        );
     }
 }
 
@@ -339,14 +552,23 @@ async fn five_sessions_are_shown_or_all_and_nobody_is_signed_out_of_none() {
         assert_eq!(page.matches("/sessions/").count(), shown, "{query}");
         assert_eq!(page.contains("Show all 7"), shown == 5, "{query}");
         let (actions, rest) = page.split_once("<h2 id=\"sessions\">").unwrap();
-        assert!(actions.contains(&format!("{user}/end-sessions")) && !rest.contains("<button"), "{page}");
+        assert!(
+            actions.contains(&format!("{user}/end-sessions")) && !rest.contains("<button"),
+            "{page}"
+        );
     }
     let mut done = Vec::new();
     for _ in 0..2 {
-        let landed = browser.submit(&format!("{user}/end-sessions"), &[("reason", "lost phone")]).await;
+        let landed = browser
+            .submit(&format!("{user}/end-sessions"), &[("reason", "lost phone")])
+            .await;
         done.push(browser.get(landed.header("location").unwrap()).await.text);
     }
-    assert!(done[0].contains("The user is signed out everywhere."), "{}", done[0]);
+    assert!(
+        done[0].contains("The user is signed out everywhere."),
+        "{}",
+        done[0]
+    );
     assert!(done[1].contains("The user had no session"), "{}", done[1]);
 }
 
@@ -373,8 +595,29 @@ async fn claims_are_a_tree_with_what_changed_and_the_history_is_filtered() {
         assert!(page.contains(expected), "{expected}: {page}");
     }
     let rows = |page: &str| page.matches("<li class=\"event ").count();
-    assert_eq!((rows(&page), page.contains("Sign-ins <span class=\"n\">1</span>")), (3, true), "{page}");
-    for (only, expected) in [("staff", 2), ("sign-ins", 1), ("refused", 0), ("nonsense", 3)] {
-        assert_eq!(rows(&browser.get(&format!("{}?only={only}", path(&ada))).await.text), expected, "{only}");
+    assert_eq!(
+        (
+            rows(&page),
+            page.contains("Sign-ins <span class=\"n\">1</span>")
+        ),
+        (3, true),
+        "{page}"
+    );
+    for (only, expected) in [
+        ("staff", 2),
+        ("sign-ins", 1),
+        ("refused", 0),
+        ("nonsense", 3),
+    ] {
+        assert_eq!(
+            rows(
+                &browser
+                    .get(&format!("{}?only={only}", path(&ada)))
+                    .await
+                    .text
+            ),
+            expected,
+            "{only}"
+        );
     }
 }

@@ -59,11 +59,31 @@ const ROUTES: [(&str, &str, Least); 51] = [
     ("POST", "/admin/users/<user>/merge", Admin),
     ("GET", "/admin/users/<user>/delete", Admin),
     ("POST", "/admin/users/<user>/delete", Admin),
-    ("GET", "/admin/users/<user>/identities/<identity>/move", Admin),
-    ("POST", "/admin/users/<user>/identities/<identity>/move", Admin),
-    ("GET", "/admin/users/<user>/identities/<identity>/unlink", Admin),
-    ("POST", "/admin/users/<user>/identities/<identity>/unlink", Admin),
-    ("POST", "/admin/users/<user>/identities/<identity>/release", Admin),
+    (
+        "GET",
+        "/admin/users/<user>/identities/<identity>/move",
+        Admin,
+    ),
+    (
+        "POST",
+        "/admin/users/<user>/identities/<identity>/move",
+        Admin,
+    ),
+    (
+        "GET",
+        "/admin/users/<user>/identities/<identity>/unlink",
+        Admin,
+    ),
+    (
+        "POST",
+        "/admin/users/<user>/identities/<identity>/unlink",
+        Admin,
+    ),
+    (
+        "POST",
+        "/admin/users/<user>/identities/<identity>/release",
+        Admin,
+    ),
     ("POST", "/admin/staff", Admin),
     ("POST", "/admin/staff/remove", Admin),
     ("GET", "/admin/staff/give", Admin),
@@ -81,7 +101,12 @@ const ROUTES: [(&str, &str, Least); 51] = [
 
 /// The whole of what an action could change. Who somebody of staff is at the provider is written when they sign in.
 async fn state(desk: &Desk) -> String {
-    let views = ["staff_signed_in", "user_viewed", "users_viewed", "audit_viewed"];
+    let views = [
+        "staff_signed_in",
+        "user_viewed",
+        "users_viewed",
+        "audit_viewed",
+    ];
     let staff = "SELECT string_agg(concat(email, role, may_export, ends_at, time_zone), ' ' ORDER BY email) FROM staff";
     desk.app.database.everything(&views).await + &desk.app.database.value::<String>(staff).await
 }
@@ -98,16 +123,21 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
         .filter(|(_, path)| path.starts_with("/admin"))
         .map(|(method, path)| (method.as_str(), path.as_str()))
         .collect();
-    let covered = |route: &str, path: &str| route == path || route.ends_with("..>") && covers(route, path);
+    let covered =
+        |route: &str, path: &str| route == path || route.ends_with("..>") && covers(route, path);
     for (method, route) in &mounted {
         assert!(
-            ROUTES.iter().any(|(verb, path, _)| verb == method && covered(route, path)),
+            ROUTES
+                .iter()
+                .any(|(verb, path, _)| verb == method && covered(route, path)),
             "{method} {route}"
         );
     }
     for (method, path, _) in ROUTES {
         assert!(
-            mounted.iter().any(|(verb, route)| *verb == method && covered(route, path)),
+            mounted
+                .iter()
+                .any(|(verb, route)| *verb == method && covered(route, path)),
             "{method} {path}"
         );
     }
@@ -117,13 +147,29 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
         "SELECT id FROM identities WHERE user_id = $1::text::uuid LIMIT 1",
         &people.ada
     );
-    let minted = reqwest::get(format!("{}/dev/idp/mint?email=ada.lovelace@example.com", desk.app.url)).await;
+    let minted = reqwest::get(format!(
+        "{}/dev/idp/mint?email=ada.lovelace@example.com",
+        desk.app.url
+    ))
+    .await;
     let token = minted.unwrap().text().await.unwrap();
-    let user = desk.app.post("idp", &json!({ "id_token": token.trim() })).await;
+    let user = desk
+        .app
+        .post("idp", &json!({ "id_token": token.trim() }))
+        .await;
 
-    run!(&desk.app.database.pool, "UPDATE identities SET held_at = now() WHERE id = $1", identity);
+    run!(
+        &desk.app.database.pool,
+        "UPDATE identities SET held_at = now() WHERE id = $1",
+        identity
+    );
     let before = state(&desk).await;
-    for (viewer, email) in [(Anyone, ""), (Support, SUPPORT), (Export, EXPORTER), (Admin, ADMIN)] {
+    for (viewer, email) in [
+        (Anyone, ""),
+        (Support, SUPPORT),
+        (Export, EXPORTER),
+        (Admin, ADMIN),
+    ] {
         let mut browser = Browser::new(&desk.app.url);
         for (method, route, least) in ROUTES {
             let path = route
@@ -141,24 +187,45 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
             let mut request = browser.request(method.clone(), &path);
             if method == Method::POST {
                 // Nothing but the token: whoever may do it is asked for the rest.
-                let csrf = if viewer == Anyone { "x".to_owned() } else { browser.csrf().await };
-                request = browser.request(method.clone(), &path).form(&[("csrf", csrf)]);
+                let csrf = if viewer == Anyone {
+                    "x".to_owned()
+                } else {
+                    browser.csrf().await
+                };
+                request = browser
+                    .request(method.clone(), &path)
+                    .form(&[("csrf", csrf)]);
             }
             // A person's own credential is none of staff's.
             let answer = browser.send(request.bearer_auth(user.access_token())).await;
-            let (status, what) = (answer.status.as_u16(), format!("{viewer:?}: {method} {route}"));
-            let to_sign_in = answer.header("location").is_some_and(|to| to.starts_with("/admin/sign-in?"));
+            let (status, what) = (
+                answer.status.as_u16(),
+                format!("{viewer:?}: {method} {route}"),
+            );
+            let to_sign_in = answer
+                .header("location")
+                .is_some_and(|to| to.starts_with("/admin/sign-in?"));
             if viewer == Anyone && least != Anyone {
-                assert!(status == 303 && to_sign_in && answer.text.is_empty(), "{what}: {status}");
+                assert!(
+                    status == 303 && to_sign_in && answer.text.is_empty(),
+                    "{what}: {status}"
+                );
             } else if viewer < least {
                 assert_eq!(status, 403, "{what}");
                 assert!(!answer.text.contains("ada.lovelace"), "{what}");
             } else {
-                assert!(![401, 403, 404, 500].contains(&status) && !to_sign_in, "{what}: {status}");
+                assert!(
+                    ![401, 403, 404, 500].contains(&status) && !to_sign_in,
+                    "{what}: {status}"
+                );
             }
         }
     }
-    assert_eq!(state(&desk).await, before, "nothing was done without a reason");
+    assert_eq!(
+        state(&desk).await,
+        before,
+        "nothing was done without a reason"
+    );
 
     // And the other way round: staff's cookie opens nothing of the API.
     let mut browser = desk.signed_in(ADMIN).await;

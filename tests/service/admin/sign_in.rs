@@ -18,17 +18,34 @@ use crate::support::token::{CLIENT_ID, now, with};
 pub const SESSION: &str = "__Host-vestibule-staff";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_request_to_the_provider_carries_what_the_standards_ask_for_and_nothing_from_the_caller() {
+async fn the_request_to_the_provider_carries_what_the_standards_ask_for_and_nothing_from_the_caller()
+ {
     let desk = Desk::open().await;
     let mut browser = Browser::new(&desk.app.url);
-    let request = browser
-        .request(Method::POST, "/admin/sign-in?next=/admin/audit&login_hint=x&prompt=none&redirect_uri=x");
-    let begun =
-        browser.send(request.header("Host", "evil.example").header("X-Forwarded-Host", "evil.example")).await;
+    let request = browser.request(
+        Method::POST,
+        "/admin/sign-in?next=/admin/audit&login_hint=x&prompt=none&redirect_uri=x",
+    );
+    let begun = browser
+        .send(
+            request
+                .header("Host", "evil.example")
+                .header("X-Forwarded-Host", "evil.example"),
+        )
+        .await;
     let address = reqwest::Url::parse(begun.header("location").unwrap()).unwrap();
     let query: BTreeMap<String, String> = address.query_pairs().into_owned().collect();
-    assert_eq!(query["redirect_uri"], format!("{}/admin/sign-in/callback", desk.app.url));
-    assert_eq!((query["response_type"].as_str(), query["code_challenge_method"].as_str()), ("code", "S256"));
+    assert_eq!(
+        query["redirect_uri"],
+        format!("{}/admin/sign-in/callback", desk.app.url)
+    );
+    assert_eq!(
+        (
+            query["response_type"].as_str(),
+            query["code_challenge_method"].as_str()
+        ),
+        ("code", "S256")
+    );
     let names: Vec<_> = query.keys().map(String::as_str).collect();
     let expected = [
         "client_id",
@@ -42,7 +59,13 @@ async fn the_request_to_the_provider_carries_what_the_standards_ask_for_and_noth
     ];
     assert_eq!(names, expected);
     let cookie = begun.header("set-cookie").unwrap();
-    for attribute in ["__Host-vestibule-sign-in=", "; HttpOnly", "; SameSite=Lax", "; Secure", "; Path=/"] {
+    for attribute in [
+        "__Host-vestibule-sign-in=",
+        "; HttpOnly",
+        "; SameSite=Lax",
+        "; Secure",
+        "; Path=/",
+    ] {
         assert!(cookie.contains(attribute), "{cookie}");
     }
     assert!(!cookie.contains("Domain"), "{cookie}");
@@ -60,12 +83,28 @@ async fn staff_sign_in_and_out_and_everyone_else_stays_outside() {
     let refused = stranger.sign_in("grace@example.com").await;
     assert_eq!(refused.status, 403);
     assert!(!stranger.cookies.contains_key(SESSION));
-    let untold = stranger.sign_in_with(&[("sub", "somebody-without-an-address")]).await;
+    let untold = stranger
+        .sign_in_with(&[("sub", "somebody-without-an-address")])
+        .await;
     assert_eq!(untold.status, 403);
-    assert!(untold.text.contains("did not say your e-mail address"), "{}", untold.text);
-    assert_eq!(desk.app.database.rows().await, [0; 3], "looking after users makes nobody a user");
+    assert!(
+        untold.text.contains("did not say your e-mail address"),
+        "{}",
+        untold.text
+    );
+    assert_eq!(
+        desk.app.database.rows().await,
+        [0; 3],
+        "looking after users makes nobody a user"
+    );
 
-    assert_eq!(browser.submit("/admin/sign-out", &[("everywhere", "yes")]).await.status, 303);
+    assert_eq!(
+        browser
+            .submit("/admin/sign-out", &[("everywhere", "yes")])
+            .await
+            .status,
+        303
+    );
     for browser in [&mut browser, &mut elsewhere] {
         assert_eq!(browser.get("/admin/users").await.status, 303);
     }
@@ -78,7 +117,10 @@ async fn staff_sign_in_at_a_provider_that_tells_its_endpoints_itself() {
     let mut browser = Browser::new(&desk.app.url);
     let page = browser.get("/admin/sign-in").await;
     let policy = page.header("content-security-policy").unwrap();
-    assert!(policy.contains(&format!("form-action 'self' {}", desk.app.url)), "{policy}");
+    assert!(
+        policy.contains(&format!("form-action 'self' {}", desk.app.url)),
+        "{policy}"
+    );
     let mut browser = desk.signed_in("ada@example.com").await;
     assert_eq!(browser.get("/admin/users").await.status, 200);
     assert_eq!(desk.app.provider.calls(), 0, "no tokens were asked about");
@@ -88,7 +130,9 @@ async fn staff_sign_in_at_a_provider_that_tells_its_endpoints_itself() {
 async fn staff_sign_in_where_the_providers_tokens_hold_the_nonces_hash() {
     for rule in ["both_or_neither", "always"] {
         let desk = Desk::open_altered(|figment| {
-            figment.merge(("idp.nonce_form", "sha256")).merge(("idp.nonce", rule))
+            figment
+                .merge(("idp.nonce_form", "sha256"))
+                .merge(("idp.nonce", rule))
         })
         .await;
         desk.appoint("ada@example.com", Role::Admin).await;
@@ -115,7 +159,10 @@ async fn an_answer_counts_once_for_the_browser_that_asked_and_for_ten_minutes() 
 
     let authorize = browser.begin().await;
     let callback = browser.choose(&authorize, "ada@example.com").await;
-    desk.app.database.run("UPDATE staff_sign_ins SET created_at = now() - interval '11 minutes'").await;
+    desk.app
+        .database
+        .run("UPDATE staff_sign_ins SET created_at = now() - interval '11 minutes'")
+        .await;
     assert_eq!(browser.get(&callback).await.status, 400, "too late");
 
     let authorize = browser.begin().await;
@@ -139,7 +186,10 @@ async fn a_session_ends_when_it_is_idle_old_or_its_member_is_removed() {
         "DELETE FROM staff WHERE email = 'grace@example.com'",
     ] {
         let mut browser = desk.signed_in("grace@example.com").await;
-        sqlx::query(sql).execute(&desk.app.database.pool).await.unwrap();
+        sqlx::query(sql)
+            .execute(&desk.app.database.pool)
+            .await
+            .unwrap();
         assert_eq!(browser.get("/admin/users").await.status, 303, "{sql}");
     }
 }
@@ -157,22 +207,40 @@ async fn a_flood_of_sign_ins_is_refused_and_locks_nobody_else_out() {
     let mut flood = Browser::new(&desk.app.url);
     let mut statuses = Vec::new();
     for _ in 0..20 {
-        let request = flood.request(Method::POST, "/admin/sign-in").header("X-Forwarded-For", "192.0.2.1");
+        let request = flood
+            .request(Method::POST, "/admin/sign-in")
+            .header("X-Forwarded-For", "192.0.2.1");
         let answer = flood.send(request).await;
         statuses.push(answer.status.as_u16());
-        assert!(answer.status == 303 || answer.text.contains("Too many requests"), "{}", answer.text);
+        assert!(
+            answer.status == 303 || answer.text.contains("Too many requests"),
+            "{}",
+            answer.text
+        );
     }
     assert_eq!(
-        (statuses[..3].to_vec(), statuses[3..].iter().all(|status| *status == 429)),
+        (
+            statuses[..3].to_vec(),
+            statuses[3..].iter().all(|status| *status == 429)
+        ),
         (vec![303; 3], true)
     );
     // Phones behind the same address have used up a limit of their own.
     for _ in 0..10 {
-        let request =
-            flood.request(Method::POST, "/api/v1/auth/oauth/idp").header("X-Forwarded-For", "192.0.2.9");
-        flood.send(request.header("Content-Type", "application/json").body(r#"{"id_token": "a.b.c"}"#)).await;
+        let request = flood
+            .request(Method::POST, "/api/v1/auth/oauth/idp")
+            .header("X-Forwarded-For", "192.0.2.9");
+        flood
+            .send(
+                request
+                    .header("Content-Type", "application/json")
+                    .body(r#"{"id_token": "a.b.c"}"#),
+            )
+            .await;
     }
-    let request = flood.request(Method::POST, "/admin/sign-in").header("X-Forwarded-For", "192.0.2.9");
+    let request = flood
+        .request(Method::POST, "/admin/sign-in")
+        .header("X-Forwarded-For", "192.0.2.9");
     assert_eq!(flood.send(request).await.status, 303);
     // Whoever is meant signs in from where they are.
     let landed = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
@@ -187,7 +255,11 @@ async fn a_member_is_the_account_that_came_first_until_an_operator_says_otherwis
     desk.appoint("ada@example.com", Role::Support).await;
     let come = async |subject: &str| {
         let mut browser = Browser::new(&desk.app.url);
-        let who = [("email", "ada@example.com"), ("verified", "true"), ("sub", subject)];
+        let who = [
+            ("email", "ada@example.com"),
+            ("verified", "true"),
+            ("sub", subject),
+        ];
         let landed = browser.sign_in_with(&who).await;
         (landed.status.as_u16(), browser, landed.text)
     };
@@ -195,28 +267,63 @@ async fn a_member_is_the_account_that_came_first_until_an_operator_says_otherwis
     assert_eq!(status, 303);
     let (status, old, text) = come("private-account").await;
     assert_eq!(status, 403);
-    assert!(text.contains("vestibule staff reset") && !old.cookies.contains_key(SESSION), "{text}");
+    assert!(
+        text.contains("vestibule staff reset") && !old.cookies.contains_key(SESSION),
+        "{text}"
+    );
     assert_eq!(come("company-account").await.0, 303, "it is still theirs");
     let page = ada.get("/admin/staff").await.text;
-    assert!(page.contains("company-account") && !page.contains("private-account"), "{page}");
+    assert!(
+        page.contains("company-account") && !page.contains("private-account"),
+        "{page}"
+    );
     let audit = ada.get("/admin/audit?what=security").await.text;
-    assert!(audit.contains("another account with the e-mail address of a member"), "{audit}");
+    assert!(
+        audit.contains("another account with the e-mail address of a member"),
+        "{audit}"
+    );
 
     let by = By::COMMAND_LINE;
-    let ada_herself = By { actor: Actor::Staff("ada@example.com"), ..by };
-    assert_eq!(reset(pool, "ada@example.com", ada_herself).await.unwrap(), Changed::NotPermitted);
+    let ada_herself = By {
+        actor: Actor::Staff("ada@example.com"),
+        ..by
+    };
+    assert_eq!(
+        reset(pool, "ada@example.com", ada_herself).await.unwrap(),
+        Changed::NotPermitted
+    );
     desk.appoint("former@example.com", Role::Admin).await;
-    let past = "UPDATE staff SET ends_at = now() - interval '1 second' WHERE email = 'former@example.com'";
+    let past =
+        "UPDATE staff SET ends_at = now() - interval '1 second' WHERE email = 'former@example.com'";
     sqlx::query(past).execute(pool).await.unwrap();
-    let former = By { actor: Actor::Staff("former@example.com"), ..by };
-    assert_eq!(reset(pool, "ada@example.com", former).await.unwrap(), Changed::NotPermitted);
-    assert_eq!(reset(pool, "nobody@example.com", by).await.unwrap(), Changed::Already);
-    assert_eq!(reset(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
-    assert_eq!(ada.get("/admin/users").await.status, 303, "it ends their sessions");
+    let former = By {
+        actor: Actor::Staff("former@example.com"),
+        ..by
+    };
+    assert_eq!(
+        reset(pool, "ada@example.com", former).await.unwrap(),
+        Changed::NotPermitted
+    );
+    assert_eq!(
+        reset(pool, "nobody@example.com", by).await.unwrap(),
+        Changed::Already
+    );
+    assert_eq!(
+        reset(pool, "ada@example.com", by).await.unwrap(),
+        Changed::Done
+    );
+    assert_eq!(
+        ada.get("/admin/users").await.status,
+        303,
+        "it ends their sessions"
+    );
     assert_eq!(come("private-account").await.0, 303);
     assert_eq!(come("company-account").await.0, 403);
     // Who is given access again comes for the first time.
-    assert_eq!(remove(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
+    assert_eq!(
+        remove(pool, "ada@example.com", by).await.unwrap(),
+        Changed::Done
+    );
     desk.appoint("ada@example.com", Role::Support).await;
     assert_eq!(come("company-account").await.0, 303);
     let told = "SELECT count(*) FROM events WHERE kind = 'staff_identity_reset' AND detail->>'staff' = 'ada@example.com'";
@@ -232,13 +339,23 @@ async fn of_two_accounts_that_come_first_at_once_one_gets_in() {
         let email = format!("ada{round}@example.com");
         desk.appoint(&email, Role::Support).await;
         let come = async |subject: &str, hash: u8| {
-            let candidate =
-                Candidate { email: &email, provider: "idp", subject, unproven: None, before: None };
-            staff::open_session(pool, candidate, &[hash; 32], &origin).await.unwrap()
+            let candidate = Candidate {
+                email: &email,
+                provider: "idp",
+                subject,
+                unproven: None,
+                before: None,
+            };
+            staff::open_session(pool, candidate, &[hash; 32], &origin)
+                .await
+                .unwrap()
         };
         let (one, other) = tokio::join!(come("one", 2 * round), come("other", 2 * round + 1));
         let both = [one, other];
-        assert!(both.contains(&Ok(())) && both.contains(&Err(Stranger::AnotherIdentity)), "{both:?}");
+        assert!(
+            both.contains(&Ok(())) && both.contains(&Err(Stranger::AnotherIdentity)),
+            "{both:?}"
+        );
     }
 }
 
@@ -246,9 +363,16 @@ async fn of_two_accounts_that_come_first_at_once_one_gets_in() {
 async fn at_google_staff_need_an_account_whose_address_google_answers_for() {
     let mut issuers = Vec::new();
     let desk = Desk::open_altered(|figment| {
-        issuers.push(figment.extract_inner::<Vec<String>>("idp.issuers").unwrap().remove(0));
+        issuers.push(
+            figment
+                .extract_inner::<Vec<String>>("idp.issuers")
+                .unwrap()
+                .remove(0),
+        );
         issuers.push("https://accounts.google.com".to_owned());
-        figment.merge(("idp.issuers", &issuers)).merge(("idp.link", "verified"))
+        figment
+            .merge(("idp.issuers", &issuers))
+            .merge(("idp.link", "verified"))
     })
     .await;
     for email in ["ada@example.com", "ada@gmail.com"] {
@@ -257,10 +381,17 @@ async fn at_google_staff_need_an_account_whose_address_google_answers_for() {
     let mut browser = Browser::new(&desk.app.url);
     let refused = browser.sign_in("ada@example.com").await;
     assert_eq!(refused.status, 403);
-    assert!(refused.text.contains("does not run the mailbox"), "{}", refused.text);
+    assert!(
+        refused.text.contains("does not run the mailbox"),
+        "{}",
+        refused.text
+    );
     let mut browser = desk.signed_in("ada@gmail.com").await;
     let audit = browser.get("/admin/audit?what=security").await.text;
-    assert!(audit.contains("Google has verified the e-mail address only once"), "{audit}");
+    assert!(
+        audit.contains("Google has verified the e-mail address only once"),
+        "{audit}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -277,13 +408,21 @@ async fn a_new_sign_in_ends_the_browsers_earlier_session_and_a_sixth_the_oldest(
     assert_eq!(browser.sign_in("grace@example.com").await.status, 303);
     assert_eq!(desk.app.database.count(count).await, 1);
     browser.cookies = before;
-    assert_eq!(browser.get("/admin/users").await.status, 303, "the earlier one is over");
+    assert_eq!(
+        browser.get("/admin/users").await.status,
+        303,
+        "the earlier one is over"
+    );
 
     let mut browsers = Vec::new();
     for _ in 0..6 {
         browsers.push(desk.signed_in("ada@example.com").await);
     }
-    assert_eq!(desk.app.database.count(count).await, 6, "Grace's, and five of Ada's");
+    assert_eq!(
+        desk.app.database.count(count).await,
+        6,
+        "Grace's, and five of Ada's"
+    );
     assert_eq!(browsers[0].get("/admin/users").await.status, 303);
     assert_eq!(browsers[1].get("/admin/users").await.status, 200);
 }
@@ -302,25 +441,46 @@ async fn what_strangers_do_at_the_sign_in_is_no_mistake_of_ours() {
         "?state=%FF%FE&code=%F0",
         "?state[]=x&iss=https://evil.example",
     ] {
-        let answer = stranger.get(&format!("/admin/sign-in/callback{query}")).await;
-        assert!((400..=422).contains(&answer.status.as_u16()), "{query}: {}", answer.status);
+        let answer = stranger
+            .get(&format!("/admin/sign-in/callback{query}"))
+            .await;
+        assert!(
+            (400..=422).contains(&answer.status.as_u16()),
+            "{query}: {}",
+            answer.status
+        );
         assert!(!answer.text.contains("onload"), "{query}: {}", answer.text);
     }
     let authorize = stranger.begin().await;
-    let state = authorize.query_pairs().find(|(name, _)| name == "state").unwrap().1;
+    let state = authorize
+        .query_pairs()
+        .find(|(name, _)| name == "state")
+        .unwrap()
+        .1;
     let made_up = format!("/admin/sign-in/callback?code=made-up&state={state}");
     assert_eq!(stranger.get(&made_up).await.status, 400);
     let refused = stranger.sign_in("stranger@example.com").await;
     assert_eq!(refused.status, 403);
-    assert!(refused.text.contains("Nobody is on the list of staff yet"), "{}", refused.text);
+    assert!(
+        refused.text.contains("Nobody is on the list of staff yet"),
+        "{}",
+        refused.text
+    );
     desk.appoint("ada@example.com", Role::Admin).await;
     let refused = stranger.sign_in("stranger@example.com").await;
-    assert!(refused.text.contains("This account is not on the list"), "{}", refused.text);
+    assert!(
+        refused.text.contains("This account is not on the list"),
+        "{}",
+        refused.text
+    );
     assert_eq!(stranger.post("/admin/nothing", &[]).await.status, 404);
     let metrics = stranger.get("/metrics").await.text;
     for error in ["internal_error", "service_unavailable"] {
         let line = format!("vestibule_problems_total{{error=\"{error}\"}} 0");
-        assert!(metrics.lines().any(|known| known == line), "{line}: {metrics}");
+        assert!(
+            metrics.lines().any(|known| known == line),
+            "{line}: {metrics}"
+        );
     }
 }
 
@@ -330,27 +490,49 @@ async fn nobody_can_sign_in_where_it_is_not_set_up_and_no_alert_comes_of_it() {
     let mut stranger = Browser::new(&desk.app.url);
     let page = stranger.get("/admin/sign-in").await.text;
     for setting in ["client_secret", "authorization_url", "token_url"] {
-        assert!(page.contains(&format!("providers.second.{setting}")), "{setting}: {page}");
+        assert!(
+            page.contains(&format!("providers.second.{setting}")),
+            "{setting}: {page}"
+        );
     }
     let answer = stranger.post("/admin/sign-in", &[]).await;
-    assert_eq!((answer.status.as_u16(), answer.header("Retry-After")), (503, Some("60")));
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("Retry-After")),
+        (503, Some("60"))
+    );
     let metrics = stranger.get("/metrics").await.text;
-    assert!(metrics.contains("vestibule_problems_total{error=\"service_unavailable\"} 0\n"), "{metrics}");
-    assert!(metrics.contains("vestibule_problems_total{error=\"provider_disabled\"} 1\n"), "{metrics}");
+    assert!(
+        metrics.contains("vestibule_problems_total{error=\"service_unavailable\"} 0\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("vestibule_problems_total{error=\"provider_disabled\"} 1\n"),
+        "{metrics}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_sent_to_google_when_the_tokens_come_from_elsewhere() {
     let desk = Desk::open_altered(|figment| {
-        figment.merge(("idp.authorization_url", "https://accounts.google.com/o/oauth2/v2/auth"))
+        figment.merge((
+            "idp.authorization_url",
+            "https://accounts.google.com/o/oauth2/v2/auth",
+        ))
     })
     .await;
     let mut browser = Browser::new(&desk.app.url);
     let answer = browser.post("/admin/sign-in", &[]).await;
     assert_eq!(answer.status, 503);
-    assert!(answer.text.contains("the operator has to correct them"), "{}", answer.text);
+    assert!(
+        answer.text.contains("the operator has to correct them"),
+        "{}",
+        answer.text
+    );
     let metrics = browser.get("/metrics").await.text;
-    assert!(metrics.contains("vestibule_problems_total{error=\"internal_error\"} 0\n"), "{metrics}");
+    assert!(
+        metrics.contains("vestibule_problems_total{error=\"internal_error\"} 0\n"),
+        "{metrics}"
+    );
 }
 
 /// The provider of staff, whose `id_token` has these claims besides, and whose userinfo endpoint answers so.
@@ -368,11 +550,17 @@ impl Office {
         });
         let office = with(office, settings);
         let desk = Desk::open_altered(|figment| {
-            figment.merge(("providers.office", office)).merge(("admin.provider", "office"))
+            figment
+                .merge(("providers.office", office))
+                .merge(("admin.provider", "office"))
         })
         .await;
         desk.appoint("ada@example.com", Role::Admin).await;
-        Self { desk, provider, changes: json!({}) }
+        Self {
+            desk,
+            provider,
+            changes: json!({}),
+        }
     }
 
     /// Comes back from the provider, whose token has these claims and whose userinfo answers so.
@@ -391,16 +579,21 @@ impl Office {
             "iss": url, "aud": CLIENT_ID, "sub": "ada", "iat": now(), "exp": now() + 300, "nonce": query["nonce"],
         });
         let id_token = Signer::Ec384.token(&with(whole, claims));
-        let answer =
-            json!({ "id_token": id_token, "access_token": "an-access-token", "token_type": "Bearer" });
-        self.provider.behave_by(move |request| match request.path.as_str() {
-            "/token" => Behaviour::Json(answer.clone()),
-            "/keys" => Behaviour::Json(jwks(&[Signer::Ec384.jwk()])),
-            "/userinfo" => userinfo.clone(),
-            _ => Behaviour::Json(metadata.clone()),
-        });
+        let answer = json!({ "id_token": id_token, "access_token": "an-access-token", "token_type": "Bearer" });
+        self.provider
+            .behave_by(move |request| match request.path.as_str() {
+                "/token" => Behaviour::Json(answer.clone()),
+                "/keys" => Behaviour::Json(jwks(&[Signer::Ec384.jwk()])),
+                "/userinfo" => userinfo.clone(),
+                _ => Behaviour::Json(metadata.clone()),
+            });
         let seen = self.provider.calls();
-        let landed = browser.get(&format!("/admin/sign-in/callback?code=x&state={}", query["state"])).await;
+        let landed = browser
+            .get(&format!(
+                "/admin/sign-in/callback?code=x&state={}",
+                query["state"]
+            ))
+            .await;
         let mut asked = self.provider.requests().split_off(seen);
         asked.retain(|request| request.path == "/userinfo");
         (landed.status.as_u16(), landed.text, asked)
@@ -417,8 +610,10 @@ async fn staff_whose_address_is_in_userinfo_alone_sign_in() {
     let userinfo = |changes: &Value| Behaviour::Json(with(json!({ "sub": "ada" }), changes));
     let (status, text, asked) = office.arrive(&json!({}), userinfo(&proven)).await;
     assert_eq!(status, 303, "{text}");
-    let sent: Vec<_> =
-        asked.iter().map(|request| (request.method.as_str(), request.header("authorization"))).collect();
+    let sent: Vec<_> = asked
+        .iter()
+        .map(|request| (request.method.as_str(), request.header("authorization")))
+        .collect();
     assert_eq!(sent, [("GET", Some("Bearer an-access-token"))]);
     // Only the proof is there: of the same address it counts, of another it does not.
     assert_eq!(office.arrive(&ada, userinfo(&proven)).await.0, 303);
@@ -431,11 +626,22 @@ async fn staff_whose_address_is_in_userinfo_alone_sign_in() {
     let (status, _, asked) = office.arrive(&denied, userinfo(&proven)).await;
     assert_eq!((status, asked.len()), (403, 0));
     // Unproven there as well.
-    for weak in [&ada, &denied, &json!({ "email": "ada@example.com", "email_verified": "yes" })] {
-        assert_eq!(office.arrive(&json!({}), userinfo(weak)).await.0, 403, "{weak}");
+    for weak in [
+        &ada,
+        &denied,
+        &json!({ "email": "ada@example.com", "email_verified": "yes" }),
+    ] {
+        assert_eq!(
+            office.arrive(&json!({}), userinfo(weak)).await.0,
+            403,
+            "{weak}"
+        );
     }
     let (status, text, _) = office.arrive(&json!({}), userinfo(&json!({}))).await;
-    assert!(status == 403 && text.contains("did not say your e-mail address"), "{text}");
+    assert!(
+        status == 403 && text.contains("did not say your e-mail address"),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -452,20 +658,34 @@ async fn userinfo_of_another_subject_or_in_another_form_signs_no_staff_in() {
         Behaviour::status(401),
         Behaviour::status(403),
         Behaviour::status(500),
-        Behaviour::Redirect { code: 302, to: "/token".into() },
+        Behaviour::Redirect {
+            code: 302,
+            to: "/token".into(),
+        },
         Behaviour::body("application/jwt", "e30.e30.c2ln"),
         Behaviour::body("text/html", "<!doctype html>"),
         Behaviour::body(
             "application/json",
             r#"{"sub":"ada","sub":"eve","email":"ada@example.com","email_verified":true}"#,
         ),
-        Behaviour::body("application/json", format!(r#"{{"sub":"ada","x":"{}"}}"#, "x".repeat(70_000))),
+        Behaviour::body(
+            "application/json",
+            format!(r#"{{"sub":"ada","x":"{}"}}"#, "x".repeat(70_000)),
+        ),
         Behaviour::NEVER_ANSWER,
     ] {
         let (status, text, _) = office.arrive(&json!({}), behaviour.clone()).await;
         assert_eq!(status, 503, "{behaviour:?}: {text}");
     }
-    assert_eq!(office.desk.app.database.count("SELECT count(*) FROM staff_sessions").await, 0);
+    assert_eq!(
+        office
+            .desk
+            .app
+            .database
+            .count("SELECT count(*) FROM staff_sessions")
+            .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -474,20 +694,40 @@ async fn userinfo_is_asked_for_staff_alone_and_only_where_it_is_published() {
     let proven = json!({ "sub": "ada", "email": "ada@example.com", "email_verified": true });
     let app = &office.desk.app;
     let url = office.provider.url();
-    let claims = json!({ "iss": url, "aud": CLIENT_ID, "sub": "ada", "iat": now(), "exp": now() + 300 });
+    let claims =
+        json!({ "iss": url, "aud": CLIENT_ID, "sub": "ada", "iat": now(), "exp": now() + 300 });
     let published = json!({
         "issuer": url, "jwks_uri": format!("{url}/keys"), "userinfo_endpoint": format!("{url}/userinfo"),
     });
-    office.provider.behave_by(move |request| match request.path.as_str() {
-        "/keys" => Behaviour::Json(jwks(&[Signer::Ec384.jwk()])),
-        _ => Behaviour::Json(published.clone()),
-    });
+    office
+        .provider
+        .behave_by(move |request| match request.path.as_str() {
+            "/keys" => Behaviour::Json(jwks(&[Signer::Ec384.jwk()])),
+            _ => Behaviour::Json(published.clone()),
+        });
     let body = json!({ "id_token": Signer::Ec384.token(&claims) });
-    assert_eq!(app.post("office", &body).await.json()["user"]["email"], Value::Null);
-    assert!(office.provider.requests().iter().all(|request| request.path != "/userinfo"));
-    for unpublished in [json!({ "userinfo_endpoint": null }), json!({ "userinfo_endpoint": "" })] {
-        office = Office { changes: unpublished, ..Office::open(&json!({})).await };
-        let (status, text, asked) = office.arrive(&json!({}), Behaviour::Json(proven.clone())).await;
+    assert_eq!(
+        app.post("office", &body).await.json()["user"]["email"],
+        Value::Null
+    );
+    assert!(
+        office
+            .provider
+            .requests()
+            .iter()
+            .all(|request| request.path != "/userinfo")
+    );
+    for unpublished in [
+        json!({ "userinfo_endpoint": null }),
+        json!({ "userinfo_endpoint": "" }),
+    ] {
+        office = Office {
+            changes: unpublished,
+            ..Office::open(&json!({})).await
+        };
+        let (status, text, asked) = office
+            .arrive(&json!({}), Behaviour::Json(proven.clone()))
+            .await;
         assert_eq!((status, asked.len()), (403, 0), "{text}");
         assert!(text.contains("did not say your e-mail address"), "{text}");
     }

@@ -16,32 +16,64 @@ use crate::support::desk::{Browser, Desk};
 use crate::support::race::{at_once, rounds};
 
 async fn members(desk: &Desk) -> Vec<(String, String)> {
-    desk.app.database.all("SELECT email, role FROM staff ORDER BY email").await
+    desk.app
+        .database
+        .all("SELECT email, role FROM staff ORDER BY email")
+        .await
 }
 
 async fn post(browser: &mut Browser, path: &str, fields: &[(&str, &str)]) -> u16 {
-    browser.submit(path, &[&[("reason", "new colleague")], fields].concat()).await.status.as_u16()
+    browser
+        .submit(path, &[&[("reason", "new colleague")], fields].concat())
+        .await
+        .status
+        .as_u16()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_admin_gives_changes_and_takes_away_access_and_each_is_an_event() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     assert_eq!(
-        post(&mut browser, "/admin/staff", &[("email", "Grace@Example.com"), ("role", "support")]).await,
+        post(
+            &mut browser,
+            "/admin/staff",
+            &[("email", "Grace@Example.com"), ("role", "support")]
+        )
+        .await,
         303
     );
     let mut grace = desk.signed_in("grace@example.com").await;
     assert_eq!(grace.get("/admin/users").await.status, 200);
     assert_eq!(
-        post(&mut browser, "/admin/staff", &[("email", "grace@example.com"), ("role", "admin")]).await,
+        post(
+            &mut browser,
+            "/admin/staff",
+            &[("email", "grace@example.com"), ("role", "admin")]
+        )
+        .await,
         303
     );
-    assert_eq!(post(&mut browser, "/admin/staff/remove", &[("email", "grace@example.com")]).await, 303);
+    assert_eq!(
+        post(
+            &mut browser,
+            "/admin/staff/remove",
+            &[("email", "grace@example.com")]
+        )
+        .await,
+        303
+    );
     // Whose role is gone is out with the next request.
     assert_eq!(grace.get("/admin/users").await.status, 303);
     assert_eq!(members(&desk).await.len(), 2);
-    let audit = browser.get("/admin/audit?what=staff&actor=staff@example.com").await.text;
-    for what in ["Gave access to the staff pages", "Changed access", "Revoked access"] {
+    let audit = browser
+        .get("/admin/audit?what=staff&actor=staff@example.com")
+        .await
+        .text;
+    for what in [
+        "Gave access to the staff pages",
+        "Changed access",
+        "Revoked access",
+    ] {
         assert!(audit.contains(what), "{what}: {audit}");
     }
     assert!(
@@ -57,30 +89,55 @@ async fn a_change_of_access_is_asked_about_with_its_last_day_and_a_mistake_is_sh
     let day = async |sql| desk.app.database.value::<String>(sql).await;
     for (period, sql) in [
         ("day", "SELECT ((now() AT TIME ZONE 'UTC')::date + 1)::text"),
-        ("week", "SELECT ((now() AT TIME ZONE 'UTC')::date + 7)::text"),
-        ("month", "SELECT ((now() AT TIME ZONE 'UTC')::date + interval '1 month')::date::text"),
+        (
+            "week",
+            "SELECT ((now() AT TIME ZONE 'UTC')::date + 7)::text",
+        ),
+        (
+            "month",
+            "SELECT ((now() AT TIME ZONE 'UTC')::date + interval '1 month')::date::text",
+        ),
     ] {
-        let (before, page) = (day(sql).await, browser.get(&format!("{ask}&for={period}")).await.text);
+        let (before, page) = (
+            day(sql).await,
+            browser.get(&format!("{ask}&for={period}")).await.text,
+        );
         let [first, second] = [before, day(sql).await].map(|day| {
             page.contains(&format!("The access ends at the end of {day} (UTC)."))
                 && page.contains(&format!("name=\"until\" value=\"{day}\""))
         });
         assert!(first || second, "{period}: {page}");
-        assert!(page.contains("grace@example.com is support and may not export."), "{page}");
+        assert!(
+            page.contains("grace@example.com is support and may not export."),
+            "{page}"
+        );
     }
     let page = browser.get(&format!("{ask}&for=none")).await.text;
-    assert!(page.contains("The access has no end.") && page.contains("This member is new"), "{page}");
+    assert!(
+        page.contains("The access has no end.") && page.contains("This member is new"),
+        "{page}"
+    );
     let before = members(&desk).await;
-    let form = [("email", "grace@example.com"), ("role", "admin"), ("until", "2099-12-31")];
+    let form = [
+        ("email", "grace@example.com"),
+        ("role", "admin"),
+        ("until", "2099-12-31"),
+    ];
     let again = browser.submit("/admin/staff", &form).await;
     assert!(
-        again.status == 400 && again.text.contains("Write why") && again.text.contains("2099-12-31"),
+        again.status == 400
+            && again.text.contains("Write why")
+            && again.text.contains("2099-12-31"),
         "{}",
         again.text
     );
     for (query, field, mistake) in [
         ("email=x&role=support", "email", "Give an e-mail address"),
-        ("email=staff%40example.com&role=support", "email", "You cannot change your own access."),
+        (
+            "email=staff%40example.com&role=support",
+            "email",
+            "You cannot change your own access.",
+        ),
         (
             "email=grace%40example.com&role=support&until=2020-01-01",
             "until",
@@ -95,19 +152,41 @@ async fn a_change_of_access_is_asked_about_with_its_last_day_and_a_mistake_is_sh
             page.text
         );
         assert!(page.text.contains("aria-invalid=\"true\""), "{}", page.text);
-        let sent = form_urlencoded::parse(query.as_bytes()).into_owned().collect::<Vec<_>>();
-        let fields = sent.iter().map(|(name, value)| (&**name, &**value)).collect::<Vec<_>>();
-        assert_eq!(post(&mut browser, "/admin/staff", &fields).await, 400, "{query}");
+        let sent = form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect::<Vec<_>>();
+        let fields = sent
+            .iter()
+            .map(|(name, value)| (&**name, &**value))
+            .collect::<Vec<_>>();
+        assert_eq!(
+            post(&mut browser, "/admin/staff", &fields).await,
+            400,
+            "{query}"
+        );
     }
     for (path, fields) in [
-        ("/admin/staff", &[("email", "x@example.com"), ("role", "root")][..]),
+        (
+            "/admin/staff",
+            &[("email", "x@example.com"), ("role", "root")][..],
+        ),
         ("/admin/staff/remove", &[("email", "STAFF@example.com")]),
     ] {
         assert_eq!(post(&mut browser, path, fields).await, 400, "{path}");
     }
-    assert_eq!((before.len(), members(&desk).await), (2, before), "questions and mistakes change nothing");
-    let revoke = browser.get("/admin/staff/remove?email=root%40example.com").await.text;
-    assert!(revoke.contains("Revoke the access of root@example.com"), "{revoke}");
+    assert_eq!(
+        (before.len(), members(&desk).await),
+        (2, before),
+        "questions and mistakes change nothing"
+    );
+    let revoke = browser
+        .get("/admin/staff/remove?email=root%40example.com")
+        .await
+        .text;
+    assert!(
+        revoke.contains("Revoke the access of root@example.com"),
+        "{revoke}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,17 +209,51 @@ async fn two_admins_who_remove_each_other_leave_one() {
 async fn times_are_shown_in_the_zone_that_a_member_of_staff_chose() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    desk.app.database.run("UPDATE users SET created_at = '2026-07-01T22:30:05Z'").await;
+    desk.app
+        .database
+        .run("UPDATE users SET created_at = '2026-07-01T22:30:05Z'")
+        .await;
     let path = format!("/admin/users/{}", ada.user_id());
     let page = browser.get(&path).await.text;
-    assert!(page.contains(">2026-07-01 22:30 UTC</time>") && page.contains("data-local-times"), "{page}");
-    assert_eq!(post(&mut browser, "/admin/time-zone", &[("zone", "Asia/Kolkata")]).await, 303);
+    assert!(
+        page.contains(">2026-07-01 22:30 UTC</time>") && page.contains("data-local-times"),
+        "{page}"
+    );
+    assert_eq!(
+        post(
+            &mut browser,
+            "/admin/time-zone",
+            &[("zone", "Asia/Kolkata")]
+        )
+        .await,
+        303
+    );
     let page = browser.get(&path).await.text;
-    assert!(page.contains("<time datetime=\"2026-07-01T22:30:05Z\">2026-07-02 04:00 IST</time>"), "{page}");
+    assert!(
+        page.contains("<time datetime=\"2026-07-01T22:30:05Z\">2026-07-02 04:00 IST</time>"),
+        "{page}"
+    );
     assert!(!page.contains("data-local-times"), "{page}");
-    assert_eq!(post(&mut browser, "/admin/time-zone", &[("zone", "../../etc/passwd")]).await, 400);
-    assert_eq!(post(&mut browser, "/admin/time-zone", &[("zone", "")]).await, 303);
-    assert!(browser.get(&path).await.text.contains(">2026-07-01 22:30 UTC</time>"));
+    assert_eq!(
+        post(
+            &mut browser,
+            "/admin/time-zone",
+            &[("zone", "../../etc/passwd")]
+        )
+        .await,
+        400
+    );
+    assert_eq!(
+        post(&mut browser, "/admin/time-zone", &[("zone", "")]).await,
+        303
+    );
+    assert!(
+        browser
+            .get(&path)
+            .await
+            .text
+            .contains(">2026-07-01 22:30 UTC</time>")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,37 +261,67 @@ async fn nobody_looks_who_is_no_longer_staff() {
     let (desk, browser) = desk_with(Role::Support).await;
     let database = &desk.app.database;
     let mut lock = database.pool.begin().await.unwrap();
-    sqlx::query("LOCK TABLE users").execute(&mut *lock).await.unwrap();
+    sqlx::query("LOCK TABLE users")
+        .execute(&mut *lock)
+        .await
+        .unwrap();
     let looking = tokio::spawn(browser.request(Method::GET, "/admin/users").send());
     database.until_blocked().await;
-    database.run("DELETE FROM staff WHERE email = 'staff@example.com'").await;
+    database
+        .run("DELETE FROM staff WHERE email = 'staff@example.com'")
+        .await;
     lock.rollback().await.unwrap();
-    assert_eq!(looking.await.unwrap().unwrap().status(), 303, "to the sign-in");
-    assert_eq!(database.count("SELECT count(*) FROM events WHERE kind = 'users_viewed'").await, 0);
+    assert_eq!(
+        looking.await.unwrap().unwrap().status(),
+        303,
+        "to the sign-in"
+    );
+    assert_eq!(
+        database
+            .count("SELECT count(*) FROM events WHERE kind = 'users_viewed'")
+            .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn access_ends_by_itself_for_sessions_that_are_open_too() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let pool = &desk.app.database.pool;
-    let give =
-        [("email", "grace@example.com"), ("role", "support"), ("export", "yes"), ("until", "2099-12-31")];
+    let give = [
+        ("email", "grace@example.com"),
+        ("role", "support"),
+        ("export", "yes"),
+        ("until", "2099-12-31"),
+    ];
     for over in ["2020-01-01", "tomorrow"] {
         let given = [&give[..3], &[("until", over)]].concat();
-        assert_eq!(post(&mut browser, "/admin/staff", &given).await, 400, "{over}");
+        assert_eq!(
+            post(&mut browser, "/admin/staff", &given).await,
+            400,
+            "{over}"
+        );
     }
     assert_eq!(post(&mut browser, "/admin/staff", &give).await, 303);
     let page = browser.get("/admin/staff").await.text;
-    assert!(page.contains("2099-12-31 (UTC)") && !page.contains("ended"), "{page}");
+    assert!(
+        page.contains("2099-12-31 (UTC)") && !page.contains("ended"),
+        "{page}"
+    );
     let audit = browser.get("/admin/audit?what=staff").await.text;
     let about = "grace@example.com, support, may export, until 2099-12-31 23:59 UTC";
     assert!(audit.contains(about), "{audit}");
 
     let mut grace = desk.signed_in("grace@example.com").await;
     assert_eq!(grace.get("/admin/users").await.status, 200);
-    run!(pool, "UPDATE staff SET ends_at = now() WHERE email = 'grace@example.com'");
+    run!(
+        pool,
+        "UPDATE staff SET ends_at = now() WHERE email = 'grace@example.com'"
+    );
     assert_eq!(grace.get("/admin/users").await.status, 303);
-    let refused = Browser::new(&desk.app.url).sign_in("grace@example.com").await;
+    let refused = Browser::new(&desk.app.url)
+        .sign_in("grace@example.com")
+        .await;
     assert_eq!(refused.status, 403, "{}", refused.text);
     assert!(browser.get("/admin/staff").await.text.contains("ended"));
     // Access is replaced as a whole.
@@ -194,7 +337,10 @@ async fn the_last_admin_is_one_whose_access_does_not_end() {
     let desk = Desk::open().await;
     let pool = &desk.app.database.pool;
     let by = By::COMMAND_LINE;
-    let for_now = Access { ends_at: end("2099-12-31", None), ..Role::Admin.into() };
+    let for_now = Access {
+        ends_at: end("2099-12-31", None),
+        ..Role::Admin.into()
+    };
     let [ada, grace] = ["ada@example.com", "grace@example.com"];
     desk.appoint(ada, Role::Admin).await;
     desk.appoint(grace, for_now).await;
@@ -217,9 +363,12 @@ const MEMBER: &str = "member@example.com";
 
 /// A new member with an open session, whose cookie is returned.
 async fn member(pool: &PgPool) -> String {
-    add(pool, MEMBER, Role::Support, By::COMMAND_LINE).await.unwrap();
+    add(pool, MEMBER, Role::Support, By::COMMAND_LINE)
+        .await
+        .unwrap();
     let session = OpaqueToken::generate();
-    let opened = "INSERT INTO staff_sessions (hash, staff_id) SELECT $1, id FROM staff WHERE email = $2";
+    let opened =
+        "INSERT INTO staff_sessions (hash, staff_id) SELECT $1, id FROM staff WHERE email = $2";
     run!(pool, opened, session.hash.as_slice(), MEMBER);
     session.text.expose().clone()
 }
@@ -230,11 +379,16 @@ async fn a_visit_and_the_removal_of_its_member_never_wait_for_each_other() {
     let pool = &database.pool;
     // A visit that has begun, and a removal after it, meet at the session, which somebody holds.
     for email in ["one@example.com", "two@example.com"] {
-        add(pool, email, Role::Admin, By::COMMAND_LINE).await.unwrap();
+        add(pool, email, Role::Admin, By::COMMAND_LINE)
+            .await
+            .unwrap();
     }
     let session = member(pool).await;
     let mut other = pool.begin().await.unwrap();
-    other.execute("SELECT FROM staff_sessions FOR UPDATE").await.unwrap();
+    other
+        .execute("SELECT FROM staff_sessions FOR UPDATE")
+        .await
+        .unwrap();
     let visit = tokio::spawn({
         let (pool, session) = (pool.clone(), session.clone());
         async move { by_session(&pool, &session).await }

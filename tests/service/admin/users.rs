@@ -12,7 +12,9 @@ use crate::support::desk::Browser;
 
 /// The page that a search leads to.
 async fn searched(browser: &mut Browser, text: &str) -> Answer {
-    let request = browser.request(Method::GET, "/admin/users").query(&[("q", text)]);
+    let request = browser
+        .request(Method::GET, "/admin/users")
+        .query(&[("q", text)]);
     let answer = browser.send(request).await;
     match answer.header("location") {
         Some(path) => browser.get(path).await,
@@ -24,18 +26,39 @@ async fn searched(browser: &mut Browser, text: &str) -> Answer {
 async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    let refused =
-        person(&desk, &[("email", "ada@example.com"), ("sub", "other"), ("verified", "false")]).await;
+    let refused = person(
+        &desk,
+        &[
+            ("email", "ada@example.com"),
+            ("sub", "other"),
+            ("verified", "false"),
+        ],
+    )
+    .await;
     assert_eq!(refused.error(), "link_required");
-    let paths = [format!("/admin/users/{}", ada.user_id()), "/admin/audit?email=ADA%40example.com".into()];
+    let paths = [
+        format!("/admin/users/{}", ada.user_id()),
+        "/admin/audit?email=ADA%40example.com".into(),
+    ];
     for path in paths {
         let page = browser.get(&path).await.text;
-        assert!(page.contains("Sign-in refused</strong>: Address of another user, not proven"), "{path}");
-        assert!(page.contains("Tell the customer: “Sign in the way you did before."), "{path}");
-        let claimed = "E-mail in the token (sign-in failed, so this was not checked): ada@example.com";
+        assert!(
+            page.contains("Sign-in refused</strong>: Address of another user, not proven"),
+            "{path}"
+        );
+        assert!(
+            page.contains("Tell the customer: “Sign in the way you did before."),
+            "{path}"
+        );
+        let claimed =
+            "E-mail in the token (sign-in failed, so this was not checked): ada@example.com";
         assert!(page.contains(claimed), "{path}");
     }
-    for path in ["/admin/users/x", "/admin/users/00000000-0000-7000-8000-000000000000", "/admin/nothing"] {
+    for path in [
+        "/admin/users/x",
+        "/admin/users/00000000-0000-7000-8000-000000000000",
+        "/admin/nothing",
+    ] {
         assert_eq!(browser.get(path).await.status, 404, "{path}");
     }
 }
@@ -43,31 +66,76 @@ async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_persons_page_names_others_with_the_same_name_or_e_mail_address() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com"), ("name", "Ada Lovelace")]).await;
-    let twin = person(&desk, &[("email", "al@example.com"), ("name", "ÁDA  LOVELACE")]).await;
-    let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "g"), ("name", "Grace")]).await;
-    let alone = person(&desk, &[("email", "alan@example.com"), ("name", "Alan Turing")]).await;
+    let ada = person(
+        &desk,
+        &[("email", "ada@example.com"), ("name", "Ada Lovelace")],
+    )
+    .await;
+    let twin = person(
+        &desk,
+        &[("email", "al@example.com"), ("name", "ÁDA  LOVELACE")],
+    )
+    .await;
+    let grace = person(
+        &desk,
+        &[
+            ("email", "grace@example.com"),
+            ("sub", "g"),
+            ("name", "Grace"),
+        ],
+    )
+    .await;
+    let alone = person(
+        &desk,
+        &[("email", "alan@example.com"), ("name", "Alan Turing")],
+    )
+    .await;
     // Grace's account at the provider has an address that is another user's here.
-    person(&desk, &[("email", "ada@example.com"), ("sub", "g"), ("name", "Grace")]).await;
+    person(
+        &desk,
+        &[
+            ("email", "ada@example.com"),
+            ("sub", "g"),
+            ("name", "Grace"),
+        ],
+    )
+    .await;
     let [ada, twin, grace, alone] = [ada, twin, grace, alone].map(|answer| answer.user_id());
     for (user, expected) in [
         (
             &ada,
-            &[(&grace, "grace@example.com", "same e-mail address"), (&twin, "al@example.com", "same name")][..],
+            &[
+                (&grace, "grace@example.com", "same e-mail address"),
+                (&twin, "al@example.com", "same name"),
+            ][..],
         ),
         (&twin, &[(&ada, "ada@example.com", "same name")]),
         (&grace, &[(&ada, "ada@example.com", "same e-mail address")]),
         (&alone, &[]),
     ] {
         let page = browser.get(&format!("/admin/users/{user}")).await.text;
-        assert_eq!(page.contains("Possible duplicates"), !expected.is_empty(), "{user}");
-        assert_eq!(page.matches("Compare and merge …</a>").count(), expected.len(), "{user}");
+        assert_eq!(
+            page.contains("Possible duplicates"),
+            !expected.is_empty(),
+            "{user}"
+        );
+        assert_eq!(
+            page.matches("Compare and merge …</a>").count(),
+            expected.len(),
+            "{user}"
+        );
         let mut rest = &*page;
         for (other, called, why) in expected {
-            let line = format!("<li><a href=\"/admin/users/{other}\">{called}</a> · {why} · created ");
-            rest = rest.split_once(&line).unwrap_or_else(|| panic!("{line}: {page}")).1;
+            let line =
+                format!("<li><a href=\"/admin/users/{other}\">{called}</a> · {why} · created ");
+            rest = rest
+                .split_once(&line)
+                .unwrap_or_else(|| panic!("{line}: {page}"))
+                .1;
             assert!(
-                rest.contains(&format!("/admin/users/{other}/merge?into={user}&amp;back={user}\"")),
+                rest.contains(&format!(
+                    "/admin/users/{other}/merge?into={user}&amp;back={user}\""
+                )),
                 "{line}"
             );
         }
@@ -83,7 +151,10 @@ async fn a_token_for_another_app_shows_its_client_id_and_whom_to_tell() {
                  'ada@example.com', '{\"claimed_audience\": \"<b>.other.example\"}', 'Example/4.2 (iPhone; iOS 19.1)'),
                 ('ffffffff-0000-7000-8000-000000000002', 'sign_in_refused', 'issuer_mismatch', 'idp',
                  'ada@example.com', '{\"claimed_issuer\": \"https://issuer.example\"}', NULL)").await;
-    for path in [format!("/admin/users/{}", ada.user_id()), "/admin/audit?what=refused".into()] {
+    for path in [
+        format!("/admin/users/{}", ada.user_id()),
+        "/admin/audit?what=refused".into(),
+    ] {
         let page = browser.get(&path).await.text;
         for expected in [
             "Received client ID: <code>&lt;b&gt;.other.example</code>",
@@ -97,7 +168,12 @@ async fn a_token_for_another_app_shows_its_client_id_and_whom_to_tell() {
     }
     let request = super::file(&mut browser, "/admin/audit.csv?what=refused").await;
     let file = browser.send(request).await.text;
-    for expected in ["received_audience", "<b>.other.example", "https://issuer.example", "Example/4.2"] {
+    for expected in [
+        "received_audience",
+        "<b>.other.example",
+        "https://issuer.example",
+        "Example/4.2",
+    ] {
         assert!(file.contains(expected), "{expected}: {file}");
     }
 }
@@ -115,11 +191,24 @@ async fn a_sign_in_from_a_new_device_is_marked_and_a_new_version_is_not() {
         run!(&desk.app.database.pool, "INSERT INTO events (id, kind, provider, user_id, user_agent)
              VALUES (('ffffffff-0000-7000-8000-' || lpad($1::text, 12, '0'))::uuid, 'signed_in', 'idp', $2::text::uuid, $3)", i32::try_from(number).unwrap(), ada.user_id(), agent);
     }
-    run!(&desk.app.database.pool, "UPDATE events SET user_agent = $1 WHERE kind = 'user_created'", agents[0]);
-    let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
-    let events: Vec<_> =
-        page.split("<li class=\"event").skip(1).map(|event| event.split("</li>").next().unwrap()).collect();
-    let marked = events.iter().map(|event| event.contains("new device")).collect::<Vec<_>>();
+    run!(
+        &desk.app.database.pool,
+        "UPDATE events SET user_agent = $1 WHERE kind = 'user_created'",
+        agents[0]
+    );
+    let page = browser
+        .get(&format!("/admin/users/{}", ada.user_id()))
+        .await
+        .text;
+    let events: Vec<_> = page
+        .split("<li class=\"event")
+        .skip(1)
+        .map(|event| event.split("</li>").next().unwrap())
+        .collect();
+    let marked = events
+        .iter()
+        .map(|event| event.contains("new device"))
+        .collect::<Vec<_>>();
     assert_eq!(marked, [true, false, false], "{page}");
     assert!(page.contains("<strong>Signed in</strong> × 2"), "{page}");
 }
@@ -132,17 +221,28 @@ async fn staff_end_one_session_and_no_other() {
     let other = person(&desk, &[("email", "grace@example.com")]).await;
     let session = |answer: &Answer| -> String {
         let claims = answer.access_token().split('.').nth(1).unwrap().to_owned();
-        let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
+        let claims: Value =
+            serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
         claims["sid"].as_str().unwrap().to_owned()
     };
     let page = format!("/admin/users/{}", phone.user_id());
     let end = format!("{page}/sessions/{}/end", session(&phone));
-    assert!(browser.get(&page).await.text.contains(&format!("href=\"{end}\"")));
+    assert!(
+        browser
+            .get(&page)
+            .await
+            .text
+            .contains(&format!("href=\"{end}\""))
+    );
     let sound = [("reason", "lost the phone")];
     // The session of somebody else is not this user's.
     let elsewhere = format!("{page}/sessions/{}/end", session(&other));
     assert_eq!(browser.submit(&elsewhere, &sound).await.status, 409);
-    assert_eq!(browser.submit(&end, &[]).await.status, 400, "there is no reason");
+    assert_eq!(
+        browser.submit(&end, &[]).await.status,
+        400,
+        "there is no reason"
+    );
     let done = browser.submit(&end, &sound).await;
     assert_eq!(done.status, 303, "{}", done.text);
     let landed = browser.get(done.header("location").unwrap()).await.text;
@@ -151,10 +251,17 @@ async fn staff_end_one_session_and_no_other() {
         assert!(landed.contains(expected), "{expected}: {landed}");
     }
     for (answer, status) in [(&phone, 401), (&laptop, 200), (&other, 200)] {
-        assert_eq!(desk.app.refresh(&answer.refresh_token()).await.status, status);
+        assert_eq!(
+            desk.app.refresh(&answer.refresh_token()).await.status,
+            status
+        );
     }
     let again = browser.submit(&end, &sound).await;
-    assert!(again.status == 409 && again.text.contains("has changed since you looked"), "{}", again.text);
+    assert!(
+        again.status == 409 && again.text.contains("has changed since you looked"),
+        "{}",
+        again.text
+    );
     let ended = "SELECT count(*) FROM events WHERE kind = 'session_ended'";
     assert_eq!(desk.app.database.count(ended).await, 1);
 }
@@ -163,14 +270,28 @@ async fn staff_end_one_session_and_no_other() {
 async fn a_page_that_the_database_fails_is_still_a_page() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    desk.app.database.run("ALTER TABLE identities RENAME TO gone").await;
-    for path in
-        ["/admin/users".to_owned(), "/admin/users?q=ada".into(), format!("/admin/users/{}", ada.user_id())]
-    {
+    desk.app
+        .database
+        .run("ALTER TABLE identities RENAME TO gone")
+        .await;
+    for path in [
+        "/admin/users".to_owned(),
+        "/admin/users?q=ada".into(),
+        format!("/admin/users/{}", ada.user_id()),
+    ] {
         let answer = browser.get(&path).await;
         assert_eq!(answer.status, 500, "{path}");
-        assert!(answer.header("content-type").unwrap().starts_with("text/html"), "{path}");
-        assert!(answer.text.contains(answer.header("x-request-id").unwrap()), "{path}");
+        assert!(
+            answer
+                .header("content-type")
+                .unwrap()
+                .starts_with("text/html"),
+            "{path}"
+        );
+        assert!(
+            answer.text.contains(answer.header("x-request-id").unwrap()),
+            "{path}"
+        );
         assert!(!answer.text.contains("identities"), "{path}");
     }
 }
@@ -183,14 +304,23 @@ async fn a_flood_of_attempts_on_an_address_leaves_what_happened_to_its_user_on_t
          SELECT ('ffffffff-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'sign_in_refused', 'token_expired', 'idp',
                 'ada@example.com'
          FROM generate_series(1, 500) AS n").await;
-    let page = browser.get(&format!("/admin/users/{}", ada.user_id())).await.text;
-    let (own, others) = page.split_once("Refused attempts with this e-mail address").expect("both are told");
+    let page = browser
+        .get(&format!("/admin/users/{}", ada.user_id()))
+        .await
+        .text;
+    let (own, others) = page
+        .split_once("Refused attempts with this e-mail address")
+        .expect("both are told");
     assert!(own.contains("Signed in for the first time"), "{own}");
     assert!(!own.contains("E-mail in the token"), "{own}");
     assert!(
-        others.contains("Token expired × 20") && others.matches("not checked): ada@example.com").count() == 1
+        others.contains("Token expired × 20")
+            && others.matches("not checked): ada@example.com").count() == 1
     );
-    assert!(others.contains("/admin/audit?email=ada%40example%2Ecom"), "{others}");
+    assert!(
+        others.contains("/admin/audit?email=ada%40example%2Ecom"),
+        "{others}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,24 +329,40 @@ async fn the_id_of_a_merged_user_leads_to_the_one_who_remains() {
     let mut ids = Vec::new();
     for name in ["ada", "grace", "mary"] {
         let email = format!("{name}@example.com");
-        ids.push(person(&desk, &[("email", &email), ("sub", name)]).await.user_id());
+        ids.push(
+            person(&desk, &[("email", &email), ("sub", name)])
+                .await
+                .user_id(),
+        );
     }
-    let [first, second, third] = &ids[..] else { unreachable!() };
+    let [first, second, third] = &ids[..] else {
+        unreachable!()
+    };
     let line = |id: &str| format!("The user {id} was merged into");
     for id in &ids {
         assert!(
-            !browser.get(&format!("/admin/users?q={id}")).await.text.contains(&line(id)),
+            !browser
+                .get(&format!("/admin/users?q={id}"))
+                .await
+                .text
+                .contains(&line(id)),
             "nobody is yet"
         );
     }
     for (goes, stays) in [(first, second), (second, third)] {
         let preview = format!("/admin/users/{goes}/merge?into={stays}");
-        assert_eq!(browser.confirm(&preview, "the same person").await.status, 303);
+        assert_eq!(
+            browser.confirm(&preview, "the same person").await.status,
+            303
+        );
     }
     for id in [first, second] {
         let page = browser.get(&format!("/admin/users?q={id}")).await.text;
         let remains = format!("{} <a href=\"/admin/users/{third}\">", line(id));
-        assert!(page.contains(&remains) && page.contains("mary@example.com"), "{page}");
+        assert!(
+            page.contains(&remains) && page.contains("mary@example.com"),
+            "{page}"
+        );
     }
     let page = searched(&mut browser, third).await.text;
     assert!(page.contains("mary@example.com") && !page.contains(&line(third)));
@@ -230,8 +376,24 @@ async fn the_id_of_a_merged_user_leads_to_the_one_who_remains() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whom_to_merge_with_is_told_apart_by_when_they_came_and_their_id() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com"), ("name", "Ada Lovelace"), ("sub", "1")]).await;
-    let other = person(&desk, &[("email", "al@example.com"), ("name", "Ada Lovelace"), ("sub", "2")]).await;
+    let ada = person(
+        &desk,
+        &[
+            ("email", "ada@example.com"),
+            ("name", "Ada Lovelace"),
+            ("sub", "1"),
+        ],
+    )
+    .await;
+    let other = person(
+        &desk,
+        &[
+            ("email", "al@example.com"),
+            ("name", "Ada Lovelace"),
+            ("sub", "2"),
+        ],
+    )
+    .await;
     run!(
         &desk.app.database.pool,
         "WITH used AS (
@@ -240,8 +402,18 @@ async fn whom_to_merge_with_is_told_apart_by_when_they_came_and_their_id() {
          UPDATE users SET created_at = '2024-02-29 12:00Z', seen_noted_on = '2025-11-24' WHERE id = $1",
         uuid::Uuid::parse_str(&other.user_id()).unwrap()
     );
-    let page = browser.get(&format!("/admin/users/{}/merge?q=lovelace+ada", ada.user_id())).await.text;
-    for text in ["2024-02-29", "2025-12-24", &format!(">{}</code>", other.user_id())] {
+    let page = browser
+        .get(&format!(
+            "/admin/users/{}/merge?q=lovelace+ada",
+            ada.user_id()
+        ))
+        .await
+        .text;
+    for text in [
+        "2024-02-29",
+        "2025-12-24",
+        &format!(">{}</code>", other.user_id()),
+    ] {
         assert!(page.contains(text), "{text}: {page}");
     }
 }
@@ -249,27 +421,58 @@ async fn whom_to_merge_with_is_told_apart_by_when_they_came_and_their_id() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_leads_to_the_only_user_whom_it_names_to_a_request_and_to_an_address() {
     let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com"), ("name", "Ada Lovelace"), ("sub", "1")]).await;
+    let ada = person(
+        &desk,
+        &[
+            ("email", "ada@example.com"),
+            ("name", "Ada Lovelace"),
+            ("sub", "1"),
+        ],
+    )
+    .await;
     let user = format!("/admin/users/{}", ada.user_id());
     for text in ["ada@example.com", "ADA@example.com", &ada.user_id()] {
-        let found = browser.get(&format!("/admin/users?q={}", text.replace('@', "%40"))).await;
+        let found = browser
+            .get(&format!("/admin/users?q={}", text.replace('@', "%40")))
+            .await;
         assert_eq!(found.header("location"), Some(&*user), "{text}");
     }
     // A name may be another's, and a filter has to be seen.
     for query in ["q=ada", "q=ada%40example.com&status=active"] {
         let listed = browser.get(&format!("/admin/users?{query}")).await;
-        assert!(listed.status == 200 && listed.text.contains("ada@example.com"), "{query}");
+        assert!(
+            listed.status == 200 && listed.text.contains("ada@example.com"),
+            "{query}"
+        );
     }
     let request = ada.header("x-request-id").unwrap().to_owned();
     let page = searched(&mut browser, &request).await.text;
-    assert!(page.contains("Request or receipt") && page.contains("Signed in for the first time"), "{page}");
+    assert!(
+        page.contains("Request or receipt") && page.contains("Signed in for the first time"),
+        "{page}"
+    );
     let page = searched(&mut browser, "127.0.0.1").await.text;
-    assert!(page.contains("Signed in for the first time") && page.contains("Audit log"), "{page}");
-    assert_eq!(desk.app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
-    let receipt: String =
-        desk.app.database.value("SELECT id::text FROM events WHERE kind = 'user_deleted'").await;
+    assert!(
+        page.contains("Signed in for the first time") && page.contains("Audit log"),
+        "{page}"
+    );
+    assert_eq!(
+        desk.app
+            .delete(&ada.access_token(), "/api/v1/me")
+            .await
+            .status,
+        204
+    );
+    let receipt: String = desk
+        .app
+        .database
+        .value("SELECT id::text FROM events WHERE kind = 'user_deleted'")
+        .await;
     let page = searched(&mut browser, &receipt).await.text;
-    assert!(page.contains(&format!("/admin/deletions/{receipt}")), "{page}");
+    assert!(
+        page.contains(&format!("/admin/deletions/{receipt}")),
+        "{page}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -278,7 +481,15 @@ async fn another_domain_of_the_same_address_is_suggested() {
     person(&desk, &[("email", "grace@example.com"), ("sub", "1")]).await;
     person(&desk, &[("email", "grace@another.org"), ("sub", "2")]).await;
     let page = searched(&mut browser, "grace@exmaple.com").await.text;
-    assert!(page.contains("Did you mean") && page.contains("<b>grace@example.com</b>"), "{page}");
+    assert!(
+        page.contains("Did you mean") && page.contains("<b>grace@example.com</b>"),
+        "{page}"
+    );
     assert!(!page.contains("grace@another.org"), "{page}");
-    assert!(!searched(&mut browser, "mary@exmaple.com").await.text.contains("Did you mean"));
+    assert!(
+        !searched(&mut browser, "mary@exmaple.com")
+            .await
+            .text
+            .contains("Did you mean")
+    );
 }

@@ -14,7 +14,10 @@ const OWN: [&str; 8] = ["aud", "client_id", "exp", "iat", "iss", "jti", "sid", "
 fn custom(answer: &Answer) -> Value {
     let mut told = answer.payload();
     for name in OWN {
-        assert!(told.as_object_mut().unwrap().remove(name).is_some(), "{name}");
+        assert!(
+            told.as_object_mut().unwrap().remove(name).is_some(),
+            "{name}"
+        );
     }
     told
 }
@@ -23,16 +26,23 @@ fn custom(answer: &Answer) -> Value {
 async fn set(app: &App, subject: &str, claims: &str) {
     let set = "UPDATE users SET claims = $2::jsonb
                WHERE id = (SELECT user_id FROM identities WHERE provider = 'idp' AND subject = $1)";
-    assert_eq!(run!(&app.database.pool, set, subject, claims).rows_affected(), 1);
+    assert_eq!(
+        run!(&app.database.pool, set, subject, claims).rows_affected(),
+        1
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_users_claims_are_in_the_access_tokens_of_the_next_refresh_and_of_every_kind_of_sign_in() {
+async fn a_users_claims_are_in_the_access_tokens_of_the_next_refresh_and_of_every_kind_of_sign_in()
+{
     let app = App::start().await;
     let ada = claims("ada", "ada@example.com");
     let first = app.sign_in(&ada).await;
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
-    assert_eq!((first.outcome(), custom(&first)), ("created".into(), json!({})));
+    assert_eq!(
+        (first.outcome(), custom(&first)),
+        ("created".into(), json!({}))
+    );
     assert_eq!(first.json()["user"]["claims"], json!({}));
     let admin = json!({ "roles": ["admin"], "plan": { "seats": 3 }, "beta": null });
     set(&app, "ada", &admin.to_string()).await;
@@ -48,48 +58,93 @@ async fn a_users_claims_are_in_the_access_tokens_of_the_next_refresh_and_of_ever
         ("idp", &ada, "signed_in"),
         ("second", &elsewhere, "linked"),
         // The user changes, only the identity does, and neither does.
-        ("idp", &with(ada.clone(), &json!({ "name": "Ada King" })), "signed_in"),
-        ("idp", &with(ada.clone(), &json!({ "email": "grace@example.com" })), "signed_in"),
+        (
+            "idp",
+            &with(ada.clone(), &json!({ "name": "Ada King" })),
+            "signed_in",
+        ),
+        (
+            "idp",
+            &with(ada.clone(), &json!({ "email": "grace@example.com" })),
+            "signed_in",
+        ),
         ("second", &elsewhere, "signed_in"),
     ] {
         let answer = app.sign_in_at(provider, claimed).await;
-        assert_eq!((answer.outcome().as_str(), custom(&answer)), (outcome, admin.clone()), "{claimed}");
+        assert_eq!(
+            (answer.outcome().as_str(), custom(&answer)),
+            (outcome, admin.clone()),
+            "{claimed}"
+        );
         let me = app.get(&answer.access_token(), "/api/v1/me").await.json();
-        assert_eq!((&me["id"], &me["claims"]), (&first.json()["user"]["id"], &admin));
+        assert_eq!(
+            (&me["id"], &me["claims"]),
+            (&first.json()["user"]["id"], &admin)
+        );
         assert_eq!(answer.json()["user"]["claims"], admin);
     }
-    assert_eq!(custom(&app.refresh(&grace.refresh_token()).await), json!({}), "another user has none");
-    assert_eq!(app.get(&grace.access_token(), "/api/v1/me").await.json()["claims"], json!({}));
+    assert_eq!(
+        custom(&app.refresh(&grace.refresh_token()).await),
+        json!({}),
+        "another user has none"
+    );
+    assert_eq!(
+        app.get(&grace.access_token(), "/api/v1/me").await.json()["claims"],
+        json!({})
+    );
 
     set(&app, "ada", r#"{"roles":[]}"#).await;
     let refreshed = app.refresh(&refreshed.refresh_token()).await;
     assert_eq!(custom(&refreshed), json!({ "roles": [] }));
     app.database.run("UPDATE users SET claims = NULL").await;
-    assert_eq!(custom(&app.refresh(&refreshed.refresh_token()).await), json!({}));
+    assert_eq!(
+        custom(&app.refresh(&refreshed.refresh_token()).await),
+        json!({})
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_who_share_a_statement_have_their_own_claims() {
     const PEOPLE: usize = 30;
-    let app = App::start_with(|figment| figment.merge(("databases.vestibule.max_connections", 1))).await;
-    let of = |number: usize| claims(&format!("subject-{number}"), &format!("{number}@example.com"));
+    let app =
+        App::start_with(|figment| figment.merge(("databases.vestibule.max_connections", 1))).await;
+    let of = |number: usize| {
+        claims(
+            &format!("subject-{number}"),
+            &format!("{number}@example.com"),
+        )
+    };
     for number in 0..PEOPLE {
         app.sign_in(&of(number)).await;
         if !number.is_multiple_of(3) {
-            set(&app, &format!("subject-{number}"), &json!({ "number": number }).to_string()).await;
+            set(
+                &app,
+                &format!("subject-{number}"),
+                &json!({ "number": number }).to_string(),
+            )
+            .await;
         }
     }
     let claimed: Vec<_> = (0..PEOPLE).map(of).collect();
-    let signed_in = app.together(claimed.iter().map(|claimed| app.sign_in(claimed))).await;
+    let signed_in = app
+        .together(claimed.iter().map(|claimed| app.sign_in(claimed)))
+        .await;
     let tokens: Vec<_> = signed_in.iter().map(Answer::refresh_token).collect();
     let refreshed = join_all(tokens.iter().map(|token| app.refresh(token))).await;
     assert_eq!((signed_in.len(), refreshed.len()), (PEOPLE, PEOPLE));
     for answers in [signed_in, refreshed] {
         for (number, answer) in answers.iter().enumerate() {
-            let expected = if number.is_multiple_of(3) { json!({}) } else { json!({ "number": number }) };
+            let expected = if number.is_multiple_of(3) {
+                json!({})
+            } else {
+                json!({ "number": number })
+            };
             assert_eq!(custom(answer), expected);
             let me = app.get(&answer.access_token(), "/api/v1/me").await.json();
-            assert_eq!((&me["email"], &me["claims"]), (&claimed[number]["email"], &expected));
+            assert_eq!(
+                (&me["email"], &me["claims"]),
+                (&claimed[number]["email"], &expected)
+            );
         }
     }
 }
@@ -99,18 +154,27 @@ async fn no_stored_claim_wins_over_one_of_the_service() {
     let app = App::start().await;
     let ada = claims("ada", "ada@example.com");
     let first = app.sign_in(&ada).await;
-    let victim = app.sign_in(&claims("grace", "grace@example.com")).await.user_id();
+    let victim = app
+        .sign_in(&claims("grace", "grace@example.com"))
+        .await
+        .user_id();
     let hostile = json!({
         "sub": victim, "SUB": victim, "Sub": victim, "\u{17f}ub": victim, "iss": "https://other.example", "aud": ["x"],
         "exp": 9_999_999_999_u64, "iat": 0, "nbf": 0, "jti": "x", "sid": victim, "client_id": "x", "azp": "x",
         "scope": "admin", "email": "grace@example.com", "email_verified": true, "kid": "x", "role": "reader",
     });
     set(&app, "ada", &hostile.to_string()).await;
-    for answer in [app.sign_in(&ada).await, app.refresh(&first.refresh_token()).await] {
+    for answer in [
+        app.sign_in(&ada).await,
+        app.refresh(&first.refresh_token()).await,
+    ] {
         assert_eq!(custom(&answer), json!({ "role": "reader" }));
         let told = answer.payload_text();
         assert_eq!(told.to_lowercase().matches("ub\":").count(), 1, "{told}");
-        assert!(!told.contains(&victim) && told.contains(&first.user_id()), "{told}");
+        assert!(
+            !told.contains(&victim) && told.contains(&first.user_id()),
+            "{told}"
+        );
         let me = app.get(&answer.access_token(), "/api/v1/me").await;
         assert_eq!(me.json()["id"], first.json()["user"]["id"], "{}", me.text);
     }
@@ -134,7 +198,14 @@ async fn what_may_be_set_is_stored_and_told_as_it_was_sent() {
         let sent = CustomClaims::parse(text).unwrap();
         set(&app, "ada", &sent.json()).await;
         let answer = app.sign_in(&ada).await;
-        assert_eq!(custom(&answer), serde_json::from_str::<Value>(text).unwrap());
-        assert_eq!(app.get(&answer.access_token(), "/api/v1/me").await.status, 200, "{text}");
+        assert_eq!(
+            custom(&answer),
+            serde_json::from_str::<Value>(text).unwrap()
+        );
+        assert_eq!(
+            app.get(&answer.access_token(), "/api/v1/me").await.status,
+            200,
+            "{text}"
+        );
     }
 }

@@ -22,11 +22,15 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The nonce of the services under test at that time.
 fn nonce_at(now: i64) -> String {
-    ProofNonces::new(&Secret::new("a secret key that only the tests use".to_owned()).into()).current(now)
+    ProofNonces::new(&Secret::new("a secret key that only the tests use".to_owned()).into())
+        .current(now)
 }
 
 fn sha256(text: &str) -> String {
-    base64(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes()))
+    base64(aws_lc_rs::digest::digest(
+        &aws_lc_rs::digest::SHA256,
+        text.as_bytes(),
+    ))
 }
 
 /// A proof before it is signed.
@@ -45,13 +49,19 @@ impl Draft {
         if let Some(token) = token {
             claims["ath"] = sha256(token).into();
         }
-        Self { header: json!({ "typ": "dpop+jwt", "alg": key.alg(), "jwk": key.jwk() }), claims }
+        Self {
+            header: json!({ "typ": "dpop+jwt", "alg": key.alg(), "jwk": key.jwk() }),
+            claims,
+        }
     }
 
     /// The same with another claim; `null` removes it.
     fn with(&self, name: &str, value: impl Into<Value>) -> Self {
         let claims = with(self.claims.clone(), &json!({ name: value.into() }));
-        Self { claims, ..self.clone() }
+        Self {
+            claims,
+            ..self.clone()
+        }
     }
 
     fn signed(&self, key: Signer) -> String {
@@ -75,17 +85,33 @@ async fn send(
     let authorization = authorization.as_deref().map(|its| ("Authorization", its));
     let content_type = (!content_type.is_empty()).then_some(("Content-Type", content_type));
     let proofs = proofs.iter().map(|proof| ("DPoP", proof.as_str()));
-    let headers: Vec<_> = authorization.into_iter().chain(content_type).chain(proofs).collect();
+    let headers: Vec<_> = authorization
+        .into_iter()
+        .chain(content_type)
+        .chain(proofs)
+        .collect();
     app.send_with(method.clone(), path, &headers, body).await
 }
 
 async fn sign_in_with(app: &App, proofs: &[String]) -> Answer {
     let body = json!({ "id_token": app.token(&claims("subject", "ada@example.com")) }).to_string();
-    send(app, &Method::POST, "/api/v1/auth/oauth/idp", None, proofs, (JSON, body)).await
+    send(
+        app,
+        &Method::POST,
+        "/api/v1/auth/oauth/idp",
+        None,
+        proofs,
+        (JSON, body),
+    )
+    .await
 }
 
 pub async fn sign_in(app: &App, key: Signer) -> Answer {
-    let answer = sign_in_with(app, &[proof(key, &Method::POST, "/api/v1/auth/oauth/idp", None)]).await;
+    let answer = sign_in_with(
+        app,
+        &[proof(key, &Method::POST, "/api/v1/auth/oauth/idp", None)],
+    )
+    .await;
     assert!(answer.status.is_success(), "{}", answer.text);
     answer
 }
@@ -100,11 +126,26 @@ pub async fn refresh(app: &App, key: Signer, token: &str) -> Answer {
 }
 
 async fn me(app: &App, token: &str, proofs: &[String]) -> Answer {
-    send(app, &Method::GET, "/api/v1/me", Some(format!("DPoP {token}")), proofs, ("", String::new())).await
+    send(
+        app,
+        &Method::GET,
+        "/api/v1/me",
+        Some(format!("DPoP {token}")),
+        proofs,
+        ("", String::new()),
+    )
+    .await
 }
 
 async fn is_alive(app: &App, key: Signer, token: &str) -> bool {
-    me(app, token, &[proof(key, &Method::GET, "/api/v1/me", Some(token))]).await.status == 200
+    me(
+        app,
+        token,
+        &[proof(key, &Method::GET, "/api/v1/me", Some(token))],
+    )
+    .await
+    .status
+        == 200
 }
 
 /// The error of a proof that breaks a rule.
@@ -119,10 +160,25 @@ fn error_of(cause: Refused) -> &'static str {
 #[track_caller]
 fn assert_refused(answer: &Answer, status: u16, cause: Refused) {
     let error = error_of(cause);
-    assert_eq!((answer.status.as_u16(), answer.error().as_str()), (status, error), "{}", answer.text);
+    assert_eq!(
+        (answer.status.as_u16(), answer.error().as_str()),
+        (status, error),
+        "{}",
+        answer.text
+    );
     let json = answer.json();
-    let detail = json["detail"].as_str().or(json["error_description"].as_str()).unwrap();
-    assert_eq!(detail, format!("{} (RFC 9449, section {})", cause.sentence(), cause.section()));
+    let detail = json["detail"]
+        .as_str()
+        .or(json["error_description"].as_str())
+        .unwrap();
+    assert_eq!(
+        detail,
+        format!(
+            "{} (RFC 9449, section {})",
+            cause.sentence(),
+            cause.section()
+        )
+    );
     assert_eq!(answer.header("Cache-Control"), Some("no-store"));
     assert!(answer.header("DPoP-Nonce").is_some(), "{}", answer.text);
 }
@@ -132,7 +188,10 @@ async fn refused(mut app: App) -> Vec<String> {
     app.stop().await;
     let sql = "SELECT reason FROM events WHERE kind = 'proof_refused' AND user_id IS NOT NULL AND session_id IS NOT NULL
                AND provider = 'idp' ORDER BY reason";
-    sqlx::query_scalar(sql).fetch_all(&app.database.pool).await.unwrap()
+    sqlx::query_scalar(sql)
+        .fetch_all(&app.database.pool)
+        .await
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,13 +206,27 @@ async fn a_sign_in_with_a_proof_opens_a_session_that_only_its_key_can_use() {
             _ => json!({ "crv": "Ed25519", "kty": "OKP", "x": jwk["x"] }),
         };
         // `serde_json` sorts the members, as RFC 7638 demands.
-        assert_eq!(first.payload()["cnf"], json!({ "jkt": sha256(&members.to_string()) }));
-        let read = me(&app, &token, &[proof(key, &Method::GET, "/api/v1/me", Some(&token))]).await;
+        assert_eq!(
+            first.payload()["cnf"],
+            json!({ "jkt": sha256(&members.to_string()) })
+        );
+        let read = me(
+            &app,
+            &token,
+            &[proof(key, &Method::GET, "/api/v1/me", Some(&token))],
+        )
+        .await;
         assert_eq!(read.json()["id"], first.user_id(), "{}", read.text);
         assert_eq!(read.header("DPoP-Nonce"), Some(nonce_at(now()).as_str()));
         let second = refresh(&app, key, &first.refresh_token()).await;
-        assert_eq!((second.status.as_u16(), second.json()["token_type"].as_str()), (200, Some("DPoP")));
-        assert!(is_alive(&app, key, &second.access_token()).await, "the next token is bound, too");
+        assert_eq!(
+            (second.status.as_u16(), second.json()["token_type"].as_str()),
+            (200, Some("DPoP"))
+        );
+        assert!(
+            is_alive(&app, key, &second.access_token()).await,
+            "the next token is bound, too"
+        );
     }
 }
 
@@ -163,15 +236,28 @@ async fn a_session_without_a_key_stays_as_it_was() {
     let first = sign_in_with(&app, &[]).await;
     assert_eq!(first.json()["token_type"], "Bearer");
     assert_eq!(first.header("DPoP-Nonce"), None);
-    let unbound = app.database.count("SELECT count(*) FROM sessions WHERE jkt IS NULL").await;
+    let unbound = app
+        .database
+        .count("SELECT count(*) FROM sessions WHERE jkt IS NULL")
+        .await;
     assert_eq!(unbound, 1);
     // A proof at a later refresh changes nothing, and one that is faulty does not hurt either.
     let second = refresh(&app, Signer::Ec, &first.refresh_token()).await;
     assert_eq!(second.json()["token_type"], "Bearer", "{}", second.text);
     let third = refresh_with(&app, &second.refresh_token(), &["faulty".into()]).await;
-    assert_eq!(app.get(&third.access_token(), "/api/v1/me").await.status, 200, "{}", third.text);
+    assert_eq!(
+        app.get(&third.access_token(), "/api/v1/me").await.status,
+        200,
+        "{}",
+        third.text
+    );
     let token = third.access_token();
-    let as_bound = me(&app, &token, &[proof(Signer::Ec, &Method::GET, "/api/v1/me", Some(&token))]).await;
+    let as_bound = me(
+        &app,
+        &token,
+        &[proof(Signer::Ec, &Method::GET, "/api/v1/me", Some(&token))],
+    )
+    .await;
     assert_refused(&as_bound, 401, Refused::Unbound);
     assert_eq!(refused(app).await, Vec::<String>::new());
 }
@@ -215,44 +301,164 @@ fn cases(
     let other_secret = ProofNonces::new(&Secret::new("another".to_owned()).into()).current(now());
     let mut cases = vec![
         ("no proof", "7.1", Refused::Missing, vec![]),
-        ("two proofs", "4.3", Refused::Repeated, vec![sound.clone(), sound.clone()]),
+        (
+            "two proofs",
+            "4.3",
+            Refused::Repeated,
+            vec![sound.clone(), sound.clone()],
+        ),
         ("no JWT", "4.3", Refused::Malformed, vec!["proof".into()]),
-        ("two parts", "4.3", Refused::Malformed, vec![format!("{head}.e30")]),
-        ("four parts", "4.3", Refused::Malformed, vec![format!("{sound}.e30")]),
+        (
+            "two parts",
+            "4.3",
+            Refused::Malformed,
+            vec![format!("{head}.e30")],
+        ),
+        (
+            "four parts",
+            "4.3",
+            Refused::Malformed,
+            vec![format!("{sound}.e30")],
+        ),
         ("a member twice", "4.3", Refused::Malformed, vec![duplicate]),
-        ("too long", "4.3", Refused::Malformed, claim("more", "x".repeat(4096).into())),
-        ("crit", "4.3", Refused::Malformed, header("crit", json!(["b64"]))),
-        ("typ of another JWT", "4.2", Refused::Type, header("typ", "JWT".into())),
-        ("typ of an access token", "4.2", Refused::Type, header("typ", "at+jwt".into())),
-        ("alg none", "4.3", Refused::Algorithm, header("alg", "none".into())),
-        ("alg symmetric", "4.3", Refused::Algorithm, header("alg", "HS256".into())),
-        ("alg RSA", "4.3", Refused::Algorithm, of(Signer::Rsa, "RS256")),
+        (
+            "too long",
+            "4.3",
+            Refused::Malformed,
+            claim("more", "x".repeat(4096).into()),
+        ),
+        (
+            "crit",
+            "4.3",
+            Refused::Malformed,
+            header("crit", json!(["b64"])),
+        ),
+        (
+            "typ of another JWT",
+            "4.2",
+            Refused::Type,
+            header("typ", "JWT".into()),
+        ),
+        (
+            "typ of an access token",
+            "4.2",
+            Refused::Type,
+            header("typ", "at+jwt".into()),
+        ),
+        (
+            "alg none",
+            "4.3",
+            Refused::Algorithm,
+            header("alg", "none".into()),
+        ),
+        (
+            "alg symmetric",
+            "4.3",
+            Refused::Algorithm,
+            header("alg", "HS256".into()),
+        ),
+        (
+            "alg RSA",
+            "4.3",
+            Refused::Algorithm,
+            of(Signer::Rsa, "RS256"),
+        ),
         ("no key", "4.2", Refused::Key, header("jwk", Value::Null)),
-        ("key of another algorithm", "4.2", Refused::Key, of(Signer::Ed, "ES256")),
+        (
+            "key of another algorithm",
+            "4.2",
+            Refused::Key,
+            of(Signer::Ed, "ES256"),
+        ),
         ("private key", "4.3", Refused::PrivateKey, with_private("d")),
-        ("symmetric key", "4.3", Refused::PrivateKey, with_private("k")),
+        (
+            "symmetric key",
+            "4.3",
+            Refused::PrivateKey,
+            with_private("k"),
+        ),
         ("no jti", "4.2", Refused::Claims, without("jti")),
         ("empty jti", "4.2", Refused::Claims, claim("jti", "".into())),
         ("no htm", "4.2", Refused::Claims, without("htm")),
         ("no htu", "4.2", Refused::Claims, without("htu")),
         ("no iat", "4.2", Refused::Claims, without("iat")),
-        ("iat as text", "4.2", Refused::Claims, claim("iat", "now".into())),
-        ("another method", "4.3", Refused::Method, claim("htm", "PATCH".into())),
-        ("method in lower case", "4.3", Refused::Method, claim("htm", method.as_str().to_lowercase().into())),
-        ("another path", "4.3", Refused::Url, claim("htu", format!("{ISSUER}/api/v1/me/sessions").into())),
-        ("another host", "4.3", Refused::Url, claim("htu", format!("http://localhost:8000{path}").into())),
-        ("another scheme", "4.3", Refused::Url, claim("htu", format!("https://127.0.0.1:8000{path}").into())),
+        (
+            "iat as text",
+            "4.2",
+            Refused::Claims,
+            claim("iat", "now".into()),
+        ),
+        (
+            "another method",
+            "4.3",
+            Refused::Method,
+            claim("htm", "PATCH".into()),
+        ),
+        (
+            "method in lower case",
+            "4.3",
+            Refused::Method,
+            claim("htm", method.as_str().to_lowercase().into()),
+        ),
+        (
+            "another path",
+            "4.3",
+            Refused::Url,
+            claim("htu", format!("{ISSUER}/api/v1/me/sessions").into()),
+        ),
+        (
+            "another host",
+            "4.3",
+            Refused::Url,
+            claim("htu", format!("http://localhost:8000{path}").into()),
+        ),
+        (
+            "another scheme",
+            "4.3",
+            Refused::Url,
+            claim("htu", format!("https://127.0.0.1:8000{path}").into()),
+        ),
         ("iat without nonce", "8", Refused::Nonce, without("nonce")),
-        ("expired nonce", "8", Refused::Nonce, claim("nonce", nonce_at(now() - 360).into())),
-        ("nonce of another window", "8", Refused::Nonce, claim("nonce", forged.into())),
-        ("nonce of another service", "8", Refused::Nonce, claim("nonce", other_secret.into())),
-        ("signature by another key", "4.3", Refused::Signature, vec![good.signed(Signer::OtherEc)]),
-        ("signature of other claims", "4.3", Refused::Signature, vec![changed]),
+        (
+            "expired nonce",
+            "8",
+            Refused::Nonce,
+            claim("nonce", nonce_at(now() - 360).into()),
+        ),
+        (
+            "nonce of another window",
+            "8",
+            Refused::Nonce,
+            claim("nonce", forged.into()),
+        ),
+        (
+            "nonce of another service",
+            "8",
+            Refused::Nonce,
+            claim("nonce", other_secret.into()),
+        ),
+        (
+            "signature by another key",
+            "4.3",
+            Refused::Signature,
+            vec![good.signed(Signer::OtherEc)],
+        ),
+        (
+            "signature of other claims",
+            "4.3",
+            Refused::Signature,
+            vec![changed],
+        ),
     ];
     if token.is_some() {
         cases.extend([
             ("no ath", "4.3", Refused::AccessToken, without("ath")),
-            ("ath of another token", "4.3", Refused::AccessToken, claim("ath", sha256("other").into())),
+            (
+                "ath of another token",
+                "4.3",
+                Refused::AccessToken,
+                claim("ath", sha256("other").into()),
+            ),
         ]);
     }
     cases
@@ -267,7 +473,10 @@ async fn each_rule_of_rfc_9449_refuses_at_a_resource_by_its_section_and_harms_no
         assert_eq!(cause.section(), section);
         let answer = me(&app, &token, &proofs).await;
         assert_refused(&answer, 401, cause);
-        let challenge = format!(r#"DPoP realm="vestibule", error="{}", algs="ES256 EdDSA""#, error_of(cause));
+        let challenge = format!(
+            r#"DPoP realm="vestibule", error="{}", algs="ES256 EdDSA""#,
+            error_of(cause)
+        );
         assert_eq!(answer.header("WWW-Authenticate"), Some(challenge.as_str()));
     }
     let others = proof(Signer::OtherEc, &Method::GET, "/api/v1/me", Some(&token));
@@ -279,7 +488,11 @@ async fn each_rule_of_rfc_9449_refuses_at_a_resource_by_its_section_and_harms_no
         Some(r#"DPoP realm="vestibule", error="invalid_token", algs="ES256 EdDSA""#)
     );
     assert!(is_alive(&app, Signer::Ec, &token).await);
-    assert_eq!(refused(app).await.len(), 20, "as many of one network as in any minute");
+    assert_eq!(
+        refused(app).await.len(),
+        20,
+        "as many of one network as in any minute"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -293,22 +506,46 @@ async fn each_rule_of_rfc_9449_refuses_at_the_token_endpoints_and_the_session_go
         ("/api/v1/auth/logout", 401),
     ] {
         let body = match path {
-            "/api/v1/auth/token" => (FORM, format!("grant_type=refresh_token&refresh_token={token}")),
+            "/api/v1/auth/token" => (
+                FORM,
+                format!("grant_type=refresh_token&refresh_token={token}"),
+            ),
             "/api/v1/auth/revoke" => (FORM, format!("token={token}")),
             _ => (JSON, json!({ "refresh_token": token }).to_string()),
         };
         for (case, _, cause, proofs) in cases(path, &Method::POST, None) {
             println!("{path}: {case}");
-            let answer = send(&app, &Method::POST, path, None, &proofs, (body.0, body.1.clone())).await;
+            let answer = send(
+                &app,
+                &Method::POST,
+                path,
+                None,
+                &proofs,
+                (body.0, body.1.clone()),
+            )
+            .await;
             assert_refused(&answer, status, cause);
         }
         let others = proof(Signer::OtherEc, &Method::POST, path, None);
-        let answer = send(&app, &Method::POST, path, None, &[others], (body.0, body.1.clone())).await;
+        let answer = send(
+            &app,
+            &Method::POST,
+            path,
+            None,
+            &[others],
+            (body.0, body.1.clone()),
+        )
+        .await;
         assert_refused(&answer, status, Refused::OtherKey);
     }
     let metrics = app.send(Method::GET, "/metrics", None, "").await.text;
-    for line in ["refreshes_total{outcome=\"unproven\"}", "proofs_total{outcome=\"proof_missing\"}"] {
-        let counted = metrics.lines().any(|found| found.contains(line) && !found.ends_with(" 0"));
+    for line in [
+        "refreshes_total{outcome=\"unproven\"}",
+        "proofs_total{outcome=\"proof_missing\"}",
+    ] {
+        let counted = metrics
+            .lines()
+            .any(|found| found.contains(line) && !found.ends_with(" 0"));
         assert!(counted, "{line}\n{metrics}");
     }
     assert_eq!(refresh(&app, Signer::Ec, &token).await.status, 200);
@@ -334,7 +571,15 @@ async fn a_faulty_proof_for_a_provider_that_is_made_up_leaves_nothing() {
     let mut app = App::start().await;
     for name in ["%00", "%1B", "unknown", &"x".repeat(3000)] {
         let path = format!("/api/v1/auth/oauth/{name}");
-        let answer = send(&app, &Method::POST, &path, None, &["x".into()], (JSON, "{}".into())).await;
+        let answer = send(
+            &app,
+            &Method::POST,
+            &path,
+            None,
+            &["x".into()],
+            (JSON, "{}".into()),
+        )
+        .await;
         assert_problem(&answer, 404, "provider_not_found");
     }
     app.stop().await;
@@ -350,7 +595,8 @@ async fn a_url_is_compared_in_its_normal_form_without_query_and_fragment() {
         "http://127.0.0.1:8000/api/v1/me?a=b#c",
         "http://127.0.0.1:8000/api/v1/./me",
     ] {
-        let draft = Draft::new(Signer::Ec, &Method::GET, "/api/v1/me", Some(&token)).with("htu", htu);
+        let draft =
+            Draft::new(Signer::Ec, &Method::GET, "/api/v1/me", Some(&token)).with("htu", htu);
         // The clock of the phone does not matter.
         let proof = draft.with("iat", 1).signed(Signer::Ec);
         assert_eq!(me(&app, &token, &[proof]).await.status, 200, "{htu}");
@@ -362,12 +608,17 @@ async fn a_client_without_a_nonce_gets_one_and_repeats_the_request() {
     let app = App::start().await;
     let path = "/api/v1/auth/oauth/idp";
     let draft = Draft::new(Signer::Ec, &Method::POST, path, None);
-    let challenged = sign_in_with(&app, &[draft.with("nonce", Value::Null).signed(Signer::Ec)]).await;
+    let challenged =
+        sign_in_with(&app, &[draft.with("nonce", Value::Null).signed(Signer::Ec)]).await;
     assert_refused(&challenged, 401, Refused::Nonce);
     let draft = draft.with("nonce", challenged.header("DPoP-Nonce").unwrap());
     let answer = sign_in_with(&app, &[draft.signed(Signer::Ec)]).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
-    assert_eq!(answer.header("DPoP-Nonce"), Some(nonce_at(now()).as_str()), "the next one");
+    assert_eq!(
+        answer.header("DPoP-Nonce"),
+        Some(nonce_at(now()).as_str()),
+        "the next one"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -378,11 +629,25 @@ async fn instances_accept_each_others_nonces_and_those_of_the_secret_key_before(
     let draft = Draft::new(Signer::Ec, &Method::GET, "/api/v1/me", Some(&token));
     let with = |nonce: &str| [draft.with("nonce", nonce).signed(Signer::Ec)];
     let given = me(&first, &token, &with("none")).await;
-    assert_eq!(me(&second, &token, &with(given.header("DPoP-Nonce").unwrap())).await.status, 200);
-    let both = ["a new secret key that only the tests use", "a secret key that only the tests use"];
-    let third = App::start_beside(&first.database, |figment| figment.merge(("secret_key", both))).await;
+    assert_eq!(
+        me(&second, &token, &with(given.header("DPoP-Nonce").unwrap()))
+            .await
+            .status,
+        200
+    );
+    let both = [
+        "a new secret key that only the tests use",
+        "a secret key that only the tests use",
+    ];
+    let third = App::start_beside(&first.database, |figment| {
+        figment.merge(("secret_key", both))
+    })
+    .await;
     let given_by_third = me(&third, &token, &with("none")).await;
-    assert_ne!(given_by_third.header("DPoP-Nonce"), given.header("DPoP-Nonce"));
+    assert_ne!(
+        given_by_third.header("DPoP-Nonce"),
+        given.header("DPoP-Nonce")
+    );
     for nonce in [&given, &given_by_third].map(|answer| answer.header("DPoP-Nonce").unwrap()) {
         assert_eq!(me(&third, &token, &with(nonce)).await.status, 200);
     }
@@ -409,7 +674,15 @@ async fn a_thief_who_polls_and_one_with_a_backup_are_refused_with_an_event_and_t
     let fourth = refresh(&app, Signer::Ec, &third.refresh_token()).await;
     assert_eq!(fourth.status, 200, "{}", fourth.text);
     assert!(is_alive(&app, Signer::Ec, &fourth.access_token()).await);
-    assert_eq!(refused(app).await, ["proof_bearer", "proof_missing", "proof_missing", "proof_other_key"]);
+    assert_eq!(
+        refused(app).await,
+        [
+            "proof_bearer",
+            "proof_missing",
+            "proof_missing",
+            "proof_other_key"
+        ]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -419,12 +692,25 @@ async fn a_replayed_proof_gives_the_thief_nothing_that_he_can_use() {
     let seen = [proof(Signer::Ec, &Method::POST, REFRESH, None)];
     let owner = refresh_with(&app, &token, &seen).await;
     let thief = refresh_with(&app, &token, &seen).await;
-    assert_eq!(thief.refresh_token(), owner.refresh_token(), "the same successor");
+    assert_eq!(
+        thief.refresh_token(),
+        owner.refresh_token(),
+        "the same successor"
+    );
     // The proof is for this path alone, and no key comes with it.
-    assert_refused(&me(&app, &thief.access_token(), &seen).await, 401, Refused::Method);
+    assert_refused(
+        &me(&app, &thief.access_token(), &seen).await,
+        401,
+        Refused::Method,
+    );
     let next = refresh_with(&app, &thief.refresh_token(), &[]).await;
     assert_refused(&next, 401, Refused::Missing);
-    assert_eq!(refresh(&app, Signer::Ec, &owner.refresh_token()).await.status, 200);
+    assert_eq!(
+        refresh(&app, Signer::Ec, &owner.refresh_token())
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -432,11 +718,23 @@ async fn a_thief_who_refreshes_at_once_with_the_owner_gets_nothing() {
     let app = App::start().await;
     let mut token = sign_in(&app, Signer::Ec).await.refresh_token();
     for round in 0..rounds() {
-        let thiefs =
-            if round % 2 == 0 { vec![] } else { vec![proof(Signer::OtherEc, &Method::POST, REFRESH, None)] };
-        let (owner, thief) =
-            at_once(refresh(&app, Signer::Ec, &token), refresh_with(&app, &token, &thiefs)).await;
-        assert_eq!([owner.status, thief.status], [200, 401], "{} {}", owner.text, thief.text);
+        let thiefs = if round % 2 == 0 {
+            vec![]
+        } else {
+            vec![proof(Signer::OtherEc, &Method::POST, REFRESH, None)]
+        };
+        let (owner, thief) = at_once(
+            refresh(&app, Signer::Ec, &token),
+            refresh_with(&app, &token, &thiefs),
+        )
+        .await;
+        assert_eq!(
+            [owner.status, thief.status],
+            [200, 401],
+            "{} {}",
+            owner.text,
+            thief.text
+        );
         token = owner.refresh_token();
     }
 }
@@ -449,7 +747,9 @@ async fn revocation_and_sign_out_of_a_bound_session_need_the_proof_and_then_end_
             let session = sign_in(&app, Signer::Ec).await;
             let (access, token) = (session.access_token(), session.refresh_token());
             let (authorization, body) = match (path, by_access) {
-                ("/api/v1/auth/logout", true) => (Some(format!("DPoP {access}")), ("", String::new())),
+                ("/api/v1/auth/logout", true) => {
+                    (Some(format!("DPoP {access}")), ("", String::new()))
+                }
                 ("/api/v1/auth/logout", false) => {
                     (None, (JSON, json!({ "refresh_token": token }).to_string()))
                 }
@@ -459,10 +759,26 @@ async fn revocation_and_sign_out_of_a_bound_session_need_the_proof_and_then_end_
             let shown = authorization.is_some().then_some(access.as_str());
             for (key, ended) in [(Signer::OtherEc, false), (Signer::Ec, true)] {
                 let proofs = [proof(key, &Method::POST, path, shown)];
-                let answer =
-                    send(&app, &Method::POST, path, authorization.clone(), &proofs, body.clone()).await;
-                assert_eq!(answer.status.is_success(), ended, "{path} {by_access}: {}", answer.text);
-                assert_eq!(!is_alive(&app, Signer::Ec, &access).await, ended, "{path} {by_access}");
+                let answer = send(
+                    &app,
+                    &Method::POST,
+                    path,
+                    authorization.clone(),
+                    &proofs,
+                    body.clone(),
+                )
+                .await;
+                assert_eq!(
+                    answer.status.is_success(),
+                    ended,
+                    "{path} {by_access}: {}",
+                    answer.text
+                );
+                assert_eq!(
+                    !is_alive(&app, Signer::Ec, &access).await,
+                    ended,
+                    "{path} {by_access}"
+                );
             }
         }
     }
@@ -482,21 +798,44 @@ async fn binding_is_a_setting_that_a_client_id_can_have_of_its_own() {
         let app = App::start_with(|figment| {
             let figment = figment.merge(("session.binding", binding));
             match of_client {
-                Some(own) => figment.merge(("idp.clients", json!({ CLIENT_ID: { "binding": own } }))),
+                Some(own) => {
+                    figment.merge(("idp.clients", json!({ CLIENT_ID: { "binding": own } })))
+                }
                 None => figment,
             }
         })
         .await;
         let without = sign_in_with(&app, &[]).await;
-        assert_eq!(without.status, unbound, "{binding} {of_client:?}: {}", without.text);
+        assert_eq!(
+            without.status, unbound,
+            "{binding} {of_client:?}: {}",
+            without.text
+        );
         if unbound == 401 {
             assert_refused(&without, 401, Refused::Missing);
-            assert_eq!(app.database.rows().await, [0, 0, 0], "{binding} {of_client:?}");
+            assert_eq!(
+                app.database.rows().await,
+                [0, 0, 0],
+                "{binding} {of_client:?}"
+            );
         }
         let with = sign_in_with(&app, &[proof(Signer::Ec, &Method::POST, path, None)]).await;
-        assert_eq!(with.json()["token_type"].as_str(), bound, "{binding} {of_client:?}: {}", with.text);
+        assert_eq!(
+            with.json()["token_type"].as_str(),
+            bound,
+            "{binding} {of_client:?}: {}",
+            with.text
+        );
         let faulty = sign_in_with(&app, &["faulty".into()]).await;
-        assert_eq!(faulty.status, if (binding, of_client) == ("off", None) { 200 } else { 401 }, "{binding}");
+        assert_eq!(
+            faulty.status,
+            if (binding, of_client) == ("off", None) {
+                200
+            } else {
+                401
+            },
+            "{binding}"
+        );
     }
 }
 
@@ -505,21 +844,60 @@ async fn staff_see_which_session_is_bound_and_why_a_proof_was_refused() {
     let desk = Desk::open().await;
     desk.appoint("staff@example.com", Role::Support).await;
     let mut browser = desk.signed_in("staff@example.com").await;
-    let minted = browser.get("/dev/idp/mint?email=ada@example.com").await.text;
+    let minted = browser
+        .get("/dev/idp/mint?email=ada@example.com")
+        .await
+        .text;
     let body = json!({ "id_token": minted.trim() }).to_string();
     let path = "/api/v1/auth/oauth/idp";
     let draft = Draft::new(Signer::Ec, &Method::POST, path, None).with("htu", browser.url(path));
-    let unbound = send(&desk.app, &Method::POST, path, None, &[], (JSON, body.clone())).await;
+    let unbound = send(
+        &desk.app,
+        &Method::POST,
+        path,
+        None,
+        &[],
+        (JSON, body.clone()),
+    )
+    .await;
     let page = format!("/admin/users/{}", unbound.user_id());
-    assert!(!browser.get(&page).await.text.contains("bound to its device"));
-    let session = send(&desk.app, &Method::POST, path, None, &[draft.signed(Signer::Ec)], (JSON, body)).await;
-    assert_refused(&me(&desk.app, &session.access_token(), &[]).await, 401, Refused::Missing);
-    let cause = format!("needs a proof by the device’s key, and {}.", Refused::Missing.sentence());
+    assert!(
+        !browser
+            .get(&page)
+            .await
+            .text
+            .contains("bound to its device")
+    );
+    let session = send(
+        &desk.app,
+        &Method::POST,
+        path,
+        None,
+        &[draft.signed(Signer::Ec)],
+        (JSON, body),
+    )
+    .await;
+    assert_refused(
+        &me(&desk.app, &session.access_token(), &[]).await,
+        401,
+        Refused::Missing,
+    );
+    let cause = format!(
+        "needs a proof by the device’s key, and {}.",
+        Refused::Missing.sentence()
+    );
     let shown = eventually("the event of the refused proof", async || {
         let page = browser.get(&page).await.text;
         page.contains(&cause).then_some(page)
     })
     .await;
-    assert_eq!(shown.matches("bound to its device</p>").count(), 1, "{shown}");
-    assert!(shown.contains("A request with a token of a session was refused"), "{shown}");
+    assert_eq!(
+        shown.matches("bound to its device</p>").count(),
+        1,
+        "{shown}"
+    );
+    assert!(
+        shown.contains("A request with a token of a session was refused"),
+        "{shown}"
+    );
 }

@@ -19,7 +19,10 @@ const MERGE: &str = "/api/v1/me/merge";
 
 /// What one of the further providers says of somebody.
 fn at(provider: &str, subject: &str, changes: &Value) -> Value {
-    with(token::at(provider, subject, &format!("{subject}@{provider}.example")), changes)
+    with(
+        token::at(provider, subject, &format!("{subject}@{provider}.example")),
+        changes,
+    )
 }
 
 fn ada() -> Value {
@@ -31,7 +34,8 @@ fn other() -> Value {
 }
 
 async fn ask(app: &App, signed_in: &Answer, body: &Value) -> Answer {
-    app.as_user(&signed_in.access_token(), Method::POST, MERGE, Some(body)).await
+    app.as_user(&signed_in.access_token(), Method::POST, MERGE, Some(body))
+        .await
 }
 
 /// Asks for a merge with whoever has that identity of the provider `second`.
@@ -56,12 +60,18 @@ async fn everything(app: &App) -> String {
 async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_one() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('other', '{user.merged}')");
+    run!(
+        pool,
+        "INSERT INTO webhooks (name, events) VALUES ('other', '{user.merged}')"
+    );
     let mine = app.sign_in(&ada()).await;
     let gone = app.sign_in_at("second", &other()).await;
     let again = app.sign_in_at("second", &other()).await;
     let third = at("third", "other-3", &json!({}));
-    assert_eq!(app.link(&gone.access_token(), "third", &third).await.status, 201);
+    assert_eq!(
+        app.link(&gone.access_token(), "third", &third).await.status,
+        201
+    );
 
     let before = everything(&app).await;
     let shown = merge(&app, &mine, &other(), true).await;
@@ -79,32 +89,58 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
 
     let merged = merge(&app, &mine, &other(), false).await;
     expected["applied"] = true.into();
-    assert_eq!((merged.status.as_u16(), merged.json()), (200, expected), "what was shown has happened");
+    assert_eq!(
+        (merged.status.as_u16(), merged.json()),
+        (200, expected),
+        "what was shown has happened"
+    );
     let me = app.get(&mine.access_token(), "/api/v1/me").await.json();
     let number = me["identities"].as_array().unwrap().len();
-    assert_eq!((&me["id"], number), (&mine.user_id().into(), 3), "the session goes on: {me}");
+    assert_eq!(
+        (&me["id"], number),
+        (&mine.user_id().into(), 3),
+        "the session goes on: {me}"
+    );
     assert_eq!(app.database.rows().await, [1, 3, 1]);
     for (provider, claims) in [("second", &other()), ("third", &third)] {
         let back = app.sign_in_at(provider, claims).await;
-        assert_eq!((back.outcome(), back.user_id()), ("signed_in".into(), mine.user_id()));
+        assert_eq!(
+            (back.outcome(), back.user_id()),
+            ("signed_in".into(), mine.user_id())
+        );
     }
 
     // For as long as they live, the other's tokens lead to the one who remains; so they do after a merge by staff.
     for session in [&gone, &again] {
-        assert_problem(&app.refresh(&session.refresh_token()).await, 401, "invalid_refresh_token");
+        assert_problem(
+            &app.refresh(&session.refresh_token()).await,
+            401,
+            "invalid_refresh_token",
+        );
         for method in [Method::GET, Method::DELETE] {
-            let told = app.as_user(&session.access_token(), method, "/api/v1/me", None).await;
+            let told = app
+                .as_user(&session.access_token(), method, "/api/v1/me", None)
+                .await;
             assert_problem(&told, 401, "invalid_access_token");
             assert_eq!(merged_into(&told), mine.user_id());
         }
     }
-    let last = app.sign_in_at("fourth", &at("fourth", "last", &json!({}))).await;
+    let last = app
+        .sign_in_at("fourth", &at("fourth", "last", &json!({})))
+        .await;
     assert_eq!(
-        app.by_staff(Change::Merge { from: mine.user(), into: last.user() }).await,
+        app.by_staff(Change::Merge {
+            from: mine.user(),
+            into: last.user()
+        })
+        .await,
         Some(Outcome::Done)
     );
     for session in [&gone, &mine] {
-        assert_eq!(merged_into(&app.get(&session.access_token(), "/api/v1/me").await), last.user_id());
+        assert_eq!(
+            merged_into(&app.get(&session.access_token(), "/api/v1/me").await),
+            last.user_id()
+        );
     }
 
     // Both events name the other user; nobody but the users did it.
@@ -116,9 +152,14 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
         json!([from, "to_another", { "into": into }, null, true, "other@second.example"]),
     ];
     assert_eq!(events, expected);
-    let message: Value =
-        value!(pool, "SELECT payload::jsonb->'data' FROM webhook_messages ORDER BY id LIMIT 1");
-    assert_eq!((&message["from"], &message["into"]), (&from.into(), &into.into()));
+    let message: Value = value!(
+        pool,
+        "SELECT payload::jsonb->'data' FROM webhook_messages ORDER BY id LIMIT 1"
+    );
+    assert_eq!(
+        (&message["from"], &message["into"]),
+        (&from.into(), &into.into())
+    );
     assert_eq!(message["user"]["identities"].as_array().unwrap().len(), 3);
 }
 
@@ -126,11 +167,22 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
 async fn a_merge_takes_over_the_claims_that_only_the_other_had_so_it_lifts_no_restriction() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('other', '{user.merged}')");
-    let (mine, gone) = (app.sign_in(&ada()).await, app.sign_in_at("second", &other()).await);
+    run!(
+        pool,
+        "INSERT INTO webhooks (name, events) VALUES ('other', '{user.merged}')"
+    );
+    let (mine, gone) = (
+        app.sign_in(&ada()).await,
+        app.sign_in_at("second", &other()).await,
+    );
     let set = async |answer: &Answer, claims: &Value| {
         let change = "UPDATE users SET claims = $2, updated_at = now() WHERE id = $1";
-        sqlx::query(change).bind(answer.user()).bind(claims).execute(pool).await.unwrap();
+        sqlx::query(change)
+            .bind(answer.user())
+            .bind(claims)
+            .execute(pool)
+            .await
+            .unwrap();
     };
     let long = json!({ "note": "x".repeat(980) });
     set(&mine, &json!({ "roles": ["editor"] })).await;
@@ -139,10 +191,22 @@ async fn a_merge_takes_over_the_claims_that_only_the_other_had_so_it_lifts_no_re
     for dry_run in [true, false] {
         let refused = merge(&app, &mine, &other(), dry_run).await;
         assert_problem(&refused, 400, "invalid_request");
-        assert!(refused.text.contains("the claims of both users are too long"), "{}", refused.text);
+        assert!(
+            refused
+                .text
+                .contains("the claims of both users are too long"),
+            "{}",
+            refused.text
+        );
     }
-    let by_hand = Change::Merge { from: gone.user(), into: mine.user() };
-    assert_eq!(app.by_staff(by_hand).await, Some(Outcome::Refused(Refused::ClaimsTooLong)));
+    let by_hand = Change::Merge {
+        from: gone.user(),
+        into: mine.user(),
+    };
+    assert_eq!(
+        app.by_staff(by_hand).await,
+        Some(Outcome::Refused(Refused::ClaimsTooLong))
+    );
     assert_eq!(everything(&app).await, before);
 
     let theirs = json!({ "restricted": true, "roles": ["admin"], "level": null });
@@ -151,15 +215,29 @@ async fn a_merge_takes_over_the_claims_that_only_the_other_had_so_it_lifts_no_re
     for dry_run in [true, false] {
         let merged = merge(&app, &mine, &other(), dry_run).await;
         let (answer, told) = (merged.json(), (&both, &theirs));
-        assert_eq!((&answer["claims"], &answer["merged"]["claims"]), told, "{dry_run}: {}", merged.text);
+        assert_eq!(
+            (&answer["claims"], &answer["merged"]["claims"]),
+            told,
+            "{dry_run}: {}",
+            merged.text
+        );
     }
     let payload = app.refresh(&mine.refresh_token()).await.payload();
-    assert_eq!((&payload["restricted"], &payload["roles"]), (&json!(true), &json!(["editor"])));
+    assert_eq!(
+        (&payload["restricted"], &payload["roles"]),
+        (&json!(true), &json!(["editor"]))
+    );
     let message: Value = value!(pool, "SELECT payload::jsonb->'data' FROM webhook_messages");
-    assert_eq!((&message["user"]["claims"], &message["from_claims"]), (&both, &theirs));
+    assert_eq!(
+        (&message["user"]["claims"], &message["from_claims"]),
+        (&both, &theirs)
+    );
     let detail = "SELECT detail FROM events WHERE kind = 'users_merged' AND reason IS NULL";
     let detail: Value = app.database.value(detail).await;
-    assert_eq!(detail, json!({ "from": gone.user_id(), "claims": both, "from_claims": theirs }));
+    assert_eq!(
+        detail,
+        json!({ "from": gone.user_id(), "claims": both, "from_claims": theirs })
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,9 +248,12 @@ async fn whoever_remains_is_as_the_dry_run_says_whatever_each_had() {
     let whole = json!({ "name": "Whole", "picture": "https://pictures.example/1" });
     let mut number = 0;
     for mine in [&nothing, &unproven, &whole] {
-        for (theirs, told) in
-            [(&nothing, None), (&nothing, Some("Own word")), (&unproven, None), (&whole, None)]
-        {
+        for (theirs, told) in [
+            (&nothing, None),
+            (&nothing, Some("Own word")),
+            (&unproven, None),
+            (&whole, None),
+        ] {
             number += 1;
             let my_claims = at("third", &format!("mine-{number}"), mine);
             let their_claims = at("second", &format!("theirs-{number}"), theirs);
@@ -185,16 +266,30 @@ async fn whoever_remains_is_as_the_dry_run_says_whatever_each_had() {
             assert_eq!(with(shown, &json!({ "applied": true })), merged.json());
             let mut me = app.get(&mine.access_token(), "/api/v1/me").await.json();
             me.as_object_mut().unwrap().remove("identities");
-            assert_eq!(me.as_object_mut().unwrap().remove("claims").as_ref(), merged.json().get("claims"));
+            assert_eq!(
+                me.as_object_mut().unwrap().remove("claims").as_ref(),
+                merged.json().get("claims")
+            );
             assert_eq!(me, merged.json()["user"]);
             for member in ["email", "name", "picture"] {
                 let had = [&mine, &gone].map(|answer| answer.json()["user"][member].clone());
-                let kept = had.iter().find(|value| value.is_string()).cloned().unwrap_or_default();
+                let kept = had
+                    .iter()
+                    .find(|value| value.is_string())
+                    .cloned()
+                    .unwrap_or_default();
                 assert_eq!(me[member], kept, "{number} {member}");
             }
-            let own: bool =
-                value!(&app.database.pool, "SELECT own_name FROM users WHERE id = $1", mine.user());
-            assert_eq!(own, told.is_some() && mine.json()["user"]["name"].is_null(), "{number}");
+            let own: bool = value!(
+                &app.database.pool,
+                "SELECT own_name FROM users WHERE id = $1",
+                mine.user()
+            );
+            assert_eq!(
+                own,
+                told.is_some() && mine.json()["user"]["name"].is_null(),
+                "{number}"
+            );
         }
     }
 }
@@ -204,15 +299,22 @@ async fn a_merge_without_two_fresh_proofs_or_against_a_decision_of_staff_changes
     let app = App::start_with(|figment| figment.merge(("providers.third.enabled", false))).await;
     let mine = app.sign_in(&ada()).await;
     let gone = app.sign_in_at("second", &other()).await;
-    let disabled = app.sign_in_at("second", &at("second", "disabled", &json!({}))).await;
-    assert_eq!(app.by_staff(Change::Disable { user: disabled.user() }).await, Some(Outcome::Done));
-    app.sign_in_at("second", &at("second", "hijacked", &json!({}))).await;
-    let suspend =
-        "UPDATE identities SET reported_at = now(), reported_reason = 'hijacking' WHERE subject = 'hijacked'";
+    let disabled = app
+        .sign_in_at("second", &at("second", "disabled", &json!({})))
+        .await;
+    assert_eq!(
+        app.by_staff(Change::Disable {
+            user: disabled.user()
+        })
+        .await,
+        Some(Outcome::Done)
+    );
+    app.sign_in_at("second", &at("second", "hijacked", &json!({})))
+        .await;
+    let suspend = "UPDATE identities SET reported_at = now(), reported_reason = 'hijacking' WHERE subject = 'hijacked'";
     app.database.run(suspend).await;
     let before = everything(&app).await;
-    let proof =
-        |provider: &str, claims: Value| json!({ "provider": provider, "id_token": app.token(&claims) });
+    let proof = |provider: &str, claims: Value| json!({ "provider": provider, "id_token": app.token(&claims) });
     let of_second = |claims| proof("second", claims);
     let fault = |changes: Value| of_second(at("second", "other", &changes));
     let sound = || of_second(other());
@@ -220,21 +322,91 @@ async fn a_merge_without_two_fresh_proofs_or_against_a_decision_of_staff_changes
     let mut other_nonce = fault(json!({ "nonce": "n" }));
     other_nonce["nonce"] = "m".into();
     let rows = [
-        ("nobody's", of_second(at("second", "new", &json!({}))), 404, "user_not_found"),
-        ("the user's own", proof("idp", ada()), 409, "identity_already_linked"),
-        ("of a disabled user", of_second(at("second", "disabled", &json!({}))), 403, "user_disabled"),
-        ("suspended", of_second(at("second", "hijacked", &json!({}))), 403, "identity_suspended"),
-        ("kept for long", fault(json!({ "iat": now() - 601 })), 422, "token_expired"),
-        ("of another application", fault(json!({ "aud": "x", "azp": "x" })), 422, "audience_mismatch"),
-        ("of another issuer", of_second(ada()), 422, "issuer_mismatch"),
-        ("made for a nonce", fault(json!({ "nonce": "n" })), 422, "nonce_mismatch"),
+        (
+            "nobody's",
+            of_second(at("second", "new", &json!({}))),
+            404,
+            "user_not_found",
+        ),
+        (
+            "the user's own",
+            proof("idp", ada()),
+            409,
+            "identity_already_linked",
+        ),
+        (
+            "of a disabled user",
+            of_second(at("second", "disabled", &json!({}))),
+            403,
+            "user_disabled",
+        ),
+        (
+            "suspended",
+            of_second(at("second", "hijacked", &json!({}))),
+            403,
+            "identity_suspended",
+        ),
+        (
+            "kept for long",
+            fault(json!({ "iat": now() - 601 })),
+            422,
+            "token_expired",
+        ),
+        (
+            "of another application",
+            fault(json!({ "aud": "x", "azp": "x" })),
+            422,
+            "audience_mismatch",
+        ),
+        (
+            "of another issuer",
+            of_second(ada()),
+            422,
+            "issuer_mismatch",
+        ),
+        (
+            "made for a nonce",
+            fault(json!({ "nonce": "n" })),
+            422,
+            "nonce_mismatch",
+        ),
         ("with another nonce", other_nonce, 422, "nonce_mismatch"),
-        ("switched off", proof("third", other()), 403, "provider_disabled"),
-        ("of no provider", with(json!({ "provider": "fifth" })), 400, "invalid_request"),
-        ("of nobody", with(json!({ "provider": null })), 400, "invalid_request"),
-        ("no token", with(json!({ "id_token": null })), 400, "invalid_request"),
-        ("no JWT", with(json!({ "id_token": "x" })), 400, "invalid_request"),
-        ("a text as proof", with(json!({ "reauthentication": "x" })), 400, "invalid_request"),
+        (
+            "switched off",
+            proof("third", other()),
+            403,
+            "provider_disabled",
+        ),
+        (
+            "of no provider",
+            with(json!({ "provider": "fifth" })),
+            400,
+            "invalid_request",
+        ),
+        (
+            "of nobody",
+            with(json!({ "provider": null })),
+            400,
+            "invalid_request",
+        ),
+        (
+            "no token",
+            with(json!({ "id_token": null })),
+            400,
+            "invalid_request",
+        ),
+        (
+            "no JWT",
+            with(json!({ "id_token": "x" })),
+            400,
+            "invalid_request",
+        ),
+        (
+            "a text as proof",
+            with(json!({ "reauthentication": "x" })),
+            400,
+            "invalid_request",
+        ),
     ];
     for (what, mut body, status, error) in rows {
         for dry_run in [true, false] {
@@ -244,7 +416,10 @@ async fn a_merge_without_two_fresh_proofs_or_against_a_decision_of_staff_changes
             assert_problem(&answer, status, error);
         }
     }
-    assert_eq!(ask(&app, &disabled, &sound()).await.json()["reason"], "user_disabled");
+    assert_eq!(
+        ask(&app, &disabled, &sound()).await.json()["reason"],
+        "user_disabled"
+    );
     assert_eq!(everything(&app).await, before);
 
     // A session that is not fresh needs a third proof, of an identity of the user who asks.
@@ -263,7 +438,12 @@ async fn a_merge_without_two_fresh_proofs_or_against_a_decision_of_staff_changes
     assert_eq!(everything(&app).await, before);
     let body = with(json!({ "reauthentication": proof("idp", ada()) }));
     let merged = ask(&app, &mine, &body).await;
-    assert_eq!(merged.json()["merged"]["user_id"], gone.user_id(), "{}", merged.text);
+    assert_eq!(
+        merged.json()["merged"]["user_id"],
+        gone.user_id(),
+        "{}",
+        merged.text
+    );
     // An answer that was lost: the merge is done.
     let again = ask(&app, &mine, &body).await;
     assert_problem(&again, 409, "identity_already_linked");
@@ -275,12 +455,28 @@ async fn an_identity_is_that_of_whoever_staff_gave_it_to() {
     let mine = app.sign_in(&ada()).await;
     let first = app.sign_in_at("second", &other()).await;
     let third = at("third", "other-3", &json!({}));
-    assert_eq!(app.link(&first.access_token(), "third", &third).await.status, 201);
-    let to = app.sign_in_at("fourth", &at("fourth", "holder", &json!({}))).await;
-    let moved = Change::Move { identity: first.identity(), from: first.user(), to: to.user() };
+    assert_eq!(
+        app.link(&first.access_token(), "third", &third)
+            .await
+            .status,
+        201
+    );
+    let to = app
+        .sign_in_at("fourth", &at("fourth", "holder", &json!({})))
+        .await;
+    let moved = Change::Move {
+        identity: first.identity(),
+        from: first.user(),
+        to: to.user(),
+    };
     assert_eq!(app.by_staff(moved).await, Some(Outcome::Done));
     let merged = merge(&app, &mine, &other(), false).await;
-    assert_eq!(merged.json()["merged"]["user_id"], to.user_id(), "{}", merged.text);
+    assert_eq!(
+        merged.json()["merged"]["user_id"],
+        to.user_id(),
+        "{}",
+        merged.text
+    );
     let left = app.sign_in_at("third", &third).await;
     assert_eq!(left.user_id(), first.user_id(), "who had it is left alone");
 }
@@ -297,7 +493,11 @@ async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
 }
 
 /// A merge that the user of a session asks for, with the identity of that name.
-async fn asked(app: &App, (user, session): (Uuid, Uuid), subject: &str) -> Result<Merging, NotMerged> {
+async fn asked(
+    app: &App,
+    (user, session): (Uuid, Uuid),
+    subject: &str,
+) -> Result<Merging, NotMerged> {
     let origin = Origin::default();
     let request = MergeRequest {
         user,
@@ -312,7 +512,9 @@ async fn asked(app: &App, (user, session): (Uuid, Uuid), subject: &str) -> Resul
 }
 
 async fn owners(app: &App) -> Vec<(String, Uuid)> {
-    app.database.all("SELECT subject, user_id FROM identities ORDER BY subject").await
+    app.database
+        .all("SELECT subject, user_id FROM identities ORDER BY subject")
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -320,35 +522,71 @@ async fn of_two_merges_in_both_directions_one_happens_and_one_user_is_left() {
     let app = App::start().await;
     for round in 0..rounds() {
         let (one, other) = (person(&app, "one").await, person(&app, "other").await);
-        let (first, second) =
-            at_once(Box::pin(asked(&app, one, "other")), Box::pin(asked(&app, other, "one"))).await;
+        let (first, second) = at_once(
+            Box::pin(asked(&app, one, "other")),
+            Box::pin(asked(&app, other, "one")),
+        )
+        .await;
         let done = [&first, &second].map(Result::is_ok);
         assert!(done[0] != done[1], "round {round}: {first:?} {second:?}");
-        let (late, stays) = if done[0] { (second, one) } else { (first, other) };
+        let (late, stays) = if done[0] {
+            (second, one)
+        } else {
+            (first, other)
+        };
         assert_eq!(late, Err(NotMerged::NoUser), "round {round}");
-        assert_eq!(app.database.rows().await, [1, 2, 1], "round {round}: one session, of whoever remains");
+        assert_eq!(
+            app.database.rows().await,
+            [1, 2, 1],
+            "round {round}: one session, of whoever remains"
+        );
         let both = ["one", "other"].map(|subject| (subject.to_owned(), stays.0));
         assert_eq!(owners(&app).await, both, "round {round}");
-        let alive: bool =
-            value!(&app.database.pool, "SELECT ended_at IS NULL FROM sessions WHERE id = $1", stays.1);
+        let alive: bool = value!(
+            &app.database.pool,
+            "SELECT ended_at IS NULL FROM sessions WHERE id = $1",
+            stays.1
+        );
         assert!(alive, "round {round}");
         app.database.run("DELETE FROM users").await;
     }
-    let events = app.database.count("SELECT count(*) FROM events WHERE kind = 'users_merged'").await;
-    assert_eq!(events, 2 * i64::try_from(rounds()).unwrap(), "two each, and only of those that happened");
+    let events = app
+        .database
+        .count("SELECT count(*) FROM events WHERE kind = 'users_merged'")
+        .await;
+    assert_eq!(
+        events,
+        2 * i64::try_from(rounds()).unwrap(),
+        "two each, and only of those that happened"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_requests_in_both_directions_one_is_answered_that_its_user_is_the_other() {
     let app = App::start().await;
     for round in 0..10 {
-        let [ours, theirs] = ["one", "two"].map(|name| at("second", &format!("{name}-{round}"), &json!({})));
-        let (one, two) = (app.sign_in_at("second", &ours).await, app.sign_in_at("second", &theirs).await);
-        let (first, second) =
-            at_once(merge(&app, &one, &theirs, false), merge(&app, &two, &ours, false)).await;
-        let (done, late, stays) =
-            if first.status == 200 { (first, second, &one) } else { (second, first, &two) };
-        assert_eq!((done.status.as_u16(), late.status.as_u16()), (200, 401), "{round}: {}", late.text);
+        let [ours, theirs] =
+            ["one", "two"].map(|name| at("second", &format!("{name}-{round}"), &json!({})));
+        let (one, two) = (
+            app.sign_in_at("second", &ours).await,
+            app.sign_in_at("second", &theirs).await,
+        );
+        let (first, second) = at_once(
+            merge(&app, &one, &theirs, false),
+            merge(&app, &two, &ours, false),
+        )
+        .await;
+        let (done, late, stays) = if first.status == 200 {
+            (first, second, &one)
+        } else {
+            (second, first, &two)
+        };
+        assert_eq!(
+            (done.status.as_u16(), late.status.as_u16()),
+            (200, 401),
+            "{round}: {}",
+            late.text
+        );
         assert_eq!(merged_into(&late), stays.user_id());
     }
 }
@@ -359,14 +597,19 @@ async fn of_a_merge_and_the_disabling_of_the_other_user_one_comes_first() {
     for round in 0..rounds() {
         let (one, other) = (person(&app, "one").await, person(&app, "other").await);
         let disabling = app.by_staff(Change::Disable { user: other.0 });
-        let (merging, disabled) = at_once(Box::pin(asked(&app, one, "other")), Box::pin(disabling)).await;
+        let (merging, disabled) =
+            at_once(Box::pin(asked(&app, one, "other")), Box::pin(disabling)).await;
         match merging {
             Ok(_) => assert_ne!(disabled, Some(Outcome::Done), "round {round}"),
             Err(NotMerged::Disabled) => assert_eq!(disabled, Some(Outcome::Done), "round {round}"),
             _ => panic!("round {round}: {merging:?} {disabled:?}"),
         }
         let whose = owners(&app).await;
-        assert_eq!(whose[0].1 == whose[1].1, disabled != Some(Outcome::Done), "round {round}: {whose:?}");
+        assert_eq!(
+            whose[0].1 == whose[1].1,
+            disabled != Some(Outcome::Done),
+            "round {round}: {whose:?}"
+        );
         app.database.run("DELETE FROM users").await;
     }
 }

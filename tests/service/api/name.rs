@@ -12,15 +12,28 @@ use crate::support::token::{claims, with};
 
 /// A person as the provider tells of them, by that name or without one.
 fn called(subject: &str, name: Option<&str>) -> Value {
-    with(claims(subject, &format!("{subject}@example.com")), &json!({ "name": name }))
+    with(
+        claims(subject, &format!("{subject}@example.com")),
+        &json!({ "name": name }),
+    )
 }
 
 async fn told(app: &App, claims: &Value, name: &str) -> Answer {
-    app.post("idp", &json!({ "id_token": app.token(claims), "name": name })).await
+    app.post(
+        "idp",
+        &json!({ "id_token": app.token(claims), "name": name }),
+    )
+    .await
 }
 
 async fn rename(app: &App, signed_in: &Answer, name: Value) -> Answer {
-    app.as_user(&signed_in.access_token(), Method::PATCH, "/api/v1/me", Some(&json!({ "name": name }))).await
+    app.as_user(
+        &signed_in.access_token(),
+        Method::PATCH,
+        "/api/v1/me",
+        Some(&json!({ "name": name })),
+    )
+    .await
 }
 
 /// The sign-in had that outcome, and the user is shown under that name.
@@ -32,7 +45,8 @@ fn assert_shown(signed_in: &Answer, outcome: &str, name: &str) {
 
 /// The user's name, and if it is their own word.
 async fn stored(app: &App, signed_in: &Answer) -> (Option<String>, bool) {
-    let row = sqlx::query_as("SELECT name, own_name FROM users WHERE id = $1").bind(signed_in.user());
+    let row =
+        sqlx::query_as("SELECT name, own_name FROM users WHERE id = $1").bind(signed_in.user());
     row.fetch_one(&app.database.pool).await.unwrap()
 }
 
@@ -52,8 +66,10 @@ async fn the_name_that_the_app_was_told_is_a_new_users_own_word_where_the_provid
     assert_eq!(stored(&app, &ada).await, own("Ada Lovelace"));
 
     // The second statement of a sign-in creates users, too: here, one who proves what another merely claimed.
-    let claimed =
-        with(called("thief", None), &json!({ "email": "grace@example.com", "email_verified": false }));
+    let claimed = with(
+        called("thief", None),
+        &json!({ "email": "grace@example.com", "email_verified": false }),
+    );
     assert_eq!(app.sign_in(&claimed).await.outcome(), "created");
     let grace = told(&app, &called("grace", None), "Grace").await;
     assert_shown(&grace, "created", "Grace");
@@ -63,19 +79,35 @@ async fn the_name_that_the_app_was_told_is_a_new_users_own_word_where_the_provid
     let linus = told(&app, &called("linus", Some("Linus")), "Somebody").await;
     assert_eq!(stored(&app, &linus).await, of_provider("Linus"));
     let nobody = app.sign_in(&called("nobody", None)).await;
-    assert_eq!(told(&app, &called("nobody", None), "Late").await.outcome(), "signed_in");
-    assert_eq!(stored(&app, &nobody).await, (None, false), "the user is not new");
+    assert_eq!(
+        told(&app, &called("nobody", None), "Late").await.outcome(),
+        "signed_in"
+    );
+    assert_eq!(
+        stored(&app, &nobody).await,
+        (None, false),
+        "the user is not new"
+    );
     let second = json!({ "iss": "https://second.example" });
     let id_token = app.token(&with(called("nobody", None), &second));
-    let linked = app.post("second", &json!({ "id_token": id_token, "name": "Late" })).await;
+    let linked = app
+        .post("second", &json!({ "id_token": id_token, "name": "Late" }))
+        .await;
     assert_eq!(linked.outcome(), "linked");
     assert_eq!(stored(&app, &nobody).await, (None, false), "nor here");
     let blank = told(&app, &called("blank", None), " \n").await;
-    assert_eq!((blank.outcome(), stored(&app, &blank).await), ("created".into(), (None, false)));
+    assert_eq!(
+        (blank.outcome(), stored(&app, &blank).await),
+        ("created".into(), (None, false))
+    );
 
     // No provider overwrites it, on either way of a known identity.
     for name in [Some("Augusta"), Some("Augusta"), None] {
-        assert_shown(&told(&app, &called("ada", name), "Another").await, "signed_in", "Ada Lovelace");
+        assert_shown(
+            &told(&app, &called("ada", name), "Another").await,
+            "signed_in",
+            "Ada Lovelace",
+        );
     }
     assert_eq!(stored(&app, &ada).await, own("Ada Lovelace"));
 }
@@ -85,18 +117,36 @@ async fn no_provider_overwrites_the_name_that_a_user_chose_until_it_is_taken_bac
     let app = App::start().await;
     let ada = app.sign_in(&called("ada", Some("Ada King"))).await;
     let renamed = rename(&app, &ada, json!(" Ada\u{0} ")).await;
-    assert_eq!((renamed.status.as_u16(), &renamed.json()["name"]), (200, &json!("Ada")));
-    assert_eq!(renamed.json(), app.get(&ada.access_token(), "/api/v1/me").await.json());
-    for (name, user_is) in
-        [("Ada King", "Ada"), ("Countess", "Ada"), ("Countess", "Ada"), ("Ada", "Ada"), ("New", "Ada")]
-    {
-        assert_shown(&app.sign_in(&called("ada", Some(name))).await, "signed_in", user_is);
+    assert_eq!(
+        (renamed.status.as_u16(), &renamed.json()["name"]),
+        (200, &json!("Ada"))
+    );
+    assert_eq!(
+        renamed.json(),
+        app.get(&ada.access_token(), "/api/v1/me").await.json()
+    );
+    for (name, user_is) in [
+        ("Ada King", "Ada"),
+        ("Countess", "Ada"),
+        ("Countess", "Ada"),
+        ("Ada", "Ada"),
+        ("New", "Ada"),
+    ] {
+        assert_shown(
+            &app.sign_in(&called("ada", Some(name))).await,
+            "signed_in",
+            user_is,
+        );
     }
     let back = rename(&app, &ada, Value::Null).await;
     assert_eq!(back.json()["name"], "New", "what the provider said last");
     assert_eq!(stored(&app, &ada).await, of_provider("New"));
     // It follows again.
-    assert_shown(&app.sign_in(&called("ada", Some("Newer"))).await, "signed_in", "Newer");
+    assert_shown(
+        &app.sign_in(&called("ada", Some("Newer"))).await,
+        "signed_in",
+        "Newer",
+    );
 
     // The name that the provider says can be the user's own word as well.
     assert_eq!(rename(&app, &ada, json!("Newer")).await.status, 200);
@@ -105,13 +155,22 @@ async fn no_provider_overwrites_the_name_that_a_user_chose_until_it_is_taken_bac
 
     // Without a name of any identity, none remains.
     let nobody = told(&app, &called("nobody", None), "Somebody").await;
-    assert_eq!(rename(&app, &nobody, json!("")).await.json()["name"], Value::Null);
+    assert_eq!(
+        rename(&app, &nobody, json!("")).await.json()["name"],
+        Value::Null
+    );
     assert_eq!(stored(&app, &nobody).await, (None, false));
     // Nor a name of which nothing is seen.
-    for (name, shown) in
-        [("\u{200b} \u{ad}", Value::Null), ("\u{3164}", Value::Null), ("👩\u{200d}💻", json!("👩\u{200d}💻"))]
-    {
-        assert_eq!(rename(&app, &nobody, json!(name)).await.json()["name"], shown, "{name:?}");
+    for (name, shown) in [
+        ("\u{200b} \u{ad}", Value::Null),
+        ("\u{3164}", Value::Null),
+        ("👩\u{200d}💻", json!("👩\u{200d}💻")),
+    ] {
+        assert_eq!(
+            rename(&app, &nobody, json!(name)).await.json()["name"],
+            shown,
+            "{name:?}"
+        );
     }
 }
 
@@ -119,11 +178,18 @@ async fn no_provider_overwrites_the_name_that_a_user_chose_until_it_is_taken_bac
 async fn a_name_that_changes_is_recorded_and_told_to_webhooks_once() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('other', '{user.updated}')");
+    run!(
+        pool,
+        "INSERT INTO webhooks (name, events) VALUES ('other', '{user.updated}')"
+    );
     let ada = app.sign_in(&called("ada", Some("Ada"))).await;
     app.database.run("UPDATE users SET name = 'Imported'").await;
     let back = rename(&app, &ada, Value::Null).await;
-    assert_eq!(back.json()["name"], "Imported", "it was no word of the user's");
+    assert_eq!(
+        back.json()["name"],
+        "Imported",
+        "it was no word of the user's"
+    );
     for name in [json!("A"), json!("A"), json!("B"), Value::Null, Value::Null] {
         assert_eq!(rename(&app, &ada, name).await.status, 200);
     }
@@ -136,7 +202,10 @@ async fn a_name_that_changes_is_recorded_and_told_to_webhooks_once() {
          ORDER BY m.id"
     );
     let fields = json!({ "fields": ["name"] });
-    assert_eq!(told, ["A", "B", "Ada"].map(|name| (fields.clone(), name.to_owned())));
+    assert_eq!(
+        told,
+        ["A", "B", "Ada"].map(|name| (fields.clone(), name.to_owned()))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,13 +213,27 @@ async fn nobody_is_named_by_a_session_that_is_over() {
     let app = App::start().await;
     let ada = app.sign_in(&called("ada", Some("Ada"))).await;
     let other = app.sign_in(&called("grace", Some("Grace"))).await;
-    let malformed =
-        app.as_user(&ada.access_token(), Method::PATCH, "/api/v1/me", Some(&json!({ "nmae": "A" }))).await;
+    let malformed = app
+        .as_user(
+            &ada.access_token(),
+            Method::PATCH,
+            "/api/v1/me",
+            Some(&json!({ "nmae": "A" })),
+        )
+        .await;
     assert_problem(&malformed, 400, "invalid_request");
     app.sign_out(&ada.access_token(), "local").await;
-    assert_eq!(rename(&app, &ada, json!("A")).await.json()["reason"], "session_ended");
-    app.database.run("UPDATE users SET disabled_at = now()").await;
-    assert_eq!(rename(&app, &other, json!("G")).await.json()["reason"], "user_disabled");
+    assert_eq!(
+        rename(&app, &ada, json!("A")).await.json()["reason"],
+        "session_ended"
+    );
+    app.database
+        .run("UPDATE users SET disabled_at = now()")
+        .await;
+    assert_eq!(
+        rename(&app, &other, json!("G")).await.json()["reason"],
+        "user_disabled"
+    );
     for signed_in in [&ada, &other] {
         assert!(!stored(&app, signed_in).await.1);
     }

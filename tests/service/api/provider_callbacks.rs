@@ -67,7 +67,8 @@ async fn sign_in_by(app: &App, provider: &str, subject: &str, iat: i64) -> Answe
         "email": format!("{subject}@facebook.example"), "name": format!("{subject} of Facebook"),
         "picture": "https://facebook.example/picture",
     });
-    app.post(provider, &json!({ "id_token": Signer::Rsa.token(&claims) })).await
+    app.post(provider, &json!({ "id_token": Signer::Rsa.token(&claims) }))
+        .await
 }
 
 /// An identity after a message: its open sessions, whether it is suspended, and its events by reason.
@@ -85,7 +86,11 @@ async fn state(app: &App, subject: &str) -> (i64, bool, Vec<String>) {
          WHERE i.subject = $1 AND e.kind = 'provider_event' AND e.provider = i.provider
                AND e.detail->>'identity_id' = i.id::text ORDER BY e.id",
     );
-    let events = events.bind(subject).fetch_all(&app.database.pool).await.unwrap();
+    let events = events
+        .bind(subject)
+        .fetch_all(&app.database.pool)
+        .await
+        .unwrap();
     (sessions, suspended, events)
 }
 
@@ -102,7 +107,12 @@ fn told(kind: &str, subject: &str, ago: i64) -> Value {
 }
 
 async fn notify(app: &App, payload: &str) -> u16 {
-    let answer = app.post_to("/api/v1/providers/apple/events", &json!({ "payload": payload })).await;
+    let answer = app
+        .post_to(
+            "/api/v1/providers/apple/events",
+            &json!({ "payload": payload }),
+        )
+        .await;
     if answer.status == 200 {
         assert_eq!(answer.text, "");
     }
@@ -131,16 +141,46 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
         };
         let genuine = told(kind, &subject, 0);
         for (what, payload) in [
-            ("forged", Signer::OtherRsa.token_with(&Signer::Rsa.header(), &genuine)),
-            ("unsigned", Signer::Rsa.token_with(&json!({ "alg": "none" }), &genuine)),
-            ("for another audience", Signer::Rsa.token(&changed("aud", json!("com.example.other")))),
-            ("of another issuer", Signer::Rsa.token(&changed("iss", json!("https://www.facebook.com")))),
-            ("from the future", Signer::Rsa.token(&changed("iat", json!(now() + 3600)))),
-            ("too old", Signer::Rsa.token(&changed("iat", json!(now() - 31 * 86_400)))),
-            ("without an id", Signer::Rsa.token(&changed("jti", json!(null)))),
-            ("an id_token", Signer::Rsa.token(&changed("events", json!(null)))),
-            ("an id_token with events", Signer::Rsa.token(&changed("sub", json!(subject)))),
-            ("a token with a nonce", Signer::Rsa.token(&changed("nonce", json!("n")))),
+            (
+                "forged",
+                Signer::OtherRsa.token_with(&Signer::Rsa.header(), &genuine),
+            ),
+            (
+                "unsigned",
+                Signer::Rsa.token_with(&json!({ "alg": "none" }), &genuine),
+            ),
+            (
+                "for another audience",
+                Signer::Rsa.token(&changed("aud", json!("com.example.other"))),
+            ),
+            (
+                "of another issuer",
+                Signer::Rsa.token(&changed("iss", json!("https://www.facebook.com"))),
+            ),
+            (
+                "from the future",
+                Signer::Rsa.token(&changed("iat", json!(now() + 3600))),
+            ),
+            (
+                "too old",
+                Signer::Rsa.token(&changed("iat", json!(now() - 31 * 86_400))),
+            ),
+            (
+                "without an id",
+                Signer::Rsa.token(&changed("jti", json!(null))),
+            ),
+            (
+                "an id_token",
+                Signer::Rsa.token(&changed("events", json!(null))),
+            ),
+            (
+                "an id_token with events",
+                Signer::Rsa.token(&changed("sub", json!(subject))),
+            ),
+            (
+                "a token with a nonce",
+                Signer::Rsa.token(&changed("nonce", json!("n"))),
+            ),
         ] {
             assert_eq!(notify(&app, &payload).await, 400, "{kind} {what}");
             assert_eq!(state(&app, &subject).await, untouched, "{kind} {what}");
@@ -152,14 +192,22 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
         let late = Signer::Rsa.token(&told(kind, &subject, 3600));
         if !suspends {
             assert_eq!(notify(&app, &late).await, 200, "{kind}");
-            assert_eq!(state(&app, &subject).await, (1, false, vec![reason.to_owned()]), "{kind} late");
+            assert_eq!(
+                state(&app, &subject).await,
+                (1, false, vec![reason.to_owned()]),
+                "{kind} late"
+            );
         }
         let before = state(&app, &subject).await.2.len();
 
         let payload = Signer::Rsa.token(&genuine);
         assert_eq!(notify(&app, &payload).await, 200, "{kind}");
         let (sessions, suspended, events) = state(&app, &subject).await;
-        assert_eq!((sessions, suspended), (i64::from(!ends), suspends), "{kind}");
+        assert_eq!(
+            (sessions, suspended),
+            (i64::from(!ends), suspends),
+            "{kind}"
+        );
         assert_eq!(events[before..], [reason], "{kind}");
         let refreshed = app.refresh(&opened.refresh_token()).await;
         assert_eq!(refreshed.status.is_success(), !ends, "{kind}");
@@ -174,7 +222,11 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
         let after = state(&app, &subject).await;
         assert_eq!(notify(&app, &payload).await, 200, "{kind} replayed");
         assert_eq!(state(&app, &subject).await, after, "{kind} replayed");
-        assert_eq!(app.database.count("SELECT count(*) FROM users").await, users, "{kind}");
+        assert_eq!(
+            app.database.count("SELECT count(*) FROM users").await,
+            users,
+            "{kind}"
+        );
     }
 }
 
@@ -183,23 +235,34 @@ async fn a_notification_about_nobody_or_of_a_new_kind_is_acknowledged_once() {
     let (app, keys) = house().await;
     sign_in(&app, "apple", "000001.apple").await;
     let ids = || app.database.count("SELECT count(*) FROM provider_events");
-    let kinds = [("consent-revoked", "000002.apple"), ("account-paused", "000001.apple")];
+    let kinds = [
+        ("consent-revoked", "000002.apple"),
+        ("account-paused", "000001.apple"),
+    ];
     for (number, (kind, subject)) in (1_i64..).zip(kinds) {
         let payload = Signer::Rsa.token(&told(kind, subject, 0));
         for _ in 0..2 {
             assert_eq!(notify(&app, &payload).await, 200, "{kind}");
             assert_eq!(ids().await, number, "{kind}");
-            let recorded = "SELECT count(*) FROM events WHERE kind = 'provider_event' AND user_id IS NULL";
+            let recorded =
+                "SELECT count(*) FROM events WHERE kind = 'provider_event' AND user_id IS NULL";
             assert_eq!(app.database.count(recorded).await, 1, "{kind}");
         }
     }
     assert_eq!(state(&app, "000001.apple").await, (1, false, vec![]));
     // The address that Apple tells is never stored for somebody whom nobody can delete here.
-    assert_eq!(app.database.count("SELECT count(*) FROM events WHERE email LIKE '%privaterelay%'").await, 0);
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM events WHERE email LIKE '%privaterelay%'")
+            .await,
+        0
+    );
     assert_eq!(keys.calls(), 1, "the keys are fetched once");
     for body in ["", "{}", "[]", r#"{"payload":"a.b.c"}"#, r#"{"payload":7}"#] {
         let path = "/api/v1/providers/apple/events";
-        let answer = app.send(Method::POST, path, Some("application/json"), body).await;
+        let answer = app
+            .send(Method::POST, path, Some("application/json"), body)
+            .await;
         assert_problem(&answer, 400, "invalid_request");
     }
 }
@@ -211,12 +274,19 @@ async fn nothing_is_acknowledged_while_apples_keys_or_the_database_are_not_to_be
     let payload = Signer::Rsa.token(&told("consent-revoked", "000001.apple", 0));
     assert_eq!(notify(&app, &payload).await, 503);
     let (app, _keys) = house().await;
-    app.database.run("ALTER TABLE provider_events RENAME TO gone").await;
+    app.database
+        .run("ALTER TABLE provider_events RENAME TO gone")
+        .await;
     assert!(notify(&app, &payload).await >= 500);
     let request = signed(APP_SECRET, &wish("1", 0));
     let answer = send(&app, "/api/v1/providers/facebook/events", &request).await;
     assert!(answer.status.is_server_error(), "{}", answer.text);
-    assert!(send(&app, DELETION, &request).await.status.is_server_error());
+    assert!(
+        send(&app, DELETION, &request)
+            .await
+            .status
+            .is_server_error()
+    );
 }
 
 /// The payload of a request that a Facebook user caused so many seconds ago.
@@ -226,12 +296,21 @@ fn wish(subject: &str, ago: i64) -> Value {
 
 fn signed(secret: &str, payload: &Value) -> String {
     let payload = base64(payload.to_string());
-    let signature = sign(&Key::new(HMAC_SHA256, secret.as_bytes()), payload.as_bytes());
+    let signature = sign(
+        &Key::new(HMAC_SHA256, secret.as_bytes()),
+        payload.as_bytes(),
+    );
     format!("{}.{payload}", base64(signature))
 }
 
 async fn send(app: &App, path: &str, request: &str) -> Answer {
-    app.send(Method::POST, path, Some(FORM), format!("signed_request={request}")).await
+    app.send(
+        Method::POST,
+        path,
+        Some(FORM),
+        format!("signed_request={request}"),
+    )
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -240,31 +319,55 @@ async fn whoever_removes_the_app_at_facebook_is_signed_out_and_may_come_back() {
     let path = "/api/v1/providers/facebook/events";
     let opened = sign_in(&app, "facebook", "218471").await;
     assert_eq!(opened.outcome(), "created", "{}", opened.text);
-    let forged = send(&app, path, &signed("another app's secret", &wish("218471", 0))).await;
+    let forged = send(
+        &app,
+        path,
+        &signed("another app's secret", &wish("218471", 0)),
+    )
+    .await;
     assert_problem(&forged, 400, "invalid_request");
     assert_eq!(state(&app, "218471").await, (1, false, vec![]));
     assert_eq!(send(&app, path, &"a".repeat(TOO_LARGE)).await.status, 413);
     let genuine = signed(APP_SECRET, &wish("218471", 0));
     for (content_type, body) in [
-        (Some("application/json"), format!("signed_request={genuine}")),
+        (
+            Some("application/json"),
+            format!("signed_request={genuine}"),
+        ),
         (None, format!("signed_request={genuine}")),
-        (Some(FORM), format!("signed_request={genuine}&signed_request={genuine}")),
+        (
+            Some(FORM),
+            format!("signed_request={genuine}&signed_request={genuine}"),
+        ),
         (Some(FORM), "signed=1".to_owned()),
     ] {
-        assert_eq!(app.send(Method::POST, path, content_type, body).await.status, 400, "{content_type:?}");
+        assert_eq!(
+            app.send(Method::POST, path, content_type, body)
+                .await
+                .status,
+            400,
+            "{content_type:?}"
+        );
     }
     let unknown = send(&app, path, &signed(APP_SECRET, &wish("another", 0))).await;
     assert_eq!((unknown.status.as_u16(), unknown.text.as_str()), (200, ""));
     let late = send(&app, path, &signed(APP_SECRET, &wish("218471", 3600))).await;
     assert_eq!(late.status, 200);
     let one = vec!["deauthorized".to_owned()];
-    assert_eq!(state(&app, "218471").await, (1, false, one.clone()), "the session is younger");
+    assert_eq!(
+        state(&app, "218471").await,
+        (1, false, one.clone()),
+        "the session is younger"
+    );
 
     assert_eq!(send(&app, path, &genuine).await.status, 200);
     let two = [one.clone(), one].concat();
     assert_eq!(state(&app, "218471").await, (0, false, two.clone()));
     assert_eq!(app.refresh(&opened.refresh_token()).await.status, 401);
-    assert_eq!(sign_in(&app, "facebook", "218471").await.outcome(), "signed_in");
+    assert_eq!(
+        sign_in(&app, "facebook", "218471").await.outcome(),
+        "signed_in"
+    );
     assert_eq!(send(&app, path, &genuine).await.status, 200, "replayed");
     assert_eq!(state(&app, "218471").await, (1, false, two));
 }
@@ -272,7 +375,10 @@ async fn whoever_removes_the_app_at_facebook_is_signed_out_and_may_come_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn facebooks_requests_wait_while_the_app_secret_is_not_set() {
     let app = App::start_with(|figment| {
-        figment.merge(("providers.facebook", json!({ "preset": "facebook", "client_id": FACEBOOK_APP })))
+        figment.merge((
+            "providers.facebook",
+            json!({ "preset": "facebook", "client_id": FACEBOOK_APP }),
+        ))
     });
     let app = app.await;
     for path in ["/api/v1/providers/facebook/events", DELETION] {
@@ -280,7 +386,12 @@ async fn facebooks_requests_wait_while_the_app_secret_is_not_set() {
         let answer = send(&app, path, &signed("", &wish("1", 0))).await;
         assert_problem(&answer, 503, "provider_unavailable");
     }
-    assert_eq!(app.database.count("SELECT count(code) FROM provider_events").await, 0);
+    assert_eq!(
+        app.database
+            .count("SELECT count(code) FROM provider_events")
+            .await,
+        0
+    );
 }
 
 /// Asks for the deletion of what came from Facebook, as its user did so many seconds ago.
@@ -294,12 +405,19 @@ async fn receipt(app: &App, answer: &Answer) -> (String, String) {
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let body = answer.json();
     let code = body["confirmation_code"].as_str().unwrap().to_owned();
-    assert!(code.len() == 32 && code.bytes().all(|b| b.is_ascii_alphanumeric()), "{code}");
+    assert!(
+        code.len() == 32 && code.bytes().all(|b| b.is_ascii_alphanumeric()),
+        "{code}"
+    );
     let path = format!("/providers/facebook/data-deletion/{code}");
     assert_eq!(body["url"], format!("http://127.0.0.1:8000{path}"));
     let page = app.send(Method::GET, &path, None, "").await;
     assert_eq!(page.status, 200, "{}", page.text);
-    assert!(page.header("content-type").unwrap().starts_with("text/html"));
+    assert!(
+        page.header("content-type")
+            .unwrap()
+            .starts_with("text/html")
+    );
     assert_eq!(page.header("cache-control"), Some("no-store"));
     (code, page.text)
 }
@@ -318,33 +436,71 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
     let early = now() - 1;
     let (app, _keys) = house().await;
     let opened = sign_in(&app, "facebook", "218471").await;
-    let forged = send(&app, DELETION, &signed("another app's secret", &wish("218471", 0))).await;
+    let forged = send(
+        &app,
+        DELETION,
+        &signed("another app's secret", &wish("218471", 0)),
+    )
+    .await;
     assert_problem(&forged, 400, "invalid_request");
-    assert_eq!(send(&app, DELETION, &"a".repeat(64 * 1024 + 1)).await.status, 413);
+    assert_eq!(
+        send(&app, DELETION, &"a".repeat(64 * 1024 + 1))
+            .await
+            .status,
+        413
+    );
     assert_eq!(state(&app, "218471").await.0, 1);
-    assert_eq!(app.database.count("SELECT count(code) FROM provider_events").await, 0);
+    assert_eq!(
+        app.database
+            .count("SELECT count(code) FROM provider_events")
+            .await,
+        0
+    );
 
     // Both callbacks may get the very same request.
     let request = signed(APP_SECRET, &wish("218471", 0));
-    assert_eq!(send(&app, "/api/v1/providers/facebook/events", &request).await.status, 200);
+    assert_eq!(
+        send(&app, "/api/v1/providers/facebook/events", &request)
+            .await
+            .status,
+        200
+    );
     let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;
-    assert!(page.contains("was carried out") && page.contains(&code), "{page}");
+    assert!(
+        page.contains("was carried out") && page.contains(&code),
+        "{page}"
+    );
     for personal in ["218471", "of Facebook", "@", &opened.user_id()] {
         assert!(!page.contains(personal), "{personal}: {page}");
     }
     assert_eq!(app.database.count("SELECT count(*) FROM users").await, 0);
     let audit = events(&app, &opened.user_id()).await;
     let (kind, actor, reason) = audit.last().unwrap();
-    assert_eq!((kind.as_str(), actor.as_deref()), ("user_deleted", Some("provider:facebook")));
-    assert!(reason.as_deref().unwrap().contains("asked the provider"), "{reason:?}");
+    assert_eq!(
+        (kind.as_str(), actor.as_deref()),
+        ("user_deleted", Some("provider:facebook"))
+    );
+    assert!(
+        reason.as_deref().unwrap().contains("asked the provider"),
+        "{reason:?}"
+    );
     let me = app.get(&opened.access_token(), "/api/v1/me").await;
-    assert_eq!((me.status.as_u16(), &me.json()["reason"]), (401, &json!("user_deleted")));
+    assert_eq!(
+        (me.status.as_u16(), &me.json()["reason"]),
+        (401, &json!("user_deleted"))
+    );
 
     // The person comes back, by a new token. The old request is over.
     let replayed = sign_in_by(&app, "facebook", "218471", early).await;
     assert_problem(&replayed, 401, "token_expired");
-    assert_eq!(sign_in(&app, "facebook", "218471").await.outcome(), "created");
-    assert_eq!(receipt(&app, &send(&app, DELETION, &request).await).await, (code.clone(), page));
+    assert_eq!(
+        sign_in(&app, "facebook", "218471").await.outcome(),
+        "created"
+    );
+    assert_eq!(
+        receipt(&app, &send(&app, DELETION, &request).await).await,
+        (code.clone(), page)
+    );
     assert_eq!(state(&app, "218471").await.0, 1);
     // Nor does a request that comes late mean the new user.
     let (late, _) = receipt(&app, &delete(&app, "218471", 3600).await).await;
@@ -364,13 +520,21 @@ async fn a_request_to_delete_reaches_each_provider_name_of_its_issuer() {
     let claims = json!({
         "iss": "https://www.facebook.com", "aud": FACEBOOK_APP, "sub": "218471", "iat": now(), "exp": now() + 600,
     });
-    let web = app.post("facebook_web", &json!({ "id_token": Signer::Rsa.token(&claims) })).await;
+    let web = app
+        .post(
+            "facebook_web",
+            &json!({ "id_token": Signer::Rsa.token(&claims) }),
+        )
+        .await;
     assert_ne!(opened.user(), web.user());
     assert_eq!(delete(&app, "218471", 0).await.status, 200);
     assert_eq!(app.database.count("SELECT count(*) FROM users").await, 0);
     for (answer, provider) in [(&opened, "facebook"), (&web, "facebook_web")] {
         let (kind, actor, _) = events(&app, &answer.user_id()).await.pop().unwrap();
-        assert_eq!((kind, actor), ("user_deleted".into(), Some(format!("provider:{provider}"))));
+        assert_eq!(
+            (kind, actor),
+            ("user_deleted".into(), Some(format!("provider:{provider}")))
+        );
     }
 }
 
@@ -393,14 +557,23 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
     assert_eq!(google.user_id(), opened.user_id());
 
     let (code, page) = receipt(&app, &delete(&app, "218471", 0).await).await;
-    assert!(page.contains("account here remains") && page.contains(&code), "{page}");
+    assert!(
+        page.contains("account here remains") && page.contains(&code),
+        "{page}"
+    );
     assert_eq!(app.refresh(&opened.refresh_token()).await.status, 401);
     let me = app.get(&google.access_token(), "/api/v1/me").await.json();
     assert_eq!(me["id"], opened.user_id());
-    assert_eq!((&me["email"], &me["email_verified"]), (&json!(null), &json!(false)));
+    assert_eq!(
+        (&me["email"], &me["email_verified"]),
+        (&json!(null), &json!(false))
+    );
     assert_eq!(
         (&me["name"], &me["picture"]),
-        (&json!("Ada Lovelace"), &json!("https://pictures.example/ada"))
+        (
+            &json!("Ada Lovelace"),
+            &json!("https://pictures.example/ada")
+        )
     );
     assert_eq!(me["identities"].as_array().unwrap().len(), 1);
     let audit = events(&app, &opened.user_id()).await;
@@ -412,10 +585,15 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
     assert_eq!(by_facebook, ["identity_unlinked", "user_updated"]);
     let fields: Value = app
         .database
-        .value("SELECT detail FROM events WHERE kind = 'user_updated' AND actor = 'provider:facebook'")
+        .value(
+            "SELECT detail FROM events WHERE kind = 'user_updated' AND actor = 'provider:facebook'",
+        )
         .await;
     assert_eq!(fields, json!({ "fields": ["email", "name", "picture"] }));
-    let mut messages: Vec<String> = app.database.values("SELECT type FROM webhook_messages").await;
+    let mut messages: Vec<String> = app
+        .database
+        .values("SELECT type FROM webhook_messages")
+        .await;
     messages.sort_unstable();
     assert_eq!(messages, ["identity.unlinked", "user.updated"]);
     let replayed = sign_in_by(&app, "facebook", "218471", early).await;
@@ -427,7 +605,10 @@ async fn a_request_from_before_a_merge_or_a_move_means_the_identity_all_the_same
     let (app, _keys) = house().await;
     for (change, ago) in [("merge", 600), ("move", 900)] {
         let from = sign_in(&app, "facebook", "218471").await.user();
-        let to = app.sign_in(&claims(change, &format!("{change}@example.com"))).await.user();
+        let to = app
+            .sign_in(&claims(change, &format!("{change}@example.com")))
+            .await
+            .user();
         let identity: Uuid = app.database.value("UPDATE identities SET created_at = now() - interval '1 hour' WHERE provider = 'facebook' RETURNING id").await;
         let asked = match change {
             "merge" => Change::Merge { from, into: to },
@@ -447,12 +628,25 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
     let (app, _keys) = house().await;
     let opened = sign_in(&app, "facebook", "218471").await;
     let (name, picture) = ("218471 of Facebook", "https://facebook.example/picture");
-    let same = with(claims("ada", "218471@facebook.example"), &json!({ "name": name, "picture": picture }));
+    let same = with(
+        claims("ada", "218471@facebook.example"),
+        &json!({ "name": name, "picture": picture }),
+    );
     app.link(&opened.access_token(), "idp", &same).await;
     delete(&app, "218471", 0).await;
-    let user: (String, String, String, bool) =
-        app.database.row("SELECT email, name, picture, email_verified FROM users").await;
-    assert_eq!(user, ("218471@facebook.example".into(), name.into(), picture.into(), true));
+    let user: (String, String, String, bool) = app
+        .database
+        .row("SELECT email, name, picture, email_verified FROM users")
+        .await;
+    assert_eq!(
+        user,
+        (
+            "218471@facebook.example".into(),
+            name.into(),
+            picture.into(),
+            true
+        )
+    );
 
     let opened = sign_in(&app, "facebook", "imported").await;
     run!(
@@ -460,38 +654,83 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
         "UPDATE users SET imported_at = now(), email_verified = true WHERE id = $1::uuid",
         opened.user_id()
     );
-    app.link(&opened.access_token(), "idp", &claims("grace", "grace@example.com")).await;
+    app.link(
+        &opened.access_token(),
+        "idp",
+        &claims("grace", "grace@example.com"),
+    )
+    .await;
     delete(&app, "imported", 0).await;
-    let email: Option<String> =
-        value!(&app.database.pool, "SELECT email FROM users WHERE id = $1::uuid", opened.user_id());
+    let email: Option<String> = value!(
+        &app.database.pool,
+        "SELECT email FROM users WHERE id = $1::uuid",
+        opened.user_id()
+    );
     assert_eq!(email.as_deref(), Some("imported@facebook.example"));
 
     let opened = sign_in(&app, "facebook", "named").await;
     let other = with(claims("mary", "mary@example.com"), &json!({ "name": null }));
     app.link(&opened.access_token(), "idp", &other).await;
     let own = json!({ "name": "named of Facebook" });
-    let named = app.as_user(&opened.access_token(), Method::PATCH, "/api/v1/me", Some(&own)).await;
+    let named = app
+        .as_user(
+            &opened.access_token(),
+            Method::PATCH,
+            "/api/v1/me",
+            Some(&own),
+        )
+        .await;
     assert_eq!(named.status, 200, "{}", named.text);
     let deleted = delete(&app, "named", 0).await;
     assert_eq!(deleted.status, 200, "{}", deleted.text);
-    let name: Option<String> =
-        value!(&app.database.pool, "SELECT name FROM users WHERE id = $1::uuid", opened.user_id());
-    assert_eq!(name.as_deref(), Some("named of Facebook"), "the user's own word");
-    assert_eq!(app.database.count("SELECT count(*) FROM identities WHERE provider = 'facebook'").await, 0);
+    let name: Option<String> = value!(
+        &app.database.pool,
+        "SELECT name FROM users WHERE id = $1::uuid",
+        opened.user_id()
+    );
+    assert_eq!(
+        name.as_deref(),
+        Some("named of Facebook"),
+        "the user's own word"
+    );
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM identities WHERE provider = 'facebook'")
+            .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disabled_user_does_not_get_back_in_by_a_request_to_delete() {
     let (app, _keys) = house().await;
     let opened = sign_in(&app, "facebook", "218471").await;
-    app.database.run("UPDATE users SET disabled_at = now()").await;
+    app.database
+        .run("UPDATE users SET disabled_at = now()")
+        .await;
     let request = signed(APP_SECRET, &wish("218471", 0));
     let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;
-    assert!(page.contains("was not carried out") && page.contains(&code), "{page}");
-    assert_eq!(sign_in(&app, "facebook", "218471").await.error(), "user_disabled");
+    assert!(
+        page.contains("was not carried out") && page.contains(&code),
+        "{page}"
+    );
+    assert_eq!(
+        sign_in(&app, "facebook", "218471").await.error(),
+        "user_disabled"
+    );
     receipt(&app, &send(&app, DELETION, &request).await).await;
-    let kept: Vec<_> = events(&app, &opened.user_id()).await.into_iter().map(|(kind, ..)| kind).collect();
-    assert_eq!(kept.iter().filter(|kind| *kind == "data_deletion_kept").count(), 1, "{kept:?}");
+    let kept: Vec<_> = events(&app, &opened.user_id())
+        .await
+        .into_iter()
+        .map(|(kind, ..)| kind)
+        .collect();
+    assert_eq!(
+        kept.iter()
+            .filter(|kind| *kind == "data_deletion_kept")
+            .count(),
+        1,
+        "{kept:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -501,10 +740,22 @@ async fn a_request_about_nobody_is_done_and_one_that_was_cut_off_goes_on() {
     let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;
     assert!(page.contains("holds nothing"), "{page}");
     // As if the program had ended after the deletion.
-    app.database.run("UPDATE provider_events SET outcome = NULL").await;
-    let pending = app.send(Method::GET, &format!("/providers/facebook/data-deletion/{code}"), None, "").await;
+    app.database
+        .run("UPDATE provider_events SET outcome = NULL")
+        .await;
+    let pending = app
+        .send(
+            Method::GET,
+            &format!("/providers/facebook/data-deletion/{code}"),
+            None,
+            "",
+        )
+        .await;
     assert!(pending.text.contains("has arrived"), "{}", pending.text);
-    assert_eq!(receipt(&app, &send(&app, DELETION, &request).await).await, (code.clone(), page));
+    assert_eq!(
+        receipt(&app, &send(&app, DELETION, &request).await).await,
+        (code.clone(), page)
+    );
 
     for path in [
         "/providers/facebook/data-deletion/0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b".to_owned(),
@@ -514,10 +765,17 @@ async fn a_request_about_nobody_is_done_and_one_that_was_cut_off_goes_on() {
     ] {
         let page = app.send(Method::GET, &path, None, "").await;
         assert_eq!(page.status, 404, "{path}");
-        assert!(page.text.contains("No request with this code"), "{path}: {}", page.text);
+        assert!(
+            page.text.contains("No request with this code"),
+            "{path}: {}",
+            page.text
+        );
     }
-    for (provider, error) in [("idp", "not_found"), ("apple", "not_found"), ("unknown", "provider_not_found")]
-    {
+    for (provider, error) in [
+        ("idp", "not_found"),
+        ("apple", "not_found"),
+        ("unknown", "provider_not_found"),
+    ] {
         let path = format!("/api/v1/providers/{provider}/data-deletion");
         let answer = send(&app, &path, &request).await;
         assert_problem(&answer, 404, error);
@@ -530,14 +788,23 @@ async fn requests_that_come_at_once_delete_once_and_get_one_code() {
     let opened = sign_in(&app, "facebook", "218471").await;
     let request = signed(APP_SECRET, &wish("218471", 0));
     let all = join_all((0..16).map(|_| send(&app, DELETION, &request))).await;
-    let codes: BTreeSet<_> =
-        all.iter().map(|answer| answer.json()["confirmation_code"].to_string()).collect();
+    let codes: BTreeSet<_> = all
+        .iter()
+        .map(|answer| answer.json()["confirmation_code"].to_string())
+        .collect();
     assert!(all.iter().all(|answer| answer.status == 200), "{all:?}");
     assert_eq!(codes.len(), 1, "{codes:?}");
-    let deleted =
-        events(&app, &opened.user_id()).await.into_iter().filter(|(kind, ..)| kind == "user_deleted");
+    let deleted = events(&app, &opened.user_id())
+        .await
+        .into_iter()
+        .filter(|(kind, ..)| kind == "user_deleted");
     assert_eq!(deleted.count(), 1);
-    assert_eq!(app.database.count("SELECT count(code) FROM provider_events").await, 1);
+    assert_eq!(
+        app.database
+            .count("SELECT count(code) FROM provider_events")
+            .await,
+        1
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -550,6 +817,17 @@ async fn a_code_is_known_for_ninety_days() {
                 FROM (SELECT code AS c, row_number() OVER (ORDER BY code) AS n FROM provider_events WHERE code IS NOT NULL) AS numbered WHERE code = c";
     app.database.run(aged).await;
     let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
-    assert_eq!(pruned, Pruned { provider_events: 1, ..Pruned::default() });
-    assert_eq!(app.database.count("SELECT count(code) FROM provider_events").await, 1);
+    assert_eq!(
+        pruned,
+        Pruned {
+            provider_events: 1,
+            ..Pruned::default()
+        }
+    );
+    assert_eq!(
+        app.database
+            .count("SELECT count(code) FROM provider_events")
+            .await,
+        1
+    );
 }

@@ -44,7 +44,10 @@ fn settings(figment: Figment) -> Figment {
 async fn an_app_learns_which_providers_are_enabled_and_what_their_sdks_need() {
     let app = App::start_with(settings).await;
     let answer = app.send(Method::GET, PATH, None, "").await;
-    assert_eq!((answer.status.as_u16(), answer.header("Content-Type")), (200, Some("application/json")));
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("Content-Type")),
+        (200, Some("application/json"))
+    );
     assert_eq!(answer.header("Cache-Control"), Some("public, max-age=300"));
     let plain = |name: &str, kind: &str, issuer: Value, client_id: &str| {
         json!({ "name": name, "kind": kind, "issuer": issuer, "client_id": client_id,
@@ -54,23 +57,40 @@ async fn an_app_learns_which_providers_are_enabled_and_what_their_sdks_need() {
     main["clients"] = json!({ IOS: { "nonce": "if_sent", "nonce_form": "raw" } });
     let mut apple = plain("apple", "apple", Value::Null, "com.example.app");
     (apple["nonce"], apple["nonce_form"]) = ("always".into(), "sha256".into());
-    let company = plain("company", "oidc", "https://login.example.com/realms/a".into(), "vestibule");
+    let company = plain(
+        "company",
+        "oidc",
+        "https://login.example.com/realms/a".into(),
+        "vestibule",
+    );
     let others = ["fourth", "second"].map(|name| plain(name, "oidc", Value::Null, CLIENT_ID));
     let [fourth, second] = others;
     // The default one, the others by name, and none that is switched off; nothing of a secret or an endpoint.
-    assert_eq!(answer.json(), json!({ "providers": [main, apple, company, fourth, second] }));
-    assert_problem(&app.send(Method::POST, PATH, None, "").await, 405, "method_not_allowed");
+    assert_eq!(
+        answer.json(),
+        json!({ "providers": [main, apple, company, fourth, second] })
+    );
+    assert_problem(
+        &app.send(Method::POST, PATH, None, "").await,
+        405,
+        "method_not_allowed",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_list_of_providers_is_limited_as_other_requests_without_a_session_are() {
     let app = App::start_with(|figment| {
-        figment.merge(("rate_limit.enabled", true)).merge(("rate_limit.refresh_per_minute", 1))
+        figment
+            .merge(("rate_limit.enabled", true))
+            .merge(("rate_limit.refresh_per_minute", 1))
     })
     .await;
     assert_eq!(app.send(Method::GET, PATH, None, "").await.status, 200);
     let limited = app.send(Method::GET, PATH, None, "").await;
-    assert_eq!((limited.status.as_u16(), limited.error().as_str()), (429, "rate_limited"));
+    assert_eq!(
+        (limited.status.as_u16(), limited.error().as_str()),
+        (429, "rate_limited")
+    );
 }
 
 /// `GoogleSignIn` for iOS makes up a nonce that the free React Native package has no way to tell.
@@ -86,9 +106,13 @@ async fn a_platform_whose_sdk_makes_up_a_nonce_is_let_in_alone() {
         (CLIENT_ID, None, 401),
     ] {
         // All tokens are for the backend; the platform is who they were issued to.
-        let token =
-            app.token(&with(claims("ada", "ada@example.com"), &json!({ "azp": party, "nonce": "n" })));
-        let answer = app.post("main", &json!({ "id_token": token, "nonce": sent })).await;
+        let token = app.token(&with(
+            claims("ada", "ada@example.com"),
+            &json!({ "azp": party, "nonce": "n" }),
+        ));
+        let answer = app
+            .post("main", &json!({ "id_token": token, "nonce": sent }))
+            .await;
         assert_eq!(answer.status, status, "{party} {sent:?}: {}", answer.text);
         if status == 401 {
             assert_eq!(answer.error(), "nonce_mismatch");

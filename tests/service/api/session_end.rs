@@ -12,7 +12,8 @@ use crate::support::token::{at, claims, with};
 
 /// Signs somebody in at the default provider.
 async fn sign_in(app: &App, subject: &str) -> Answer {
-    app.sign_in(&claims(subject, &format!("{subject}@example.com"))).await
+    app.sign_in(&claims(subject, &format!("{subject}@example.com")))
+        .await
 }
 
 /// Makes a change as staff do.
@@ -24,24 +25,39 @@ async fn by_staff(app: &App, change: Change) {
 async fn refused(app: &App, token: &str) -> Option<String> {
     let answer = app.refresh(token).await;
     assert_problem(&answer, 401, "invalid_refresh_token");
-    let reason = answer.json().get("reason").map(|reason| reason.as_str().unwrap().to_owned());
+    let reason = answer
+        .json()
+        .get("reason")
+        .map(|reason| reason.as_str().unwrap().to_owned());
     let form = format!("grant_type=refresh_token&refresh_token={token}");
     let form_type = Some("application/x-www-form-urlencoded");
-    let standard = app.send(Method::POST, "/api/v1/auth/token", form_type, form).await.json();
+    let standard = app
+        .send(Method::POST, "/api/v1/auth/token", form_type, form)
+        .await
+        .json();
     let described = standard["error_description"].as_str().unwrap();
     assert_eq!(standard["error"], "invalid_grant");
     match reason.as_deref() {
         // The first to show it ended the session.
-        Some("refresh_token_reused") => assert!(described.starts_with("session_ended: "), "{described}"),
+        Some("refresh_token_reused") => {
+            assert!(described.starts_with("session_ended: "), "{described}")
+        }
         Some(reason) => assert!(described.starts_with(&format!("{reason}: ")), "{described}"),
-        None => assert_eq!(described, answer.json()["detail"], "nothing more than to anybody"),
+        None => assert_eq!(
+            described,
+            answer.json()["detail"],
+            "nothing more than to anybody"
+        ),
     }
     reason
 }
 
 /// A token with the session of one and the secrets of another.
 fn forged(of: &str, secrets: &str) -> String {
-    let (of, secrets) = (URL_SAFE_NO_PAD.decode(of).unwrap(), URL_SAFE_NO_PAD.decode(secrets).unwrap());
+    let (of, secrets) = (
+        URL_SAFE_NO_PAD.decode(of).unwrap(),
+        URL_SAFE_NO_PAD.decode(secrets).unwrap(),
+    );
     URL_SAFE_NO_PAD.encode([&of[..16], &secrets[16..]].concat())
 }
 
@@ -62,31 +78,70 @@ async fn a_refused_refresh_says_why_to_whoever_has_a_token_of_the_session_and_to
         let stranger = sign_in(&app, &format!("not-{subject}")).await;
         let mut shown = second.refresh_token();
         match expected {
-            "user_disabled" => app.database.run("UPDATE users SET disabled_at = now()").await,
-            "user_disabled by staff" => by_staff(&app, Change::Disable { user: opened.user() }).await,
+            "user_disabled" => {
+                app.database
+                    .run("UPDATE users SET disabled_at = now()")
+                    .await
+            }
+            "user_disabled by staff" => {
+                by_staff(
+                    &app,
+                    Change::Disable {
+                        user: opened.user(),
+                    },
+                )
+                .await
+            }
             "session_expired" => {
-                app.database.run("UPDATE sessions SET expires_at = now() - interval '1 second'").await;
+                app.database
+                    .run("UPDATE sessions SET expires_at = now() - interval '1 second'")
+                    .await;
             }
             "session_ended" => {
                 app.sign_out(&opened.access_token(), "local").await;
             }
-            "session_ended by staff" => by_staff(&app, Change::EndSessions { user: opened.user() }).await,
+            "session_ended by staff" => {
+                by_staff(
+                    &app,
+                    Change::EndSessions {
+                        user: opened.user(),
+                    },
+                )
+                .await
+            }
             _ => {
                 app.refresh(&second.refresh_token()).await;
                 shown = opened.refresh_token();
             }
         }
         // Session ids are in access tokens, which other services see.
-        assert_eq!(refused(&app, &forged(&shown, &stranger.refresh_token())).await, None, "{expected}");
+        assert_eq!(
+            refused(&app, &forged(&shown, &stranger.refresh_token())).await,
+            None,
+            "{expected}"
+        );
         let reason = expected.split(' ').next().unwrap();
-        assert_eq!(refused(&app, &shown).await.as_deref(), Some(reason), "{expected}");
+        assert_eq!(
+            refused(&app, &shown).await.as_deref(),
+            Some(reason),
+            "{expected}"
+        );
         let logged = "SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'";
         let replays = i64::from(expected == "refresh_token_reused");
         assert_eq!(app.database.count(logged).await, replays, "{expected}");
         if expected == "user_disabled" {
-            assert_eq!(app.get(&second.access_token(), "/api/v1/me").await.status, 401);
-            app.database.run("UPDATE users SET disabled_at = NULL").await;
-            assert_eq!(app.refresh(&shown).await.status, 200, "welcome again when enabled");
+            assert_eq!(
+                app.get(&second.access_token(), "/api/v1/me").await.status,
+                401
+            );
+            app.database
+                .run("UPDATE users SET disabled_at = NULL")
+                .await;
+            assert_eq!(
+                app.refresh(&shown).await.status,
+                200,
+                "welcome again when enabled"
+            );
         }
     }
 }
@@ -97,15 +152,45 @@ async fn a_refused_refresh_is_silent_once_no_row_is_left_that_could_prove_anythi
     for change in ["deleted", "merged", "unlinked"] {
         let opened = sign_in(&app, change).await;
         let other = sign_in(&app, &format!("not-{change}")).await;
-        app.database.run("UPDATE users SET email_vouched = email_verified").await;
+        app.database
+            .run("UPDATE users SET email_vouched = email_verified")
+            .await;
         match change {
-            "deleted" => by_staff(&app, Change::Delete { user: opened.user() }).await,
-            "merged" => by_staff(&app, Change::Merge { from: opened.user(), into: other.user() }).await,
+            "deleted" => {
+                by_staff(
+                    &app,
+                    Change::Delete {
+                        user: opened.user(),
+                    },
+                )
+                .await
+            }
+            "merged" => {
+                by_staff(
+                    &app,
+                    Change::Merge {
+                        from: opened.user(),
+                        into: other.user(),
+                    },
+                )
+                .await
+            }
             _ => {
-                by_staff(&app, Change::Unlink { identity: opened.identity(), user: opened.user() }).await;
+                by_staff(
+                    &app,
+                    Change::Unlink {
+                        identity: opened.identity(),
+                        user: opened.user(),
+                    },
+                )
+                .await;
             }
         }
-        assert_eq!(refused(&app, &opened.refresh_token()).await, None, "{change}");
+        assert_eq!(
+            refused(&app, &opened.refresh_token()).await,
+            None,
+            "{change}"
+        );
     }
 }
 
@@ -162,14 +247,37 @@ async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
                 assert_eq!(app.delete(&token, &path).await.status, 204);
             }
             "disabled" => by_staff(&app, Change::Disable { user: me }).await,
-            "merged" => by_staff(&app, Change::Merge { from: me, into: grace }).await,
+            "merged" => {
+                by_staff(
+                    &app,
+                    Change::Merge {
+                        from: me,
+                        into: grace,
+                    },
+                )
+                .await
+            }
             "merged into a user who was deleted" => {
-                by_staff(&app, Change::Merge { from: me, into: grace }).await;
+                by_staff(
+                    &app,
+                    Change::Merge {
+                        from: me,
+                        into: grace,
+                    },
+                )
+                .await;
                 by_staff(&app, Change::Delete { user: grace }).await;
             }
             "deleted by staff" => by_staff(&app, Change::Delete { user: me }).await,
             _ => {
-                by_staff(&app, Change::Merge { from: grace, into: me }).await;
+                by_staff(
+                    &app,
+                    Change::Merge {
+                        from: grace,
+                        into: me,
+                    },
+                )
+                .await;
                 by_staff(&app, Change::Delete { user: me }).await;
             }
         }
@@ -179,9 +287,18 @@ async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
             app.link(&token, "second", &second).await,
             app.delete(&token, "/api/v1/me").await,
         ] {
-            assert_eq!(answer.json()["reason"], Value::from(reason), "{change}: {}", answer.text);
+            assert_eq!(
+                answer.json()["reason"],
+                Value::from(reason),
+                "{change}: {}",
+                answer.text
+            );
             let remains = (change == "merged").then(|| other.user_id());
-            assert_eq!(answer.json()["merged_into"].as_str(), remains.as_deref(), "{change}");
+            assert_eq!(
+                answer.json()["merged_into"].as_str(),
+                remains.as_deref(),
+                "{change}"
+            );
             assert_over(&answer, reason);
         }
     }

@@ -26,16 +26,36 @@ async fn a_subject_with_blanks_is_the_same_identity_at_every_door() {
     for (number, subject) in SUBJECTS.into_iter().enumerate() {
         let address = format!("user-{number}@example.com");
         let created = app.sign_in(&claims(subject, &address)).await;
-        assert_eq!((created.status.as_u16(), created.outcome().as_str()), (201, "created"), "{subject}");
+        assert_eq!(
+            (created.status.as_u16(), created.outcome().as_str()),
+            (201, "created"),
+            "{subject}"
+        );
         assert_eq!(created.json()["identity"]["subject"], subject);
         let user = created.user_id();
-        assert_eq!(app.sign_in(&claims(subject, &address)).await.user_id(), user, "{subject}");
+        assert_eq!(
+            app.sign_in(&claims(subject, &address)).await.user_id(),
+            user,
+            "{subject}"
+        );
 
-        let linked = app.link(&created.access_token(), "second", &at("second", subject, &address)).await;
+        let linked = app
+            .link(
+                &created.access_token(),
+                "second",
+                &at("second", subject, &address),
+            )
+            .await;
         assert!(linked.status.is_success(), "{subject}: {}", linked.text);
         let encoded: String = byte_serialize(subject.as_bytes()).collect();
         for provider in ["idp", "second"] {
-            let found = app.get(&key, &format!("{USERS}?provider={provider}&subject={encoded}")).await.json();
+            let found = app
+                .get(
+                    &key,
+                    &format!("{USERS}?provider={provider}&subject={encoded}"),
+                )
+                .await
+                .json();
             assert_eq!(found["users"][0]["id"], user.as_str(), "{subject}: {found}");
         }
         // A text that somebody types loses the blanks around it.
@@ -47,7 +67,9 @@ async fn a_subject_with_blanks_is_the_same_identity_at_every_door() {
     let new = json!({ "identities": [{ "provider": "idp", "subject": "cn=grace, dc=example" }] });
     let new = app.as_user(&key, Method::POST, USERS, Some(&new)).await;
     assert_eq!(new.status, 201, "{}", new.text);
-    let grace = app.sign_in(&claims("cn=grace, dc=example", "grace@example.com")).await;
+    let grace = app
+        .sign_in(&claims("cn=grace, dc=example", "grace@example.com"))
+        .await;
     assert_eq!(grace.user_id(), new.json()["id"].as_str().unwrap());
     for blank in [" ", "   ", "a\tb"] {
         let body = json!({ "identities": [{ "provider": "idp", "subject": blank }] });
@@ -60,7 +82,10 @@ async fn a_subject_with_blanks_is_the_same_identity_at_every_door() {
 async fn a_deleted_identity_is_remembered_by_provider_and_subject_exactly() {
     let app = App::start().await;
     let first = app.sign_in(&claims("second ada", "ada@example.com")).await;
-    assert_eq!(app.delete(&first.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&first.access_token(), "/api/v1/me").await.status,
+        204
+    );
     // A token from before, whose subject begins where the other's provider ends.
     let other: Value = at("second", "ada", "grace@example.com");
     let answer = app.sign_in_at("second", &other).await;

@@ -31,17 +31,26 @@ async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
     let service = Process::ready(&database, &provider, &settings).await;
     let metadata = json!({ "issuer": issuer, "introspection_endpoint": provider.tokeninfo_url() });
     provider.behave_once(Behaviour::Json(metadata));
-    let claims = json!({ "iss": issuer, "sub": "s", "aud": CLIENT_ID, "iat": now(), "exp": now() + 300 });
+    let claims =
+        json!({ "iss": issuer, "sub": "s", "aud": CLIENT_ID, "iat": now(), "exp": now() + 300 });
     let mut answer = claims.clone();
     answer["active"] = true.into();
     provider.behave(Behaviour::Json(answer));
     let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims.to_string()) });
     for _ in 0..3 {
         let answer = service.sign_in("keycloak", &body).await;
-        assert!(answer.status.is_success(), "{} {}", answer.text, service.log());
+        assert!(
+            answer.status.is_success(),
+            "{} {}",
+            answer.text,
+            service.log()
+        );
     }
     let log = service.tells("\"outcome\"", 3).await;
-    let lines: Vec<_> = log.lines().filter(|line| line.contains("id_token has no `email`")).collect();
+    let lines: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("id_token has no `email`"))
+        .collect();
     let [line] = lines[..] else { panic!("{log}") };
     assert!(line.contains("keycloak") && line.contains("WARN"), "{line}");
 }
@@ -50,26 +59,47 @@ async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
 async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let issuer = provider.url();
-    let settings = format!("{{other={{preset=\"oidc\",issuer=\"{issuer}\",client_id=\"{CLIENT_ID}\"}}}}");
+    let settings =
+        format!("{{other={{preset=\"oidc\",issuer=\"{issuer}\",client_id=\"{CLIENT_ID}\"}}}}");
     let settings = [("ROCKET_PROVIDERS", settings.as_str())];
     let service = Process::ready(&database, &provider, &settings).await;
-    let keys: Value =
-        serde_json::from_str(&service.answers("/.well-known/jwks.json", 200).await).expect("a key set");
-    provider.behave_once(Behaviour::Json(json!({ "issuer": issuer, "jwks_uri": format!("{issuer}/jwks") })));
+    let keys: Value = serde_json::from_str(&service.answers("/.well-known/jwks.json", 200).await)
+        .expect("a key set");
+    provider.behave_once(Behaviour::Json(
+        json!({ "issuer": issuer, "jwks_uri": format!("{issuer}/jwks") }),
+    ));
     provider.behave(Behaviour::Json(keys));
-    let claims = json!({ "iss": issuer, "sub": "s", "aud": CLIENT_ID, "iat": now(), "exp": now() + 300 });
-    let body = json!({ "id_token": encode(r#"{"alg":"ES256","kid":"made-up"}"#, &claims.to_string()) });
+    let claims =
+        json!({ "iss": issuer, "sub": "s", "aud": CLIENT_ID, "iat": now(), "exp": now() + 300 });
+    let body =
+        json!({ "id_token": encode(r#"{"alg":"ES256","kid":"made-up"}"#, &claims.to_string()) });
     for status in [401, 503, 503] {
         let answer = service.sign_in("other", &body).await;
-        assert_eq!(answer.status.as_u16(), status, "{} {}", answer.text, service.log());
+        assert_eq!(
+            answer.status.as_u16(),
+            status,
+            "{} {}",
+            answer.text,
+            service.log()
+        );
     }
     let metrics = service.answers("/metrics", 200).await;
-    let counted =
-        |outcome: &str| format!("vestibule_sign_ins_total{{provider=\"other\",outcome=\"{outcome}\"}}");
-    assert!(metrics.contains(&format!("{} 2\n", counted("no_verdict"))), "{metrics}");
-    assert!(metrics.contains(&format!("{} 0\n", counted("provider_unavailable"))), "{metrics}");
+    let counted = |outcome: &str| {
+        format!("vestibule_sign_ins_total{{provider=\"other\",outcome=\"{outcome}\"}}")
+    };
+    assert!(
+        metrics.contains(&format!("{} 2\n", counted("no_verdict"))),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains(&format!("{} 0\n", counted("provider_unavailable"))),
+        "{metrics}"
+    );
     let log = service.tells("\"outcome\"", 3).await;
-    let lines: Vec<_> = log.lines().filter(|line| line.contains("unknown_key")).collect();
+    let lines: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("unknown_key"))
+        .collect();
     assert_eq!(lines.len(), 2, "{log}");
     assert!(lines.iter().all(|line| line.contains("INFO")), "{log}");
 }
@@ -77,23 +107,45 @@ async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pages_cookie_is_in_no_line_whether_it_is_taken_or_refused() {
     let (database, provider) = (Database::create().await, Provider::start().await);
-    let settings =
-        [("ROCKET_WEB", r#"{origins=["https://app.example.com"]}"#), ("ROCKET_LOG_LEVEL", "debug")];
+    let settings = [
+        ("ROCKET_WEB", r#"{origins=["https://app.example.com"]}"#),
+        ("ROCKET_LOG_LEVEL", "debug"),
+    ];
     let service = Process::ready(&database, &provider, &settings).await;
     let page = "https://app.example.com";
     let id_token = provider.token(claims("ada", "ada@example.com"));
     let body = json!({ "id_token": id_token, "session": "cookie" });
     let post = async |path: &str, origin: &str, cookie: &str| {
-        service.post(&format!("/api/v1/auth/{path}"), &[("Origin", origin), ("Cookie", cookie)], &body).await
+        service
+            .post(
+                &format!("/api/v1/auth/{path}"),
+                &[("Origin", origin), ("Cookie", cookie)],
+                &body,
+            )
+            .await
     };
     let mut cookies = Vec::new();
     for path in ["oauth/idp", "refresh", "refresh"] {
         let cookie = cookies.last().map_or("", String::as_str);
         let answer = post(path, page, cookie).await;
-        cookies.push(answer.header("Set-Cookie").unwrap().split(';').next().unwrap().to_owned());
+        cookies.push(
+            answer
+                .header("Set-Cookie")
+                .unwrap()
+                .split(';')
+                .next()
+                .unwrap()
+                .to_owned(),
+        );
     }
-    for (origin, cookie, status) in [("https://evil.example", &cookies[2], 403), (page, &cookies[0], 401)] {
-        assert_eq!(post("refresh", origin, cookie).await.status.as_u16(), status);
+    for (origin, cookie, status) in [
+        ("https://evil.example", &cookies[2], 403),
+        (page, &cookies[0], 401),
+    ] {
+        assert_eq!(
+            post("refresh", origin, cookie).await.status.as_u16(),
+            status
+        );
     }
     let log = service.tells("/api/v1/auth/", 5).await;
     for cookie in &cookies {
@@ -104,38 +156,61 @@ async fn a_pages_cookie_is_in_no_line_whether_it_is_taken_or_refused() {
 
 /// A service at which staff sign in with that provider.
 async fn with_staff(database: &Database, provider: &Provider) -> Process {
-    let (authorize, token) = (format!("{}/authorize", provider.url()), format!("{}/token", provider.url()));
-    let settings =
-        [("IDP_CLIENT_SECRET", "hush"), ("IDP_AUTHORIZATION_URL", &authorize), ("IDP_TOKEN_URL", &token)];
+    let (authorize, token) = (
+        format!("{}/authorize", provider.url()),
+        format!("{}/token", provider.url()),
+    );
+    let settings = [
+        ("IDP_CLIENT_SECRET", "hush"),
+        ("IDP_AUTHORIZATION_URL", &authorize),
+        ("IDP_TOKEN_URL", &token),
+    ];
     Process::ready(database, provider, &settings).await
 }
 
 /// Begins a sign-in, and returns its `state`.
 async fn begun(browser: &mut Browser) -> String {
     let asked = browser.begin().await;
-    let (_, state) = asked.query_pairs().find(|(name, _)| name == "state").unwrap();
+    let (_, state) = asked
+        .query_pairs()
+        .find(|(name, _)| name == "state")
+        .unwrap();
     state.into_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_asked_and_never_shown() {
+async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_asked_and_never_shown()
+ {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let service = with_staff(&database, &provider).await;
     let mut browser = Browser::new(&service.url);
     for (number, (error, told)) in [
-        ("invalid_scope", "idp: the provider answers with an error: invalid_scope"),
-        ("%3Csvg%3E", "idp: the provider answers with an error: no known reason"),
+        (
+            "invalid_scope",
+            "idp: the provider answers with an error: invalid_scope",
+        ),
+        (
+            "%3Csvg%3E",
+            "idp: the provider answers with an error: no known reason",
+        ),
     ]
     .into_iter()
     .enumerate()
     {
         let state = begun(&mut browser).await;
-        let answer =
-            format!("/admin/sign-in/callback?error={error}&error_description=invented&state={state}");
+        let answer = format!(
+            "/admin/sign-in/callback?error={error}&error_description=invented&state={state}"
+        );
         let another = Browser::new(&service.url).get(&answer).await;
         assert_eq!(another.status.as_u16(), 400);
-        service.tells("/admin/sign-in/callback", 2 * number + 1).await;
-        assert!(!service.log().contains(told), "anybody can make up a link: {}", service.log());
+        service
+            .tells("/admin/sign-in/callback", 2 * number + 1)
+            .await;
+        assert!(
+            !service.log().contains(told),
+            "anybody can make up a link: {}",
+            service.log()
+        );
         let page = browser.get(&answer).await;
         assert_eq!(page.status.as_u16(), 400, "{}", page.text);
         for never in ["invalid_scope", "svg>", "invented"] {
@@ -143,53 +218,99 @@ async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_a
         }
         service.tells(told, 1).await;
     }
-    assert!(!service.log().contains("invented") && !service.log().contains("svg"), "{}", service.log());
+    assert!(
+        !service.log().contains("invented") && !service.log().contains("svg"),
+        "{}",
+        service.log()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_and_the_log_has_which() {
+async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_and_the_log_has_which()
+ {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let service = with_staff(&database, &provider).await;
     let mut browser = Browser::new(&service.url);
     let says = |code, error: &str| {
-        Behaviour::json(code, json!({ "error": error, "error_description": "a description" }).to_string())
+        Behaviour::json(
+            code,
+            json!({ "error": error, "error_description": "a description" }).to_string(),
+        )
     };
     for (behaviour, words) in [
-        (says(401, "invalid_client"), "the operator has to correct them"),
+        (
+            says(401, "invalid_client"),
+            "the operator has to correct them",
+        ),
         (Behaviour::status(404), "the operator has to correct them"),
         (Behaviour::RESET, "Try again in a minute"),
     ] {
         provider.behave(behaviour);
         let state = begun(&mut browser).await;
-        let page = browser.get(&format!("/admin/sign-in/callback?code=a-code&state={state}")).await;
+        let page = browser
+            .get(&format!(
+                "/admin/sign-in/callback?code=a-code&state={state}"
+            ))
+            .await;
         assert_eq!(page.status.as_u16(), 503, "{}", page.text);
-        assert!(page.text.contains(words) && page.text.contains("Request ID: "), "{}", page.text);
+        assert!(
+            page.text.contains(words) && page.text.contains("Request ID: "),
+            "{}",
+            page.text
+        );
         assert!(!page.text.contains("IDP_"), "{}", page.text);
     }
     let log = service.tells("idp: no usable response", 3).await;
-    let told = |cause: &str| -> Vec<&str> { log.lines().filter(|line| line.contains(cause)).collect() };
+    let told =
+        |cause: &str| -> Vec<&str> { log.lines().filter(|line| line.contains(cause)).collect() };
     let wrong_secret =
         "client_authentication (the provider's error is invalid_client); check `IDP_CLIENT_ID`";
-    for (cause, setting) in [(wrong_secret, "IDP_CLIENT_SECRET"), ("status_4xx", "IDP_TOKEN_URL")] {
-        let [named, request] = told(cause)[..] else { panic!("{cause}: {log}") };
-        assert!(named.contains("\"staff_sign_in_misconfigured\"") && named.contains("WARN"), "{named}");
+    for (cause, setting) in [
+        (wrong_secret, "IDP_CLIENT_SECRET"),
+        ("status_4xx", "IDP_TOKEN_URL"),
+    ] {
+        let [named, request] = told(cause)[..] else {
+            panic!("{cause}: {log}")
+        };
+        assert!(
+            named.contains("\"staff_sign_in_misconfigured\"") && named.contains("WARN"),
+            "{named}"
+        );
         assert!(
             request.contains("idp: no usable response") && request.contains("provider_unavailable"),
             "{request}"
         );
-        assert!(named.contains(setting) && request.contains(setting), "{log}");
+        assert!(
+            named.contains(setting) && request.contains(setting),
+            "{log}"
+        );
     }
-    assert!(!log.contains("hush") && !log.contains("a description"), "{log}");
+    assert!(
+        !log.contains("hush") && !log.contains("a description"),
+        "{log}"
+    );
     let metrics = service.answers("/metrics", 200).await;
-    assert!(metrics.contains("vestibule_problems_total{error=\"internal_error\"} 0\n"), "{metrics}");
-    assert!(log.contains("idp: no usable response from the provider: connection"), "{log}");
+    assert!(
+        metrics.contains("vestibule_problems_total{error=\"internal_error\"} 0\n"),
+        "{metrics}"
+    );
+    assert!(
+        log.contains("idp: no usable response from the provider: connection"),
+        "{log}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_instance_writes_nothing_about_the_probes_that_it_answers() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let service = Process::ready(&database, &provider, &[]).await;
-    let lines = || service.log().lines().filter(|line| line.contains("\"request\"")).count();
+    let lines = || {
+        service
+            .log()
+            .lines()
+            .filter(|line| line.contains("\"request\""))
+            .count()
+    };
     service.answers("/nowhere", 404).await;
     service.tells("not_found", 1).await;
     let before = lines();
@@ -201,19 +322,35 @@ async fn an_idle_instance_writes_nothing_about_the_probes_that_it_answers() {
     assert_eq!(lines(), before, "{}", service.log());
 
     // A probe that begins to fail, fails for another cause or succeeds again is told of, once.
-    database.run("UPDATE _sqlx_migrations SET success = false").await;
+    database
+        .run("UPDATE _sqlx_migrations SET success = false")
+        .await;
     for _ in 0..20 {
         service.answers("/readyz", 503).await;
     }
-    database.run("UPDATE _sqlx_migrations SET success = true").await;
+    database
+        .run("UPDATE _sqlx_migrations SET success = true")
+        .await;
     for _ in 0..20 {
         service.answers("/readyz", 200).await;
     }
     let log = service.tells("\"request\"", before + 2).await;
-    let told: Vec<_> = log.lines().filter(|line| line.contains("\"request\"")).skip(before).collect();
-    let [failed, over] = told[..] else { panic!("{log}") };
-    assert!(failed.contains("WARN") && failed.contains("migrations: missing"), "{failed}");
-    assert!(over.contains("INFO") && over.contains("\"status\":200"), "{over}");
+    let told: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("\"request\""))
+        .skip(before)
+        .collect();
+    let [failed, over] = told[..] else {
+        panic!("{log}")
+    };
+    assert!(
+        failed.contains("WARN") && failed.contains("migrations: missing"),
+        "{failed}"
+    );
+    assert!(
+        over.contains("INFO") && over.contains("\"status\":200"),
+        "{over}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -235,7 +372,8 @@ async fn the_level_of_the_log_decides_which_lines_there_are() {
         assert_eq!(service.sign_in("idp", &body).await.status, 503);
         until(&format!("the log has the lines of {level}"), async || {
             let log = service.log();
-            let found = ["/livez", "not_found", "provider_unavailable"].map(|words| log.contains(words));
+            let found =
+                ["/livez", "not_found", "provider_unavailable"].map(|words| log.contains(words));
             found == expected
         })
         .await;
@@ -245,17 +383,31 @@ async fn the_level_of_the_log_decides_which_lines_there_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_is_told_by_the_network_that_it_comes_from_and_by_no_address() {
     let (database, provider) = (Database::create().await, Provider::start().await);
-    let settings = [("ROCKET_TRUSTED_PROXIES", "127.0.0.1"), ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=1}")];
+    let settings = [
+        ("ROCKET_TRUSTED_PROXIES", "127.0.0.1"),
+        ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=1}"),
+    ];
     let service = Process::ready(&database, &provider, &settings).await;
-    for (address, network) in [("192.0.2.77", "192.0.2.0/24"), ("2001:db8:7:8::9", "2001:db8:7::/48")] {
+    for (address, network) in [
+        ("192.0.2.77", "192.0.2.0/24"),
+        ("2001:db8:7:8::9", "2001:db8:7::/48"),
+    ] {
         for limited in [false, true] {
             let forwarded = [("X-Forwarded-For", address)];
-            let answer = service.post("/api/v1/auth/oauth/idp", &forwarded, &json!({})).await;
+            let answer = service
+                .post("/api/v1/auth/oauth/idp", &forwarded, &json!({}))
+                .await;
             assert_eq!(answer.status == 429, limited);
         }
         let log = service.tells(network, 1).await;
-        let line = log.lines().rfind(|line| line.contains("rate_limited")).unwrap_or_else(|| panic!("{log}"));
-        assert!(line.contains(&format!("\"network\":\"{network}\"")), "{line}");
+        let line = log
+            .lines()
+            .rfind(|line| line.contains("rate_limited"))
+            .unwrap_or_else(|| panic!("{log}"));
+        assert!(
+            line.contains(&format!("\"network\":\"{network}\"")),
+            "{line}"
+        );
         assert!(!log.contains(address), "{log}");
     }
 }
@@ -267,30 +419,62 @@ async fn a_refused_issuer_is_in_the_line_with_the_setting_and_not_in_the_answer(
     let mut claims = claims("ada", "ada@example.com");
     claims["iss"] = "https://elsewhere.example\nFORGED".into();
     let body = json!({ "id_token": encode(r#"{"alg":"RS256"}"#, &claims.to_string()) });
-    assert!(!service.sign_in("idp", &body).await.text.contains("elsewhere"));
+    assert!(
+        !service
+            .sign_in("idp", &body)
+            .await
+            .text
+            .contains("elsewhere")
+    );
     let log = service.tells("issuer_mismatch", 1).await;
-    let line: Value =
-        serde_json::from_str(log.lines().rfind(|line| line.contains("issuer_mismatch")).expect(&log))
-            .unwrap();
+    let line: Value = serde_json::from_str(
+        log.lines()
+            .rfind(|line| line.contains("issuer_mismatch"))
+            .expect(&log),
+    )
+    .unwrap();
     let cause = line["cause"].as_str().unwrap();
-    for words in ["received iss=\"https://elsewhere.example", "`IDP_ISSUERS` / `idp.issuers`"] {
+    for words in [
+        "received iss=\"https://elsewhere.example",
+        "`IDP_ISSUERS` / `idp.issuers`",
+    ] {
         assert!(cause.contains(words), "{line}");
     }
-    assert_eq!((&line["provider"], &line["outcome"]), (&json!("idp"), &json!("issuer_mismatch")));
+    assert_eq!(
+        (&line["provider"], &line["outcome"]),
+        (&json!("idp"), &json!("issuer_mismatch"))
+    );
 }
 
 /// Asks for a path a thousand times on one connection, and reads the answers, which have that status.
 async fn ask(service: &Process, path: &str, status: u16) {
-    let mut stream = TcpStream::connect(service.url.strip_prefix("http://").unwrap()).await.unwrap();
+    let mut stream = TcpStream::connect(service.url.strip_prefix("http://").unwrap())
+        .await
+        .unwrap();
     let ask = |more: &str| {
-        format!("GET {path} HTTP/1.1\r\nHost: vestibule\r\nAuthorization: Bearer e30.e30.e30\r\n{more}\r\n")
+        format!(
+            "GET {path} HTTP/1.1\r\nHost: vestibule\r\nAuthorization: Bearer e30.e30.e30\r\n{more}\r\n"
+        )
     };
     let all = ask("").repeat(999) + &ask("Connection: close\r\n");
     let (mut answers, mut requests) = stream.split();
     let mut text = String::new();
-    let both = async { tokio::join!(requests.write_all(all.as_bytes()), answers.read_to_string(&mut text)) };
-    timeout(Duration::from_mins(1), both).await.expect("all are answered").1.unwrap();
-    assert_eq!(text.matches(&format!("HTTP/1.1 {status} ")).count(), 1000, "{text:.200}");
+    let both = async {
+        tokio::join!(
+            requests.write_all(all.as_bytes()),
+            answers.read_to_string(&mut text)
+        )
+    };
+    timeout(Duration::from_mins(1), both)
+        .await
+        .expect("all are answered")
+        .1
+        .unwrap();
+    assert_eq!(
+        text.matches(&format!("HTTP/1.1 {status} ")).count(),
+        1000,
+        "{text:.200}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -298,12 +482,18 @@ async fn a_reader_of_the_log_who_stalls_stops_nothing_and_hears_how_many_lines_w
     let (database, provider) = (Database::create().await, Provider::start().await);
     // Then each probe has a line.
     let settings = [("ROCKET_LOG_LEVEL", "debug")];
-    let (mut service, pipe) =
-        Process::start_piped(free_port(), &database.url, &provider.tokeninfo_url(), &settings);
+    let (mut service, pipe) = Process::start_piped(
+        free_port(),
+        &database.url,
+        &provider.tokeninfo_url(),
+        &settings,
+    );
     service.answers("/readyz", 200).await;
     let dropped = async || -> u64 {
         let metrics = service.answers("/metrics", 200).await;
-        let line = metrics.lines().find_map(|line| line.strip_prefix("vestibule_log_lines_dropped_total "));
+        let line = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("vestibule_log_lines_dropped_total "));
         line.map_or(0, |number| number.parse().unwrap())
     };
     let mut asked = 0;
@@ -324,24 +514,34 @@ async fn a_reader_of_the_log_who_stalls_stops_nothing_and_hears_how_many_lines_w
         }
         lines
     });
-    timeout(Duration::from_mins(1), told).await.expect("it is told").unwrap();
+    timeout(Duration::from_mins(1), told)
+        .await
+        .expect("it is told")
+        .unwrap();
     let dropped = dropped().await;
     service.terminate();
     assert!(service.ended().await.success());
     let lines = read.join().unwrap();
     let mut told = 0;
     for line in &lines {
-        let Some(number) = line["lines"].as_u64() else { continue };
+        let Some(number) = line["lines"].as_u64() else {
+            continue;
+        };
         told += number;
         let words = format!("{number} lines were not written: whoever reads the log is too slow");
         assert_eq!(line["message"], words);
     }
-    let written = lines.iter().filter(|line| line["route"] == "/livez").count() as u64;
+    let written = lines
+        .iter()
+        .filter(|line| line["route"] == "/livez")
+        .count() as u64;
     assert!(
         told == dropped && written < asked && written + told >= asked,
         "{asked} {written} {told} {dropped}"
     );
-    let stopped = lines.iter().filter(|line| line["message"].as_str().unwrap().starts_with("shutdown"));
+    let stopped = lines
+        .iter()
+        .filter(|line| line["message"].as_str().unwrap().starts_with("shutdown"));
     assert_eq!(stopped.count(), 1, "its last lines are there");
 }
 
@@ -350,14 +550,22 @@ async fn the_end_of_the_process_loses_no_line() {
     for _ in 0..rounds() {
         let ended = run(&[("ROCKET_PROFILE", "release")], &[]).await;
         let log = String::from_utf8(ended.stderr).unwrap();
-        assert!(log.lines().last().is_some_and(|line| line.contains("configuration: ")), "{log:?}");
+        assert!(
+            log.lines()
+                .last()
+                .is_some_and(|line| line.contains("configuration: ")),
+            "{log:?}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_gets_few_lines_in_the_log() {
     let (database, provider) = (Database::create().await, Provider::start().await);
-    let settings = [("ROCKET_RATE_LIMIT", "{staff_pages_per_minute=10}"), ("ROCKET_DRAIN", "0")];
+    let settings = [
+        ("ROCKET_RATE_LIMIT", "{staff_pages_per_minute=10}"),
+        ("ROCKET_DRAIN", "0"),
+    ];
     let mut service = Process::ready(&database, &provider, &settings).await;
     ask(&service, "/nowhere", 404).await;
     ask(&service, "/api/v1/me", 401).await;
@@ -366,16 +574,30 @@ async fn a_flood_gets_few_lines_in_the_log() {
     service.terminate();
     assert!(service.ended().await.success());
     let log = service.log();
-    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
-    for (kind, status) in [("not_found", 404), ("invalid_access_token", 401), ("redirect", 303)] {
+    let lines: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect();
+    for (kind, status) in [
+        ("not_found", 404),
+        ("invalid_access_token", 401),
+        ("redirect", 303),
+    ] {
         let written = lines.iter().filter(|line| line["status"] == status).count() as u64;
         let told = lines.iter().filter(|line| line["kind"] == kind);
         let unlogged: u64 = told.filter_map(|line| line["unlogged"].as_u64()).sum();
-        assert_eq!(written + unlogged, 1000, "{kind}: each has a line or is counted in one");
+        assert_eq!(
+            written + unlogged,
+            1000,
+            "{kind}: each has a line or is counted in one"
+        );
         // There is another hundred in each ten seconds.
         assert!((100..=500).contains(&written), "{kind}: {written}");
     }
-    let served = lines.iter().filter(|line| line["route"] == "/.well-known/jwks.json").count();
+    let served = lines
+        .iter()
+        .filter(|line| line["route"] == "/.well-known/jwks.json")
+        .count();
     assert_eq!(served, 1000, "what is served is told");
 }
 
@@ -384,7 +606,8 @@ async fn the_log_of_events_begins_with_the_first_start_that_has_it() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let settings = [("ROCKET_EVENTS", "{log=true}")];
     let _service = Process::ready(&database, &provider, &settings).await;
-    let begun = "SELECT place BETWEEN first_id(now() - interval '1 hour') AND first_id(now()) FROM places
+    let begun =
+        "SELECT place BETWEEN first_id(now() - interval '1 hour') AND first_id(now()) FROM places
                  WHERE walk = 'logged_events'";
     until("it has begun", async || database.value(begun).await).await;
 }
@@ -412,15 +635,28 @@ async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_end
     // More than one step.
     write(50, 900).await;
     let settings = [("ROCKET_EVENTS", "{log=true}")];
-    let two =
-        [(); 2].map(|()| Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &settings));
+    let two = [(); 2].map(|()| {
+        Process::start(
+            free_port(),
+            &database.url,
+            &provider.tokeninfo_url(),
+            &settings,
+        )
+    });
     let lines = |services: &[Process]| -> Vec<Value> {
         let logs = services.iter().map(Process::log).collect::<String>();
-        let lines = logs.lines().filter_map(|line| serde_json::from_str(line).ok());
-        lines.filter(|line: &Value| line["message"] == "event").collect()
+        let lines = logs
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        lines
+            .filter(|line: &Value| line["message"] == "event")
+            .collect()
     };
     let enough = async |count: usize| {
-        eventually("they are logged", async || (lines(&two).len() >= count).then(|| lines(&two))).await
+        eventually("they are logged", async || {
+            (lines(&two).len() >= count).then(|| lines(&two))
+        })
+        .await
     };
     let events = enough(900).await;
     assert_eq!(events.len(), 900, "none from before the place");
@@ -443,9 +679,16 @@ async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_end
     drop(two);
     write(40, 7).await;
     let collector = Provider::start().await;
-    collector.behave(Behaviour::Status { code: 200, headers: Vec::new(), body: Vec::new() });
-    let sent =
-        [settings[0], ("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url()), ("OTEL_TRACES_EXPORTER", "none")];
+    collector.behave(Behaviour::Status {
+        code: 200,
+        headers: Vec::new(),
+        body: Vec::new(),
+    });
+    let sent = [
+        settings[0],
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url()),
+        ("OTEL_TRACES_EXPORTER", "none"),
+    ];
     let mut next = Process::ready(&database, &provider, &sent).await;
     until("the next ones are logged", async || {
         let events = lines(std::slice::from_ref(&next));
@@ -455,9 +698,14 @@ async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_end
     next.terminate();
     assert!(next.ended().await.success());
     let sent = collector.requests();
-    assert!(sent.iter().all(|request| request.path == "/v1/logs"), "{sent:?}");
-    let bodies: String =
-        sent.iter().map(|request| String::from_utf8_lossy(&request.body).into_owned()).collect();
+    assert!(
+        sent.iter().all(|request| request.path == "/v1/logs"),
+        "{sent:?}"
+    );
+    let bodies: String = sent
+        .iter()
+        .map(|request| String::from_utf8_lossy(&request.body).into_owned())
+        .collect();
     assert_eq!(bodies.matches("users_viewed").count(), 7, "{bodies}");
     assert!(!bodies.contains("Ada"), "{bodies}");
 }

@@ -24,8 +24,13 @@ const OF_NO_ROUTE: [&str; 1] = ["method_not_allowed"];
 
 /// A path with its parameters' names left out, which Rocket and OpenAPI spell differently.
 fn anonymous(path: &str) -> String {
-    let segment =
-        |segment: &str| if segment.starts_with(['<', '{']) { "{}".into() } else { segment.to_owned() };
+    let segment = |segment: &str| {
+        if segment.starts_with(['<', '{']) {
+            "{}".into()
+        } else {
+            segment.to_owned()
+        }
+    };
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
@@ -35,7 +40,10 @@ async fn mounted() -> BTreeSet<(String, String)> {
     let figment: Figment = figment(&database.url, "http://127.0.0.1:9/tokeninfo");
     let config = Config::read(figment).expect("the settings are sound");
     let (rocket, _) = app::build(config).await.expect("the service builds");
-    rocket.routes().map(|route| (route.method.to_string(), anonymous(route.uri.path()))).collect()
+    rocket
+        .routes()
+        .map(|route| (route.method.to_string(), anonymous(route.uri.path())))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,21 +53,33 @@ async fn every_route_of_the_api_is_described_and_every_description_has_a_route()
         .operations()
         .map(|operation| (operation.method.to_uppercase(), anonymous(&operation.path)))
         .partition(|(_, path)| path.starts_with("/api/v1/"));
-    let (api, outside): (BTreeSet<_>, BTreeSet<_>) =
-        mounted.into_iter().partition(|(_, path)| path.starts_with("/api/v1/"));
+    let (api, outside): (BTreeSet<_>, BTreeSet<_>) = mounted
+        .into_iter()
+        .partition(|(_, path)| path.starts_with("/api/v1/"));
     assert_eq!(described, api);
 
     let below = |path: &str, prefix: &str| {
-        path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        path.strip_prefix(prefix)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let undescribed: BTreeSet<_> = outside.difference(&elsewhere).collect();
     for (method, path) in &undescribed {
-        assert!(UNDESCRIBED.iter().any(|prefix| below(path, prefix)), "{method} {path} is not described");
+        assert!(
+            UNDESCRIBED.iter().any(|prefix| below(path, prefix)),
+            "{method} {path} is not described"
+        );
     }
     for prefix in UNDESCRIBED {
-        assert!(undescribed.iter().any(|(_, path)| below(path, prefix)), "{prefix} need not be listed");
+        assert!(
+            undescribed.iter().any(|(_, path)| below(path, prefix)),
+            "{prefix} need not be listed"
+        );
     }
-    assert_eq!(elsewhere.difference(&outside).next(), None, "a description without a route");
+    assert_eq!(
+        elsewhere.difference(&outside).next(),
+        None,
+        "a description without a route"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,10 +92,18 @@ async fn the_document_is_served_as_json_that_may_be_cached() {
     assert_eq!(answer.header("Cache-Control"), Some("public, max-age=300"));
     assert!(answer.header("X-Request-Id").is_some());
     assert_eq!(answer.json(), Document::new().0);
-    assert_eq!(app.send(Method::GET, path, None, "").await.text, answer.text, "the same each time");
+    assert_eq!(
+        app.send(Method::GET, path, None, "").await.text,
+        answer.text,
+        "the same each time"
+    );
     let head = app.send(Method::HEAD, path, None, "").await;
     assert_eq!((head.status.as_u16(), head.text.as_str()), (200, ""));
-    assert_problem(&app.send(Method::POST, path, None, "").await, 405, "method_not_allowed");
+    assert_problem(
+        &app.send(Method::POST, path, None, "").await,
+        405,
+        "method_not_allowed",
+    );
 }
 
 #[test]
@@ -86,9 +114,18 @@ fn the_document_is_openapi_3_1_that_says_the_same_when_it_is_read_back() {
     let document = Document::new();
     assert!(document.0["openapi"].as_str().unwrap().starts_with("3.1."));
     for member in ["title", "version", "description"] {
-        assert!(document.0["info"][member].as_str().is_some_and(|text| !text.is_empty()), "{member}");
+        assert!(
+            document.0["info"][member]
+                .as_str()
+                .is_some_and(|text| !text.is_empty()),
+            "{member}"
+        );
     }
-    for name in document.0["components"]["schemas"].as_object().unwrap().keys() {
+    for name in document.0["components"]["schemas"]
+        .as_object()
+        .unwrap()
+        .keys()
+    {
         document.validator(&json!({ "$ref": format!("#/components/schemas/{name}") }));
     }
 }
@@ -101,7 +138,9 @@ fn every_reference_leads_somewhere_and_every_component_is_used() {
         }
         match value {
             Value::Array(items) => items.iter().for_each(|item| collect(item, references)),
-            Value::Object(members) => members.values().for_each(|member| collect(member, references)),
+            Value::Object(members) => members
+                .values()
+                .for_each(|member| collect(member, references)),
             _ => {}
         }
     }
@@ -109,12 +148,17 @@ fn every_reference_leads_somewhere_and_every_component_is_used() {
     let mut references = BTreeSet::new();
     collect(&document.0, &mut references);
     for reference in &references {
-        let pointer = reference.strip_prefix('#').expect("nothing outside the document");
+        let pointer = reference
+            .strip_prefix('#')
+            .expect("nothing outside the document");
         assert!(document.0.pointer(pointer).is_some(), "{reference}");
     }
     for kind in ["schemas", "headers"] {
         for name in document.0["components"][kind].as_object().unwrap().keys() {
-            assert!(references.contains(format!("#/components/{kind}/{name}").as_str()), "{kind}: {name}");
+            assert!(
+                references.contains(format!("#/components/{kind}/{name}").as_str()),
+                "{kind}: {name}"
+            );
         }
     }
 }
@@ -122,36 +166,74 @@ fn every_reference_leads_somewhere_and_every_component_is_used() {
 #[test]
 fn every_operation_says_what_it_does_and_how_it_ends() {
     let document = Document::new();
-    let tags: Vec<_> = document.0["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
-    let schemes = document.0["components"]["securitySchemes"].as_object().unwrap();
+    let tags: Vec<_> = document.0["tags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tag| &tag["name"])
+        .collect();
+    let schemes = document.0["components"]["securitySchemes"]
+        .as_object()
+        .unwrap();
     let mut ids = BTreeSet::new();
     for (name, item) in document.0["webhooks"].as_object().expect("webhooks") {
-        let words = ["summary", "description"].map(|word| item["post"][word].as_str().unwrap_or_default());
-        assert!(words.iter().all(|words| !words.is_empty() && !words.contains('\n')), "{name}: {words:?}");
+        let words =
+            ["summary", "description"].map(|word| item["post"][word].as_str().unwrap_or_default());
+        assert!(
+            words
+                .iter()
+                .all(|words| !words.is_empty() && !words.contains('\n')),
+            "{name}: {words:?}"
+        );
     }
     for operation in document.operations() {
         let (name, body) = (operation.name(), operation.body);
         let id = body["operationId"].as_str().expect("an operationId");
         assert!(ids.insert(id), "{id} is there twice");
-        assert!(body["summary"].as_str().is_some_and(|summary| !summary.contains('\n')), "{name}");
+        assert!(
+            body["summary"]
+                .as_str()
+                .is_some_and(|summary| !summary.contains('\n')),
+            "{name}"
+        );
         assert!(tags.contains(&&body["tags"][0]), "{name}");
         let responses = body["responses"].as_object().expect("responses");
-        let (errors, successes): (Vec<_>, Vec<_>) =
-            responses.iter().partition(|(status, _)| status.starts_with(['4', '5']));
+        let (errors, successes): (Vec<_>, Vec<_>) = responses
+            .iter()
+            .partition(|(status, _)| status.starts_with(['4', '5']));
         assert!(!successes.is_empty() && !errors.is_empty(), "{name}");
         for (status, response) in successes.into_iter().chain(errors) {
-            assert!(!response["description"].as_str().unwrap_or_default().is_empty(), "{name} {status}");
-            assert!(response["headers"]["X-Request-Id"].is_object(), "{name} {status}");
+            assert!(
+                !response["description"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .is_empty(),
+                "{name} {status}"
+            );
+            assert!(
+                response["headers"]["X-Request-Id"].is_object(),
+                "{name} {status}"
+            );
         }
-        let security = body["security"].as_array().expect("who may send it, even if that is anybody");
+        let security = body["security"]
+            .as_array()
+            .expect("who may send it, even if that is anybody");
         for requirement in security {
-            let known = requirement.as_object().unwrap().keys().all(|scheme| schemes.contains_key(scheme));
+            let known = requirement
+                .as_object()
+                .unwrap()
+                .keys()
+                .all(|scheme| schemes.contains_key(scheme));
             assert!(known, "{name}");
         }
         let headers = responses.get("401").map(|response| &response["headers"]);
         let has = |header: &str| headers.is_some_and(|headers| headers[header].is_object());
         // A request without a bearer may have to prove a key.
-        assert_eq!(!security.is_empty() || has("DPoP-Nonce"), has("WWW-Authenticate"), "{name}");
+        assert_eq!(
+            !security.is_empty() || has("DPoP-Nonce"),
+            has("WWW-Authenticate"),
+            "{name}"
+        );
         let named: BTreeSet<_> = operation
             .path
             .split('/')
@@ -184,10 +266,16 @@ fn nothing_is_described_that_generators_of_clients_trip_over() {
     }
     let document = Document::new();
     for operation in document.operations() {
-        for parameter in operation.body["parameters"].as_array().into_iter().flatten() {
+        for parameter in operation.body["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             let name = parameter["name"].as_str().unwrap();
             // oapi-codegen makes a Go variable of it, beside those of its own.
-            let taken = ["error", "string", "any", "len", "type", "func", "range", "body", "params", "ctx"];
+            let taken = [
+                "error", "string", "any", "len", "type", "func", "range", "body", "params", "ctx",
+            ];
             assert!(!taken.contains(&name), "{}: {name}", operation.name());
         }
     }
@@ -207,15 +295,30 @@ fn every_error_of_the_catalogue_is_described_under_its_status() {
     for operation in document.operations() {
         for (status, response) in operation.body["responses"].as_object().unwrap() {
             let content = &response["content"]["application/problem+json"];
-            let Some(narrowed) = content["schema"]["allOf"].as_array() else { continue };
+            let Some(narrowed) = content["schema"]["allOf"].as_array() else {
+                continue;
+            };
             assert_eq!(narrowed[0]["$ref"], "#/components/schemas/Problem");
             let status: u64 = status.parse().unwrap();
             assert_eq!(narrowed[1]["properties"]["status"]["enum"], json!([status]));
-            let names = narrowed[1]["properties"]["error"]["enum"].as_array().unwrap();
-            assert_eq!(names.len(), content["examples"].as_object().unwrap().len(), "{}", operation.name());
-            assert_eq!(response["headers"]["Retry-After"].is_object(), matches!(status, 429 | 503));
+            let names = narrowed[1]["properties"]["error"]["enum"]
+                .as_array()
+                .unwrap();
+            assert_eq!(
+                names.len(),
+                content["examples"].as_object().unwrap().len(),
+                "{}",
+                operation.name()
+            );
+            assert_eq!(
+                response["headers"]["Retry-After"].is_object(),
+                matches!(status, 429 | 503)
+            );
             for name in names {
-                described.entry(name.as_str().unwrap().to_owned()).or_default().insert(status);
+                described
+                    .entry(name.as_str().unwrap().to_owned())
+                    .or_default()
+                    .insert(status);
             }
         }
     }
@@ -227,8 +330,17 @@ fn every_error_of_the_catalogue_is_described_under_its_status() {
         let mut expected: BTreeSet<u64> = BTreeSet::new();
         expected.extend((!OF_NO_ROUTE.contains(&entry.error)).then_some(u64::from(entry.status)));
         // What is wrong with an `id_token` is 422 where an access token is the credential.
-        expected.extend(statuses.contains(&422).then_some(422).filter(|_| entry.status == 401));
+        expected.extend(
+            statuses
+                .contains(&422)
+                .then_some(422)
+                .filter(|_| entry.status == 401),
+        );
         assert_eq!(statuses, expected, "{name}");
     }
-    assert_eq!(described.keys().next(), None, "a name that is not in the catalogue");
+    assert_eq!(
+        described.keys().next(),
+        None,
+        "a name that is not in the catalogue"
+    );
 }

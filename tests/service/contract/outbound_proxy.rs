@@ -44,7 +44,11 @@ impl Proxy {
                 });
             }
         });
-        Self { port, heads, task: task.abort_handle() }
+        Self {
+            port,
+            heads,
+            task: task.abort_handle(),
+        }
     }
 
     /// Takes what was asked of it.
@@ -62,14 +66,19 @@ impl Drop for Proxy {
 /// The provider's server, for the name that only the proxy finds.
 async fn provider() -> SelfSigned {
     SelfSigned::start_with(|certificate: &mut CertificateParams| {
-        certificate.subject_alt_names = vec![SanType::DnsName("id.example.invalid".try_into().unwrap())];
+        certificate.subject_alt_names =
+            vec![SanType::DnsName("id.example.invalid".try_into().unwrap())];
     })
     .await
 }
 
 /// Writes a certificate to be trusted, and returns the file's path.
 fn trusted(pem: &str) -> String {
-    let file = format!("{}/outbound-proxy-{}.pem", env!("CARGO_TARGET_TMPDIR"), uuid::Uuid::now_v7());
+    let file = format!(
+        "{}/outbound-proxy-{}.pem",
+        env!("CARGO_TARGET_TMPDIR"),
+        uuid::Uuid::now_v7()
+    );
     std::fs::write(&file, pem).unwrap();
     file
 }
@@ -96,20 +105,36 @@ async fn providers_are_called_through_the_proxy_of_the_environment() {
         ("all_proxy", &address),
     ] {
         let settings = complete_settings(&app.database.url, PROVIDER);
-        let settings = [&settings[..], &[(variable, value), ("SSL_CERT_FILE", &certificate)]].concat();
+        let settings = [
+            &settings[..],
+            &[(variable, value), ("SSL_CERT_FILE", &certificate)],
+        ]
+        .concat();
         let told = text(&run(&settings, &["check"]).await);
         let heads = proxy.taken();
         assert!(
             heads.len() == 1 && heads[0].starts_with("CONNECT id.example.invalid:443 "),
             "{variable}: {heads:?}"
         );
-        let authorised =
-            heads[0].to_lowercase().contains("proxy-authorization: basic b3blcmf0b3i6ahvzaebodxno");
+        let authorised = heads[0]
+            .to_lowercase()
+            .contains("proxy-authorization: basic b3blcmf0b3i6ahvzaebodxno");
         assert_eq!(authorised, value.contains("hush"), "{variable}: {heads:?}");
-        assert!(told.contains(&format!("http://{address}")) && told.contains(variable), "{told}");
-        assert_eq!(server.requests(), server.handshakes(), "the provider's certificate is verified: {told}");
+        assert!(
+            told.contains(&format!("http://{address}")) && told.contains(variable),
+            "{told}"
+        );
+        assert_eq!(
+            server.requests(),
+            server.handshakes(),
+            "the provider's certificate is verified: {told}"
+        );
     }
-    let both = [("HTTPS_PROXY", ""), ("https_proxy", plain.as_str()), ("NO_PROXY", "example.com")];
+    let both = [
+        ("HTTPS_PROXY", ""),
+        ("https_proxy", plain.as_str()),
+        ("NO_PROXY", "example.com"),
+    ];
     let settings = [&complete_settings(&app.database.url, PROVIDER)[..], &both].concat();
     let told = text(&run(&settings, &["check"]).await);
     assert_eq!(proxy.taken().len(), 1, "an empty variable is none: {told}");
@@ -121,8 +146,8 @@ async fn no_proxy_and_this_machine_are_reached_directly() {
     let app = App::start().await;
     let proxy = Proxy::to("127.0.0.1:1".into()).await;
     let address = format!("http://127.0.0.1:{}", proxy.port);
-    let proxied =
-        ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "http_proxy"].map(|name| (name, address.as_str()));
+    let proxied = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "http_proxy"]
+        .map(|name| (name, address.as_str()));
     for (tokeninfo, exceptions) in [
         (PROVIDER, "id.example.invalid"),
         (PROVIDER, "localhost, .example.invalid"),
@@ -138,11 +163,17 @@ async fn no_proxy_and_this_machine_are_reached_directly() {
         assert_eq!(proxy.taken(), [""; 0], "{tokeninfo} {exceptions}: {told}");
     }
     // Providers are https, for which this variable says nothing.
-    let settings =
-        [&complete_settings(&app.database.url, PROVIDER)[..], &[("HTTP_PROXY", &address)]].concat();
+    let settings = [
+        &complete_settings(&app.database.url, PROVIDER)[..],
+        &[("HTTP_PROXY", &address)],
+    ]
+    .concat();
     let told = text(&run(&settings, &["check"]).await);
     assert_eq!(proxy.taken(), [""; 0], "{told}");
-    assert!(told.contains("warn   proxy") && told.contains("HTTPS_PROXY"), "{told}");
+    assert!(
+        told.contains("warn   proxy") && told.contains("HTTPS_PROXY"),
+        "{told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,15 +181,26 @@ async fn webhooks_never_go_through_a_proxy() {
     let app = App::start().await;
     let proxy = Proxy::to("127.0.0.1:1".into()).await;
     let address = format!("http://127.0.0.1:{}", proxy.port);
-    for url in ["https://hooks.example.invalid/", "https://169.254.169.254/", "https://10.0.0.1/"] {
-        let webhooks =
-            format!("{{shop={{url=\"{url}\",secret=\"whsec_aHVzaCwgYSBzZWNyZXQgb2YgdGhlIHRlc3RzIQ==\"}}}}");
+    for url in [
+        "https://hooks.example.invalid/",
+        "https://169.254.169.254/",
+        "https://10.0.0.1/",
+    ] {
+        let webhooks = format!(
+            "{{shop={{url=\"{url}\",secret=\"whsec_aHVzaCwgYSBzZWNyZXQgb2YgdGhlIHRlc3RzIQ==\"}}}}"
+        );
         let settings = complete_settings(&app.database.url, PROVIDER);
-        let more =
-            [("HTTPS_PROXY", address.as_str()), ("ALL_PROXY", &address), ("ROCKET_WEBHOOKS", &webhooks)];
+        let more = [
+            ("HTTPS_PROXY", address.as_str()),
+            ("ALL_PROXY", &address),
+            ("ROCKET_WEBHOOKS", &webhooks),
+        ];
         let settings = [&settings[..], &more].concat();
         let told = text(&run(&settings, &["webhooks", "test", "shop"]).await);
-        assert!(proxy.taken().is_empty() && !told.contains("unexpected argument"), "{told}");
+        assert!(
+            proxy.taken().is_empty() && !told.contains("unexpected argument"),
+            "{told}"
+        );
     }
 }
 
@@ -173,14 +215,22 @@ async fn a_proxy_that_cannot_be_used_stops_the_start_and_is_named_without_its_pa
         ("HTTPS_PROXY", "http://u:hu/sh@proxy.example.com:3128"),
     ] {
         for command in ["serve", "check"] {
-            let settings =
-                [&complete_settings(&app.database.url, PROVIDER)[..], &[(variable, value)]].concat();
+            let settings = [
+                &complete_settings(&app.database.url, PROVIDER)[..],
+                &[(variable, value)],
+            ]
+            .concat();
             let output = run(&settings, &[command]).await;
             let told = text(&output);
-            assert_eq!(output.status.code(), Some(1), "{variable} {command}: {told}");
+            assert_eq!(
+                output.status.code(),
+                Some(1),
+                "{variable} {command}: {told}"
+            );
             let last = told.lines().last().unwrap();
             assert!(
-                last.contains(&format!("`{variable}`")) && last.contains("http://proxy.example.com:3128"),
+                last.contains(&format!("`{variable}`"))
+                    && last.contains("http://proxy.example.com:3128"),
                 "{told}"
             );
         }
@@ -191,13 +241,25 @@ async fn a_proxy_that_cannot_be_used_stops_the_start_and_is_named_without_its_pa
 async fn the_proxy_is_in_the_log_from_the_start() {
     use crate::support::process::{Process, free_port};
     let app = App::start().await;
-    let proxy =
-        [("HTTPS_PROXY", "http://operator:hush@proxy.example.invalid:3128"), ("NO_PROXY", "example.com")];
+    let proxy = [
+        (
+            "HTTPS_PROXY",
+            "http://operator:hush@proxy.example.invalid:3128",
+        ),
+        ("NO_PROXY", "example.com"),
+    ];
     let service = Process::start(free_port(), &app.database.url, PROVIDER, &proxy);
     let line = eventually("it names the proxy", async || {
-        service.log().lines().find(|line| line.contains("proxy.example.invalid:3128")).map(str::to_owned)
+        service
+            .log()
+            .lines()
+            .find(|line| line.contains("proxy.example.invalid:3128"))
+            .map(str::to_owned)
     });
     let line = line.await;
-    assert!(line.contains("HTTPS_PROXY") && line.contains("example.com") && !line.contains("hush"), "{line}");
+    assert!(
+        line.contains("HTTPS_PROXY") && line.contains("example.com") && !line.contains("hush"),
+        "{line}"
+    );
     assert!(!service.log().contains("hush"), "{}", service.log());
 }

@@ -47,19 +47,32 @@ fn unescaped(page: &Answer) -> String {
         ("&#x2F;", "/"),
         ("&amp;", "&"),
     ];
-    named.iter().fold(page.text.clone(), |text, (entity, character)| text.replace(entity, character))
+    named
+        .iter()
+        .fold(page.text.clone(), |text, (entity, character)| {
+            text.replace(entity, character)
+        })
 }
 
 fn assert_html(page: &Answer) {
     assert_eq!(page.status, 200, "{}", page.text);
-    assert_eq!(page.header("Content-Type"), Some("text/html; charset=utf-8"));
+    assert_eq!(
+        page.header("Content-Type"),
+        Some("text/html; charset=utf-8")
+    );
     assert_eq!(page.header("X-Content-Type-Options"), Some("nosniff"));
 }
 
 #[test]
 fn every_promised_error_is_in_the_catalogue_with_its_status() {
-    let known: BTreeSet<_> = catalogue().iter().map(|entry| (entry.status, entry.error)).collect();
-    let missing: Vec<_> = PROMISED.iter().filter(|promised| !known.contains(promised)).collect();
+    let known: BTreeSet<_> = catalogue()
+        .iter()
+        .map(|entry| (entry.status, entry.error))
+        .collect();
+    let missing: Vec<_> = PROMISED
+        .iter()
+        .filter(|promised| !known.contains(promised))
+        .collect();
     assert_eq!(missing, Vec::<&(u16, &str)>::new());
 }
 
@@ -70,7 +83,10 @@ fn every_error_has_a_name_of_its_own_and_says_what_to_do() {
     let titles: BTreeSet<_> = entries.iter().map(|entry| entry.title).collect();
     assert_eq!((names.len(), titles.len()), (entries.len(), entries.len()));
     for entry in entries {
-        let plain = entry.error.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        let plain = entry
+            .error
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b == b'_');
         assert!(plain && !entry.error.is_empty(), "{}", entry.error);
         assert!((400..=599).contains(&entry.status), "{}", entry.error);
         for text in [entry.title, entry.cause, entry.remedy] {
@@ -83,15 +99,31 @@ fn every_error_has_a_name_of_its_own_and_says_what_to_do() {
 async fn every_error_has_a_page_that_explains_it() {
     let app = App::start().await;
     for entry in catalogue() {
-        let page = app.send(Method::GET, &format!("/problems/{}", entry.error), None, "").await;
+        let page = app
+            .send(Method::GET, &format!("/problems/{}", entry.error), None, "")
+            .await;
         assert_html(&page);
         assert!(!page.text.contains('`'), "{}", page.text);
         let text = unescaped(&page);
-        for part in [entry.error, entry.title, entry.cause, entry.remedy, &entry.status.to_string()] {
+        for part in [
+            entry.error,
+            entry.title,
+            entry.cause,
+            entry.remedy,
+            &entry.status.to_string(),
+        ] {
             assert!(text.contains(part), "{}: {part}", entry.error);
         }
-        let others = catalogue().into_iter().filter(|other| other.error != entry.error);
-        assert!(!others.map(|other| other.cause).any(|cause| text.contains(cause)), "{}", entry.error);
+        let others = catalogue()
+            .into_iter()
+            .filter(|other| other.error != entry.error);
+        assert!(
+            !others
+                .map(|other| other.cause)
+                .any(|cause| text.contains(cause)),
+            "{}",
+            entry.error
+        );
     }
 }
 
@@ -103,16 +135,32 @@ async fn one_page_lists_every_error_and_links_to_its_page() {
     let text = unescaped(&page);
     for entry in catalogue() {
         let link = format!("href=\"/problems/{}\"", entry.error);
-        assert!(text.contains(&link) && text.contains(entry.title), "{}", entry.error);
+        assert!(
+            text.contains(&link) && text.contains(entry.title),
+            "{}",
+            entry.error
+        );
     }
     // The index before them: by status, each leading to its place on the page.
     let (index, _) = text.split_once("</nav>").expect("an index");
-    let listed: Vec<_> = index.split("<li>").skip(1).map(|item| item.get(..3).unwrap()).collect();
+    let listed: Vec<_> = index
+        .split("<li>")
+        .skip(1)
+        .map(|item| item.get(..3).unwrap())
+        .collect();
     assert_eq!(listed.len(), catalogue().len());
     assert!(listed.is_sorted(), "{listed:?}");
     for entry in catalogue() {
-        assert!(index.contains(&format!("href=\"#{}\"", entry.error)), "{}", entry.error);
-        assert!(text.contains(&format!(" id=\"{}\">", entry.error)), "{}", entry.error);
+        assert!(
+            index.contains(&format!("href=\"#{}\"", entry.error)),
+            "{}",
+            entry.error
+        );
+        assert!(
+            text.contains(&format!(" id=\"{}\">", entry.error)),
+            "{}",
+            entry.error
+        );
     }
 }
 
@@ -138,9 +186,17 @@ async fn the_pages_are_only_read() {
     let app = App::start().await;
     for path in ["/problems", "/problems/invalid_token"] {
         for method in [Method::POST, Method::PUT, Method::DELETE] {
-            assert_problem(&app.send(method, path, None, "").await, 405, "method_not_allowed");
+            assert_problem(
+                &app.send(method, path, None, "").await,
+                405,
+                "method_not_allowed",
+            );
         }
         let head = app.send(Method::HEAD, path, None, "").await;
-        assert_eq!((head.status.as_u16(), head.text.as_str()), (200, ""), "{path}");
+        assert_eq!(
+            (head.status.as_u16(), head.text.as_str()),
+            (200, ""),
+            "{path}"
+        );
     }
 }

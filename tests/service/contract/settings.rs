@@ -39,8 +39,11 @@ fn environment(changes: &[(&str, &str)]) -> Environment {
 
 /// Reads settings as the program does before it opens its port. The error is the line that it prints.
 fn read(environment: &Environment) -> Result<(), String> {
-    let config = Config::read(config::figment_of(environment)).map_err(|error| error.to_string())?;
-    app::place(&config.figment).map(drop).map_err(|error| error.to_string())
+    let config =
+        Config::read(config::figment_of(environment)).map_err(|error| error.to_string())?;
+    app::place(&config.figment)
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 fn assert_sound(changes: &[(&str, &str)]) {
@@ -54,8 +57,13 @@ fn assert_refused(changes: &[(&str, &str)], words: &str) {
 }
 
 fn assert_says(line: &str, words: &str) {
-    let found = words.split(" … ").try_fold(line, |rest, words| Some(rest.split_once(words)?.1));
-    assert!(found.is_some() && line.lines().count() == 1, "not {words}: {line}");
+    let found = words
+        .split(" … ")
+        .try_fold(line, |rest, words| Some(rest.split_once(words)?.1));
+    assert!(
+        found.is_some() && line.lines().count() == 1,
+        "not {words}: {line}"
+    );
     for secret in [KEY, "database-password", "hush"] {
         assert!(!line.contains(secret), "{secret}: {line}");
     }
@@ -63,9 +71,15 @@ fn assert_says(line: &str, words: &str) {
 
 /// Runs a command of the program, which fails, and returns what it writes to standard error.
 fn run(subcommand: &str, changes: &[(&str, &str)]) -> String {
-    let output = command(&[&SOUND, changes].concat(), &[subcommand]).output().unwrap();
+    let output = command(&[&SOUND, changes].concat(), &[subcommand])
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{changes:?}: {text}");
+    assert_eq!(
+        (output.status.code(), output.stdout.len()),
+        (Some(1), 0),
+        "{changes:?}: {text}"
+    );
     text
 }
 
@@ -94,10 +108,16 @@ fn sound_settings_get_as_far_as_the_database_and_the_port() {
 
 #[test]
 fn a_mistake_is_the_programs_only_line() {
-    for (name, value) in [("ROCKET_PORT", "hush"), ("DATABASE_URL", "postgres://u:hush@db/v?port=hush")] {
+    for (name, value) in [
+        ("ROCKET_PORT", "hush"),
+        ("DATABASE_URL", "postgres://u:hush@db/v?port=hush"),
+    ] {
         let said = read(&environment(&[(name, value)])).unwrap_err();
         let line: Value = serde_json::from_str(&run("serve", &[(name, value)])).expect("one line");
-        assert_eq!((line["level"].as_str(), line["message"].as_str()), (Some("ERROR"), Some(&*said)));
+        assert_eq!(
+            (line["level"].as_str(), line["message"].as_str()),
+            (Some("ERROR"), Some(&*said))
+        );
         let text = run("serve", &[(name, value), ("ROCKET_LOG_FORMAT", "text")]);
         assert_eq!(text, format!("vestibule: {said}\n"));
     }
@@ -106,22 +126,52 @@ fn a_mistake_is_the_programs_only_line() {
 #[test]
 fn each_wrong_setting_is_named_by_its_variable() {
     for (variable, values) in [
-        ("IDP_CLIENT_ID", &["", " ", "a b", ",", "a,", "a,,b", "a,b"][..]),
-        ("IDP_ADDITIONAL_CLIENT_IDS", &["", " ", ",", "a,", "a,,b", "a b"]),
-        ("IDP_ADDITIONAL_AUDIENCES", &["", " ", "a,,b", "client.example"]),
+        (
+            "IDP_CLIENT_ID",
+            &["", " ", "a b", ",", "a,", "a,,b", "a,b"][..],
+        ),
+        (
+            "IDP_ADDITIONAL_CLIENT_IDS",
+            &["", " ", ",", "a,", "a,,b", "a b"],
+        ),
+        (
+            "IDP_ADDITIONAL_AUDIENCES",
+            &["", " ", "a,,b", "client.example"],
+        ),
         ("IDP_CLIENT_IDS", &["x"]),
         ("IDP_CLIENT_SECRET", &[""]),
         ("IDP_CLIENT_SECRET_FILE", &["/nonexistent"]),
-        ("IDP_TOKENINFO_URL", &["http://id.example.com/tokeninfo", "https://user:hush@id.example.com/"]),
         (
             "IDP_TOKENINFO_URL",
-            &["https://id.example.com/?id_token=x", "nonsense", "ftp://localhost/", "data:,x"],
+            &[
+                "http://id.example.com/tokeninfo",
+                "https://user:hush@id.example.com/",
+            ],
         ),
         (
             "IDP_TOKENINFO_URL",
-            &["http://localhost.example.com/", "http://10.0.0.1/", "http://[2001:db8::1]/"],
+            &[
+                "https://id.example.com/?id_token=x",
+                "nonsense",
+                "ftp://localhost/",
+                "data:,x",
+            ],
         ),
-        ("IDP_TOKENINFO_URL", &["https://user@id.example.com/", "https://id.example.com/#fragment"]),
+        (
+            "IDP_TOKENINFO_URL",
+            &[
+                "http://localhost.example.com/",
+                "http://10.0.0.1/",
+                "http://[2001:db8::1]/",
+            ],
+        ),
+        (
+            "IDP_TOKENINFO_URL",
+            &[
+                "https://user@id.example.com/",
+                "https://id.example.com/#fragment",
+            ],
+        ),
         ("IDP_PRESET", &["gogle"]),
         ("IDP_VERIFY", &["signature"]),
         ("IDP_TENANTS", &["common"]),
@@ -131,25 +181,58 @@ fn each_wrong_setting_is_named_by_its_variable() {
         ("IDP_LINK", &["always"]),
         ("IDP_TRUST_EMAIL", &["yes"]),
         ("IDP_MAX_TOKEN_AGE", &["0", "-1"]),
-        ("ROCKET_PUBLIC_URL", &["http://id.example.com", "https://id.example.com/path"]),
-        ("ROCKET_PUBLIC_URL", &["https://id.example.com?x", "id.example.com"]),
-        ("ROCKET_SECRET_KEY", &["", "hush", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"]),
+        (
+            "ROCKET_PUBLIC_URL",
+            &["http://id.example.com", "https://id.example.com/path"],
+        ),
+        (
+            "ROCKET_PUBLIC_URL",
+            &["https://id.example.com?x", "id.example.com"],
+        ),
+        (
+            "ROCKET_SECRET_KEY",
+            &["", "hush", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"],
+        ),
         ("ROCKET_PORT", &["hush"]),
         ("ROCKET_PROT", &["8001"]),
-        ("ROCKET_TRUSTED_PROXIES", &["", "proxy.example.com", "10.0.0.0/33", "10.0.0.1/8", "10"]),
-        ("ROCKET_TRUSTED_PROXIES", &["127.0.0.1,0.0.0.0/0", "::/0", "::ffff:0:0/96"]),
+        (
+            "ROCKET_TRUSTED_PROXIES",
+            &["", "proxy.example.com", "10.0.0.0/33", "10.0.0.1/8", "10"],
+        ),
+        (
+            "ROCKET_TRUSTED_PROXIES",
+            &["127.0.0.1,0.0.0.0/0", "::/0", "::ffff:0:0/96"],
+        ),
         ("ROCKET_TRUSTED_PROXY", &["10.0.0.1"]),
         ("ROCKET_FORWARDED_HEADER", &["x-real-ip"]),
         ("ROCKET_IP_HEADER", &["X-Real-IP"]),
         ("ROCKET_DRAIN", &["301", "soon"]),
         ("ROCKET_LOG_LEVEL", &["verbose", "normal"]),
-        ("DATABASE_URL", &["mysql://vestibule:hush@db/vestibule", "postgres://vestibule:hush@[db/vestibule"]),
-        ("DATABASE_URL", &["postgres://vestibule:hush@db:notaport/vestibule"]),
-        ("DATABASE_URL", &["postgres://vestibule:hush@db/vestibule?sslmode=sometimes"]),
-        ("DATABASE_URL", &["postgres://vestibule:hush@db/vestibule?port=notaport"]),
+        (
+            "DATABASE_URL",
+            &[
+                "mysql://vestibule:hush@db/vestibule",
+                "postgres://vestibule:hush@[db/vestibule",
+            ],
+        ),
+        (
+            "DATABASE_URL",
+            &["postgres://vestibule:hush@db:notaport/vestibule"],
+        ),
+        (
+            "DATABASE_URL",
+            &["postgres://vestibule:hush@db/vestibule?sslmode=sometimes"],
+        ),
+        (
+            "DATABASE_URL",
+            &["postgres://vestibule:hush@db/vestibule?port=notaport"],
+        ),
     ] {
         for value in values {
-            assert_refused(&[(variable, value)], &format!("configuration: `{variable}` / "));
+            assert_refused(
+                &[(variable, value)],
+                &format!("configuration: `{variable}` / "),
+            );
         }
     }
 }
@@ -161,53 +244,161 @@ fn each_wrong_setting_is_told_of_with_its_key_and_the_remedy() {
         ("ROCKET_SECRET_KEY", "-", "ROCKET_SECRET_KEY … is missing"),
         ("ROCKET_PUBLIC_URL", "-", "ROCKET_PUBLIC_URL … is missing"),
         ("IDP_CLIENT_ID", "-", "IDP_CLIENT_ID … is missing"),
-        ("IDP_CLIENT_ID", "a b", "(set in environment variable IDP_CLIENT_ID)"),
-        ("IDP_TOKENINFO_URL", "https://id.example.com/tokeninfo", "IDP_ISSUERS"),
+        (
+            "IDP_CLIENT_ID",
+            "a b",
+            "(set in environment variable IDP_CLIENT_ID)",
+        ),
+        (
+            "IDP_TOKENINFO_URL",
+            "https://id.example.com/tokeninfo",
+            "IDP_ISSUERS",
+        ),
         ("IDP_JWKS_URL", "https://id.example.com/keys", "IDP_ISSUERS"),
         ("IDP_PRESET", "keycloak", "IDP_ISSUER"),
-        ("ROCKET_SESSION", "{access_token_ttl=0}", "session.access_token_ttl"),
-        ("ROCKET_SESSION", "{access_token_ttl=900,refresh_token_ttl=60}", "session.refresh_token_ttl"),
-        ("ROCKET_SESSION", "{reauthentication_window=59}", "session.reauthentication_window"),
-        ("ROCKET_SESSION", "{acess_token_ttl=900}", "`session.acess_token_ttl`"),
+        (
+            "ROCKET_SESSION",
+            "{access_token_ttl=0}",
+            "session.access_token_ttl",
+        ),
+        (
+            "ROCKET_SESSION",
+            "{access_token_ttl=900,refresh_token_ttl=60}",
+            "session.refresh_token_ttl",
+        ),
+        (
+            "ROCKET_SESSION",
+            "{reauthentication_window=59}",
+            "session.reauthentication_window",
+        ),
+        (
+            "ROCKET_SESSION",
+            "{acess_token_ttl=900}",
+            "`session.acess_token_ttl`",
+        ),
         ("ROCKET_KEYS", "{announce=329}", "keys.announce"),
         ("ROCKET_KEYS", "{announce=43201}", "keys.announce"),
         ("ROCKET_KEYS", "{rotate_every=86399}", "keys.rotate_every"),
         ("ROCKET_KEYS", "{rotate=86400}", "keys.rotate"),
-        ("ROCKET_PROVIDERS", "{idp={client_id=\"x\"}}", "providers.idp"),
-        ("ROCKET_PROVIDERS", "{line={client_id=\"\"}}", "providers.line.client_id"),
+        (
+            "ROCKET_PROVIDERS",
+            "{idp={client_id=\"x\"}}",
+            "providers.idp",
+        ),
+        (
+            "ROCKET_PROVIDERS",
+            "{line={client_id=\"\"}}",
+            "providers.line.client_id",
+        ),
         ("ROCKET_PROVIDERS", "{line={}}", "providers.line.client_id"),
         ("ROCKET_DATABASES", "{other={url=\"x\"}}", "databases.other"),
-        ("ROCKET_DATABASES", "{vestibule={max_connections=0}}", "databases.vestibule.max_connections"),
-        ("ROCKET_DATABASES", "{vestibule={connect_timeout=soon}}", "databases.vestibule.connect_timeout"),
-        ("ROCKET_TLS", "{certs=\"/nonexistent\",key=\"/nonexistent\"}", "tls.certs"),
-        ("ROCKET_TLS", "{certs=\"/etc/hostname\",key=\"/nonexistent\"}", "tls.key"),
-        ("ROCKET_TLS", "{certs=\"/etc/hostname\",key=\"/etc/hostname\",mutual={}}", "tls.mutual"),
+        (
+            "ROCKET_DATABASES",
+            "{vestibule={max_connections=0}}",
+            "databases.vestibule.max_connections",
+        ),
+        (
+            "ROCKET_DATABASES",
+            "{vestibule={connect_timeout=soon}}",
+            "databases.vestibule.connect_timeout",
+        ),
+        (
+            "ROCKET_TLS",
+            "{certs=\"/nonexistent\",key=\"/nonexistent\"}",
+            "tls.certs",
+        ),
+        (
+            "ROCKET_TLS",
+            "{certs=\"/etc/hostname\",key=\"/nonexistent\"}",
+            "tls.key",
+        ),
+        (
+            "ROCKET_TLS",
+            "{certs=\"/etc/hostname\",key=\"/etc/hostname\",mutual={}}",
+            "tls.mutual",
+        ),
         ("ROCKET_RATE_LIMIT", "{enabled=maybe}", "rate_limit.enabled"),
-        ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=0}", "rate_limit.sign_in_per_minute"),
-        ("ROCKET_RATE_LIMIT", "{refresh_per_minute=1000001}", "rate_limit.refresh_per_minute"),
-        ("ROCKET_RATE_LIMIT", "{session_per_minute=-1}", "rate_limit.session_per_minute"),
-        ("ROCKET_RATE_LIMIT", "{staff_pages_per_minute=0}", "rate_limit.staff_pages_per_minute"),
-        ("ROCKET_RATE_LIMIT", "{sign_in_per_hour=1}", "rate_limit.sign_in_per_hour"),
+        (
+            "ROCKET_RATE_LIMIT",
+            "{sign_in_per_minute=0}",
+            "rate_limit.sign_in_per_minute",
+        ),
+        (
+            "ROCKET_RATE_LIMIT",
+            "{refresh_per_minute=1000001}",
+            "rate_limit.refresh_per_minute",
+        ),
+        (
+            "ROCKET_RATE_LIMIT",
+            "{session_per_minute=-1}",
+            "rate_limit.session_per_minute",
+        ),
+        (
+            "ROCKET_RATE_LIMIT",
+            "{staff_pages_per_minute=0}",
+            "rate_limit.staff_pages_per_minute",
+        ),
+        (
+            "ROCKET_RATE_LIMIT",
+            "{sign_in_per_hour=1}",
+            "rate_limit.sign_in_per_hour",
+        ),
         ("ROCKET_ADMIN", "{provider=nobody}", "`admin.provider`"),
         (
             "ROCKET_WEB",
             "{origins=[\"http://app.example.com\"]}",
             "`web.origins` … must be https … list the origins",
         ),
-        ("ROCKET_WEB", "{origins=[\"https://app.example.com/page\"]}", "`web.origins` … must be one origin"),
-        ("ROCKET_WEB", "{origins=[\"https://app.example.com\",\"*\"]}", "`web.origins` … is not a URL"),
+        (
+            "ROCKET_WEB",
+            "{origins=[\"https://app.example.com/page\"]}",
+            "`web.origins` … must be one origin",
+        ),
+        (
+            "ROCKET_WEB",
+            "{origins=[\"https://app.example.com\",\"*\"]}",
+            "`web.origins` … is not a URL",
+        ),
         (
             "ROCKET_WEB",
             "{origins=[\"https://*.example.com\"]}",
             "`web.origins` … must be one origin, without `*`",
         ),
-        ("ROCKET_WEB", "{origins=[\"null\"]}", "`web.origins` … is not a URL"),
-        ("ROCKET_WEB", "{origins=[\"capacitor://localhost/page\"]}", "`web.origins` … must be one origin"),
-        ("ROCKET_WEB", "{origins=[\"tauri://\"]}", "`web.origins` … must be one origin"),
-        ("ROCKET_WEB", "{origins=[\"file://localhost\"]}", "`web.origins` … must be https … web view"),
-        ("ROCKET_WEB", "{origins=\"https://app.example.com,\"}", "`web.origins` … is empty"),
-        ("ROCKET_WEB", "{origin=[]}", "`web.origin` … is not a known key; write `web.origins`, or remove it"),
-        ("ROCKET_WEB", "{hosts=[]}", "`web.hosts` … is not a known key (known: origins); fix or remove it"),
+        (
+            "ROCKET_WEB",
+            "{origins=[\"null\"]}",
+            "`web.origins` … is not a URL",
+        ),
+        (
+            "ROCKET_WEB",
+            "{origins=[\"capacitor://localhost/page\"]}",
+            "`web.origins` … must be one origin",
+        ),
+        (
+            "ROCKET_WEB",
+            "{origins=[\"tauri://\"]}",
+            "`web.origins` … must be one origin",
+        ),
+        (
+            "ROCKET_WEB",
+            "{origins=[\"file://localhost\"]}",
+            "`web.origins` … must be https … web view",
+        ),
+        (
+            "ROCKET_WEB",
+            "{origins=\"https://app.example.com,\"}",
+            "`web.origins` … is empty",
+        ),
+        (
+            "ROCKET_WEB",
+            "{origin=[]}",
+            "`web.origin` … is not a known key; write `web.origins`, or remove it",
+        ),
+        (
+            "ROCKET_WEB",
+            "{hosts=[]}",
+            "`web.hosts` … is not a known key (known: origins); fix or remove it",
+        ),
         (
             "IDP_CLIENTID",
             "hush",
@@ -219,15 +410,37 @@ fn each_wrong_setting_is_told_of_with_its_key_and_the_remedy() {
             "not a known key; write `ROCKET_LOG_FORMAT` / `log_format`, or remove it",
         ),
         ("ROCKET_LOG_LEVEL", "normal", "must be one of"),
-        ("ROCKET_SECRET_KEY", "[\"hush, hush, hush, hush, hush, hush\", \"too short\"]", "is too short"),
-        ("ROCKET_SECRET_KEY", "[]", "`ROCKET_SECRET_KEY` / `secret_key` … is missing"),
-        ("ROCKET_SECRET_KEY", "[\"hush, hush, hush, hush, hush, hush\", 7]", "must be a list of strings"),
-        ("ROCKET_SECRET_KEY", "7", "a list of the new key and the previous one"),
+        (
+            "ROCKET_SECRET_KEY",
+            "[\"hush, hush, hush, hush, hush, hush\", \"too short\"]",
+            "is too short",
+        ),
+        (
+            "ROCKET_SECRET_KEY",
+            "[]",
+            "`ROCKET_SECRET_KEY` / `secret_key` … is missing",
+        ),
+        (
+            "ROCKET_SECRET_KEY",
+            "[\"hush, hush, hush, hush, hush, hush\", 7]",
+            "must be a list of strings",
+        ),
+        (
+            "ROCKET_SECRET_KEY",
+            "7",
+            "a list of the new key and the previous one",
+        ),
     ] {
         assert_refused(&[(variable, value)], words);
     }
-    let keycloak = [("IDP_PRESET", "keycloak"), ("IDP_ISSUER", "http://keycloak:8080/realms/people")];
-    assert_refused(&keycloak, "(set in environment variable IDP_ISSUER) … must be https … SSL_CERT_FILE");
+    let keycloak = [
+        ("IDP_PRESET", "keycloak"),
+        ("IDP_ISSUER", "http://keycloak:8080/realms/people"),
+    ];
+    assert_refused(
+        &keycloak,
+        "(set in environment variable IDP_ISSUER) … must be https … SSL_CERT_FILE",
+    );
     let document = "https://id.example.com/.well-known/openid-configuration";
     let words = "IDP_ISSUER … remove `/.well-known/openid-configuration`";
     assert_refused(&[("IDP_PRESET", "oidc"), ("IDP_ISSUER", document)], words);
@@ -236,8 +449,8 @@ fn each_wrong_setting_is_told_of_with_its_key_and_the_remedy() {
 #[test]
 fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
     for password in [
-        "hu/sh", "1/sh", "hu#sh", "1#sh", "hu?sh", "1?sh", "h@u/sh", "h@u?sh", "h@u#sh", "/@#", "h/u@sh",
-        "h?u=s",
+        "hu/sh", "1/sh", "hu#sh", "1#sh", "hu?sh", "1?sh", "h@u/sh", "h@u?sh", "h@u#sh", "/@#",
+        "h/u@sh", "h?u=s",
     ] {
         let url = format!("postgres://ada:{password}@db.invalid:5433/people?sslmode=require");
         let line = read(&environment(&[("DATABASE_URL", &url)])).unwrap_err();
@@ -246,7 +459,12 @@ fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
             "the host `db.invalid`, port 5433 and the database `people` … cut off … `/` is %2F",
         );
         let (problem, _) = line.split_once("; ").unwrap();
-        assert!(["ada", "hu", "sh"].iter().all(|part| !problem.contains(part)), "{password}: {problem}");
+        assert!(
+            ["ada", "hu", "sh"]
+                .iter()
+                .all(|part| !problem.contains(part)),
+            "{password}: {problem}"
+        );
     }
     for url in [
         "postgres://db/people?password=hunter&2secret",
@@ -256,13 +474,22 @@ fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
         let line = read(&environment(&[("DATABASE_URL", url)])).unwrap_err();
         assert!(!line.contains("hun") && !line.contains("2secret"), "{line}");
     }
-    assert_refused(&[("DATABASE_URL", "postgres://ada@db.example.com/people#x")], "contains a `#`");
+    assert_refused(
+        &[("DATABASE_URL", "postgres://ada@db.example.com/people#x")],
+        "contains a `#`",
+    );
     let second = "postgres://ada:hush@db1.example.com,db2.example.com:notaport/people";
     assert_refused(&[("DATABASE_URL", second)], "invalid port number");
     let other = "postgres://ada:hush@a,b/people?target_session_attrs=prefer-standby";
-    assert_refused(&[("DATABASE_URL", other)], "`target_session_attrs` … accepts writes");
+    assert_refused(
+        &[("DATABASE_URL", other)],
+        "`target_session_attrs` … accepts writes",
+    );
     let missing = "postgres://ada:hush@a/people?sslrootcert=/nonexistent.pem";
-    assert_refused(&[("DATABASE_URL", missing)], "`sslrootcert`, which names a file that cannot be read");
+    assert_refused(
+        &[("DATABASE_URL", missing)],
+        "`sslrootcert`, which names a file that cannot be read",
+    );
     for (wrong, nearest) in [
         ("sslmod", "sslmode"),
         ("ssl_mode", "sslmode"),
@@ -270,7 +497,10 @@ fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
         ("sslrootcrt", "sslrootcert"),
     ] {
         let words = format!("has the parameter `{wrong}` … the nearest known one is `{nearest}`");
-        assert_refused(&[("DATABASE_URL", &format!("postgres://u@h/d?{wrong}=hush"))], &words);
+        assert_refused(
+            &[("DATABASE_URL", &format!("postgres://u@h/d?{wrong}=hush"))],
+            &words,
+        );
     }
     for url in [
         "postgres://ada:p%2F@db.example.com/people",
@@ -290,7 +520,9 @@ fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
 fn place(url: &str) -> Result<(Vec<(String, u16)>, String), String> {
     let config = Config::read(config::figment_of(&environment(&[("DATABASE_URL", url)])));
     let place = app::place(&config.map_err(|error| error.to_string())?.figment);
-    place.map(|place| (place.servers, place.database)).map_err(|error| error.to_string())
+    place
+        .map(|place| (place.servers, place.database))
+        .map_err(|error| error.to_string())
 }
 
 #[test]
@@ -298,7 +530,10 @@ fn managed_databases_urls_are_read_as_libpq_reads_them() {
     let socket = "/cloudsql/project:europe-west1:people";
     for (url, servers) in [
         // Google's Cloud SQL.
-        ("postgres://app:p@/people?host=/cloudsql/project:europe-west1:people", &[(socket, 5432)][..]),
+        (
+            "postgres://app:p@/people?host=/cloudsql/project:europe-west1:people",
+            &[(socket, 5432)][..],
+        ),
         (
             "postgres://app@/people?host=/cloudsql/project:europe-west1:people&sslmode=disable",
             &[(socket, 5432)],
@@ -307,9 +542,18 @@ fn managed_databases_urls_are_read_as_libpq_reads_them() {
             "postgresql:///people?host=/cloudsql/project:europe-west1:people&user=app&password=p@ss+word",
             &[(socket, 5432)],
         ),
-        ("postgres://app:p@%2Fcloudsql%2Fproject%3Aeurope-west1%3Apeople/people", &[(socket, 5432)]),
-        ("postgres://app:p@localhost/people?host=/cloudsql/project:europe-west1:people", &[(socket, 5432)]),
-        ("postgres://app@:6543/people?host=/tmp/x", &[("/tmp/x", 6543)]),
+        (
+            "postgres://app:p@%2Fcloudsql%2Fproject%3Aeurope-west1%3Apeople/people",
+            &[(socket, 5432)],
+        ),
+        (
+            "postgres://app:p@localhost/people?host=/cloudsql/project:europe-west1:people",
+            &[(socket, 5432)],
+        ),
+        (
+            "postgres://app@:6543/people?host=/tmp/x",
+            &[("/tmp/x", 6543)],
+        ),
         // Neon.
         (
             "postgresql://app:p@ep-1-pooler.eu.aws.neon.tech/people?sslmode=verify-full&channel_binding=require",
@@ -336,7 +580,10 @@ fn managed_databases_urls_are_read_as_libpq_reads_them() {
             "postgres://app:p@top1.nearest.of.db.internal:5432/people?sslmode=disable",
             &[("top1.nearest.of.db.internal", 5432)],
         ),
-        ("postgres://app:p@[fdaa:0:1::3]:5433/people", &[("[fdaa:0:1::3]", 5433)]),
+        (
+            "postgres://app:p@[fdaa:0:1::3]:5433/people",
+            &[("[fdaa:0:1::3]", 5433)],
+        ),
         // RDS, and parameters that tune what the service does in its own way.
         (
             "postgres://app:p@a.rds.amazonaws.com/people?sslrootcert=system&connect_timeout=10&application_name=eu-1\
@@ -349,25 +596,56 @@ fn managed_databases_urls_are_read_as_libpq_reads_them() {
         ),
         // Several servers.
         ("postgres://app@a:1,b/people", &[("a", 1), ("b", 5432)]),
-        ("postgres://app@/people?host=a,b&port=5433,5434", &[("a", 5433), ("b", 5434)]),
-        ("postgres://app@/people?host=a,/tmp/x&port=6000", &[("a", 6000), ("/tmp/x", 6000)]),
-        ("postgres://app@c/people?host=a,b&target_session_attrs=read-write", &[("a", 5432), ("b", 5432)]),
+        (
+            "postgres://app@/people?host=a,b&port=5433,5434",
+            &[("a", 5433), ("b", 5434)],
+        ),
+        (
+            "postgres://app@/people?host=a,/tmp/x&port=6000",
+            &[("a", 6000), ("/tmp/x", 6000)],
+        ),
+        (
+            "postgres://app@c/people?host=a,b&target_session_attrs=read-write",
+            &[("a", 5432), ("b", 5432)],
+        ),
     ] {
         let (found, database) = place(url).unwrap_or_else(|line| panic!("{url}: {line}"));
-        let found: Vec<_> = found.iter().map(|(host, port)| (host.as_str(), *port)).collect();
-        assert_eq!((found, database.as_str()), (servers.to_vec(), "people"), "{url}");
+        let found: Vec<_> = found
+            .iter()
+            .map(|(host, port)| (host.as_str(), *port))
+            .collect();
+        assert_eq!(
+            (found, database.as_str()),
+            (servers.to_vec(), "people"),
+            "{url}"
+        );
     }
 }
 
 #[test]
 fn a_parameter_that_cannot_be_honoured_is_named_with_what_to_do() {
     for (parameters, words) in [
-        ("sslmode=require&channel_binding=require", "`channel_binding=require` … `sslmode=verify-full`"),
+        (
+            "sslmode=require&channel_binding=require",
+            "`channel_binding=require` … `sslmode=verify-full`",
+        ),
         ("channel_binding=always", "`channel_binding` … prefer"),
-        ("sslmode=require&sslrootcert=system", "`sslrootcert=system` … `sslmode=verify-full`"),
-        ("target_session_attrs=standby", "`target_session_attrs` … accepts writes"),
-        ("target_session_attrs=prefer-standby", "`target_session_attrs` … accepts writes"),
-        ("load_balance_hosts=random", "`load_balance_hosts` … remove it"),
+        (
+            "sslmode=require&sslrootcert=system",
+            "`sslrootcert=system` … `sslmode=verify-full`",
+        ),
+        (
+            "target_session_attrs=standby",
+            "`target_session_attrs` … accepts writes",
+        ),
+        (
+            "target_session_attrs=prefer-standby",
+            "`target_session_attrs` … accepts writes",
+        ),
+        (
+            "load_balance_hosts=random",
+            "`load_balance_hosts` … remove it",
+        ),
         ("hostaddr=10.0.0.1", "`hostaddr` … remove"),
         ("port=1,2", "2 ports … 1 host"),
         ("host=@people", "abstract … directory"),
@@ -379,11 +657,17 @@ fn a_parameter_that_cannot_be_honoured_is_named_with_what_to_do() {
         ("gssencmode=require", "`gssencmode` … remove it"),
         ("require_auth=scram-sha-256", "`require_auth` … remove it"),
         ("requirepeer=postgres", "`requirepeer` … remove it"),
-        ("ssl_min_protocol_version=TLSv1.3", "`ssl_min_protocol_version` … remove it"),
+        (
+            "ssl_min_protocol_version=TLSv1.3",
+            "`ssl_min_protocol_version` … remove it",
+        ),
         ("replication=database", "`replication` … remove it"),
         ("client_encoding=LATIN1", "`client_encoding` … remove it"),
         ("connect_timeout=soon", "`connect_timeout` … seconds"),
-        ("pgbouncer=true&connection_limit=1", "`pgbouncer` … Prisma … remove it"),
+        (
+            "pgbouncer=true&connection_limit=1",
+            "`pgbouncer` … Prisma … remove it",
+        ),
         ("schema=public", "`schema` … Prisma … options"),
         ("currentSchema=public", "`currentSchema` … options"),
         ("ssl=no-verify", "`ssl` … sslmode"),
@@ -397,10 +681,19 @@ fn a_parameter_that_cannot_be_honoured_is_named_with_what_to_do() {
         "postgresql+psycopg2 … postgres://",
     );
     assert_refused(
-        &[("DATABASE_URL", "host=/cloudsql/x user=ada password=hush dbname=people")],
+        &[(
+            "DATABASE_URL",
+            "host=/cloudsql/x user=ada password=hush dbname=people",
+        )],
         "is not a PostgreSQL URL",
     );
-    assert_refused(&[("DATABASE_URL", "postgres://ada:hush@/people?host=a,b&port=1,notaport")], "port");
+    assert_refused(
+        &[(
+            "DATABASE_URL",
+            "postgres://ada:hush@/people?host=a,b&port=1,notaport",
+        )],
+        "port",
+    );
 }
 
 #[test]
@@ -408,12 +701,21 @@ fn presets_proxies_and_limits_that_are_sound_are_accepted() {
     for preset in ["google", "line", "apple", "microsoft", "facebook"] {
         assert_sound(&[("IDP_PRESET", preset)]);
     }
-    assert_sound(&[("IDP_PRESET", "keycloak"), ("IDP_ISSUER", "https://id.example.com/realms/people")]);
+    assert_sound(&[
+        ("IDP_PRESET", "keycloak"),
+        ("IDP_ISSUER", "https://id.example.com/realms/people"),
+    ]);
     assert_sound(&[("IDP_VERIFY", "both")]);
     assert_sound(&[
-        ("ROCKET_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8,::ffff:172.16.0.0/108,2001:db8::/32"),
+        (
+            "ROCKET_TRUSTED_PROXIES",
+            "127.0.0.1, 10.0.0.0/8,::ffff:172.16.0.0/108,2001:db8::/32",
+        ),
         ("ROCKET_FORWARDED_HEADER", "forwarded"),
-        ("ROCKET_RATE_LIMIT", "{enabled=false,sign_in_per_minute=1,session_per_minute=1000000}"),
+        (
+            "ROCKET_RATE_LIMIT",
+            "{enabled=false,sign_in_per_minute=1,session_per_minute=1000000}",
+        ),
         ("ROCKET_IP_HEADER", "false"),
     ]);
 }
@@ -424,19 +726,42 @@ fn a_key_that_signs_client_secrets_is_there_as_a_whole_and_only_for_apple() {
         ("IDP_PRESET", "apple"),
         ("IDP_TEAM_ID", "A1B2C3D4E5"),
         ("IDP_KEY_ID", "F6G7H8I9J0"),
-        ("IDP_PRIVATE_KEY", crate::support::provider::apple::private_key()),
+        (
+            "IDP_PRIVATE_KEY",
+            crate::support::provider::apple::private_key(),
+        ),
     ];
     assert_sound(&sound);
     for (variable, value, words) in [
-        ("IDP_PRESET", "google", "`IDP_TEAM_ID` … is for the preset `apple` only"),
+        (
+            "IDP_PRESET",
+            "google",
+            "`IDP_TEAM_ID` … is for the preset `apple` only",
+        ),
         ("IDP_TEAM_ID", "-", "`IDP_TEAM_ID` … is missing"),
         ("IDP_KEY_ID", "-", "`IDP_KEY_ID` … is missing"),
         ("IDP_PRIVATE_KEY", "-", "`IDP_PRIVATE_KEY` … is missing"),
-        ("IDP_TEAM_ID", "com.example.app", "`IDP_TEAM_ID` … is not an id of Apple's"),
-        ("IDP_PRIVATE_KEY", "hush", "`IDP_PRIVATE_KEY` … is not a private key of Apple's"),
+        (
+            "IDP_TEAM_ID",
+            "com.example.app",
+            "`IDP_TEAM_ID` … is not an id of Apple's",
+        ),
+        (
+            "IDP_PRIVATE_KEY",
+            "hush",
+            "`IDP_PRIVATE_KEY` … is not a private key of Apple's",
+        ),
         ("IDP_PRIVATE_KEY", " ", "`IDP_PRIVATE_KEY` … is empty"),
-        ("IDP_PRIVATE_KEY_FILE", "nowhere.p8", "`IDP_PRIVATE_KEY_FILE` … is set in addition to"),
-        ("IDP_REVOCATION_URL", "http://id.example.com", "`IDP_REVOCATION_URL` … must be https"),
+        (
+            "IDP_PRIVATE_KEY_FILE",
+            "nowhere.p8",
+            "`IDP_PRIVATE_KEY_FILE` … is set in addition to",
+        ),
+        (
+            "IDP_REVOCATION_URL",
+            "http://id.example.com",
+            "`IDP_REVOCATION_URL` … must be https",
+        ),
     ] {
         assert_refused(&[&sound[..], &[(variable, value)]].concat(), words);
     }
@@ -444,13 +769,20 @@ fn a_key_that_signs_client_secrets_is_there_as_a_whole_and_only_for_apple() {
     for text in [pem.replace('\n', "\\n"), format!("a comment\n{pem}\n")] {
         assert_sound(&[&sound[..], &[("IDP_PRIVATE_KEY", &text)]].concat());
     }
-    for text in [&pem.replace("PRIVATE", "EC PRIVATE"), &pem.replace("MI", "NI"), &pem[..80]] {
+    for text in [
+        &pem.replace("PRIVATE", "EC PRIVATE"),
+        &pem.replace("MI", "NI"),
+        &pem[..80],
+    ] {
         let words = "`IDP_PRIVATE_KEY` … is not a private key of Apple's";
         assert_refused(&[&sound[..], &[("IDP_PRIVATE_KEY", text)]].concat(), words);
     }
     let config = Config::read(config::figment_of(&environment(&sound))).unwrap();
     assert!(!format!("{:?}", config.providers).contains(&pem[30..60]));
-    let file = [("IDP_PRIVATE_KEY", "-"), ("IDP_PRIVATE_KEY_FILE", "nowhere.p8")];
+    let file = [
+        ("IDP_PRIVATE_KEY", "-"),
+        ("IDP_PRIVATE_KEY_FILE", "nowhere.p8"),
+    ];
     let words = "`IDP_PRIVATE_KEY_FILE` … names a file that cannot be read";
     assert_refused(&[&sound[..], &file].concat(), words);
 }
@@ -468,22 +800,49 @@ fn a_strange_variable_of_somebody_else_stops_nothing() {
 #[test]
 fn a_mistake_in_the_file_is_named_with_the_files_whole_path() {
     for (text, words) in [
-        ("[default]\npublic_ulr = \"https://id.example.com\"\n", "public_ulr … (set in $file)"),
-        ("[default.idp]\nclient_secret = 7\n", "client_secret … (set in $file)"),
+        (
+            "[default]\npublic_ulr = \"https://id.example.com\"\n",
+            "public_ulr … (set in $file)",
+        ),
+        (
+            "[default.idp]\nclient_secret = 7\n",
+            "client_secret … (set in $file)",
+        ),
         ("not toml", "settings-Rocket.toml"),
         // The file is above our defaults.
-        ("[default]\nlog_level = \"verbose\"\n", "`ROCKET_LOG_LEVEL` / `log_level` … must be one of"),
-        ("[release]\nlog_level = \"verbose\"\n", "`ROCKET_LOG_LEVEL` / `log_level` … must be one of"),
-        ("[default]\nip_header = \"x-real-ip\"\n", "`ROCKET_IP_HEADER` / `ip_header` … any client"),
-        ("[release]\nip_header = \"x-real-ip\"\n", "`ROCKET_IP_HEADER` / `ip_header` … any client"),
+        (
+            "[default]\nlog_level = \"verbose\"\n",
+            "`ROCKET_LOG_LEVEL` / `log_level` … must be one of",
+        ),
+        (
+            "[release]\nlog_level = \"verbose\"\n",
+            "`ROCKET_LOG_LEVEL` / `log_level` … must be one of",
+        ),
+        (
+            "[default]\nip_header = \"x-real-ip\"\n",
+            "`ROCKET_IP_HEADER` / `ip_header` … any client",
+        ),
+        (
+            "[release]\nip_header = \"x-real-ip\"\n",
+            "`ROCKET_IP_HEADER` / `ip_header` … any client",
+        ),
         // What is in a table that is no profile would not be read.
         (
             "[providers.partner]\nclient_id = \"x\"\n",
             "`[providers]` (set in $file) … unknown profile … write `[default.providers]`",
         ),
-        ("[idp]\nlink = \"never\"\n", "(set in $file) … unknown profile … write `[default.idp]`"),
-        ("[defualt.idp]\nlink = \"never\"\n", "(set in $file) … unknown profile … correct it to `[default]`"),
-        ("[partner]\nclient_id = \"x\"\n", "`[partner.client_id]` (set in $file) … unknown profile"),
+        (
+            "[idp]\nlink = \"never\"\n",
+            "(set in $file) … unknown profile … write `[default.idp]`",
+        ),
+        (
+            "[defualt.idp]\nlink = \"never\"\n",
+            "(set in $file) … unknown profile … correct it to `[default]`",
+        ),
+        (
+            "[partner]\nclient_id = \"x\"\n",
+            "`[partner.client_id]` (set in $file) … unknown profile",
+        ),
         (
             "[default.idp]\nlink = \"never\"\n[staging.session]\nttl = 1\n[session]\ndrain = 1\n",
             "(set in $file) … unknown profile … write `[default.session]`",
@@ -494,18 +853,28 @@ fn a_mistake_in_the_file_is_named_with_the_files_whole_path() {
     }
     let profiles = "[default]\n[staging]\npublic_url = \"https://staging.example.com\"\n[global]\n";
     assert_sound(&[("ROCKET_CONFIG", &written("Rocket.toml", profiles))]);
-    let file = written("Rocket.toml", "[production.session]\naccess_token_ttl = 600\n");
+    let file = written(
+        "Rocket.toml",
+        "[production.session]\naccess_token_ttl = 600\n",
+    );
     assert_sound(&[("ROCKET_CONFIG", &file), ("ROCKET_PROFILE", "production")]);
     fs::remove_file(&file).unwrap();
-    let words = "environment variable ROCKET_CONFIG names a file that cannot be read … correct the path";
+    let words =
+        "environment variable ROCKET_CONFIG names a file that cannot be read … correct the path";
     assert_refused(&[("ROCKET_CONFIG", &file)], words);
 }
 
 #[test]
 fn a_secret_in_a_file_is_read_and_a_client_id_of_digits_is_text() {
     let file = written("client_secret", "hush\n");
-    assert_sound(&[("IDP_CLIENT_SECRET_FILE", &file), ("IDP_CLIENT_ID", "1234567890")]);
-    let twice = [("IDP_CLIENT_SECRET", "hush"), ("IDP_CLIENT_SECRET_FILE", &file)];
+    assert_sound(&[
+        ("IDP_CLIENT_SECRET_FILE", &file),
+        ("IDP_CLIENT_ID", "1234567890"),
+    ]);
+    let twice = [
+        ("IDP_CLIENT_SECRET", "hush"),
+        ("IDP_CLIENT_SECRET_FILE", &file),
+    ];
     assert_refused(&twice, "IDP_CLIENT_SECRET_FILE");
 }
 
@@ -520,16 +889,31 @@ fn the_database_and_the_secret_key_may_be_in_files() {
     for variable in ["DATABASE_URL", "ROCKET_SECRET_KEY"] {
         let file = format!("{variable}_FILE");
         for (changes, words) in [
-            (&[(&*file, &*key)][..], "is set in addition to … remove one of them"),
-            (&[(variable, "-"), (&file, "/nonexistent")], "cannot be read … correct the path"),
-            (&[(variable, "-"), (&file, &empty)], "empty … write the secret to it"),
+            (
+                &[(&*file, &*key)][..],
+                "is set in addition to … remove one of them",
+            ),
+            (
+                &[(variable, "-"), (&file, "/nonexistent")],
+                "cannot be read … correct the path",
+            ),
+            (
+                &[(variable, "-"), (&file, &empty)],
+                "empty … write the secret to it",
+            ),
         ] {
             assert_refused(changes, &format!("{file} … {words}"));
         }
     }
     // What is in the file is judged as if it were in the variable.
-    assert_refused(&[("DATABASE_URL", "-"), ("DATABASE_URL_FILE", &key)], "DATABASE_URL_FILE");
-    let short = [("ROCKET_SECRET_KEY", "-"), ("ROCKET_SECRET_KEY_FILE", "/etc/hostname")];
+    assert_refused(
+        &[("DATABASE_URL", "-"), ("DATABASE_URL_FILE", &key)],
+        "DATABASE_URL_FILE",
+    );
+    let short = [
+        ("ROCKET_SECRET_KEY", "-"),
+        ("ROCKET_SECRET_KEY_FILE", "/etc/hostname"),
+    ];
     assert_refused(&short, "too short");
     // A new key, and the one before it.
     let two = format!("a new key, of more than 32 characters\n{KEY}\n");
@@ -565,37 +949,86 @@ fn webhook(name: &str, fields: &str) -> String {
 
 #[test]
 fn each_mistake_in_a_webhook_is_named() {
-    let three = format!(r#"$url,secret=["{WEBHOOK_SECRET}","{WEBHOOK_SECRET}","{WEBHOOK_SECRET}"]"#);
+    let three =
+        format!(r#"$url,secret=["{WEBHOOK_SECRET}","{WEBHOOK_SECRET}","{WEBHOOK_SECRET}"]"#);
     for (fields, words) in [
         ("$secret", "`webhooks.shop.url` … is missing"),
         ("$url", "`webhooks.shop.secret` … openssl rand"),
-        (r#"url="hush",$secret"#, "`webhooks.shop.url` … is not a URL"),
-        (r#"url="http://shop.example.com/",$secret"#, "`webhooks.shop.url` … must be https"),
-        (r#"url="https://a:hush@shop.example.com/",$secret"#, "`webhooks.shop.url` … password"),
-        (r#"url="https://10.0.0.1/hush",$secret"#, "`webhooks.shop.url` … private_network"),
-        (r#"url="https://[::ffff:10.0.0.1]/",$secret"#, "`webhooks.shop.url` … private_network"),
-        (r#"url="https://0x7f.1/",$secret"#, "`webhooks.shop.url` … private_network"),
+        (
+            r#"url="hush",$secret"#,
+            "`webhooks.shop.url` … is not a URL",
+        ),
+        (
+            r#"url="http://shop.example.com/",$secret"#,
+            "`webhooks.shop.url` … must be https",
+        ),
+        (
+            r#"url="https://a:hush@shop.example.com/",$secret"#,
+            "`webhooks.shop.url` … password",
+        ),
+        (
+            r#"url="https://10.0.0.1/hush",$secret"#,
+            "`webhooks.shop.url` … private_network",
+        ),
+        (
+            r#"url="https://[::ffff:10.0.0.1]/",$secret"#,
+            "`webhooks.shop.url` … private_network",
+        ),
+        (
+            r#"url="https://0x7f.1/",$secret"#,
+            "`webhooks.shop.url` … private_network",
+        ),
         (
             r#"url="https://169.254.169.254/",private_network=true,$secret"#,
             "`webhooks.shop.url` … not one of the internet",
         ),
-        (r#"$url,secret="hush""#, "`webhooks.shop.secret` … 24 to 64 bytes"),
-        (r#"$url,secret="whsec_aHVzaA==""#, "`webhooks.shop.secret` … 24 to 64 bytes"),
-        ("$url,secret=[]", "`webhooks.shop.secret` … one secret, or two"),
+        (
+            r#"$url,secret="hush""#,
+            "`webhooks.shop.secret` … 24 to 64 bytes",
+        ),
+        (
+            r#"$url,secret="whsec_aHVzaA==""#,
+            "`webhooks.shop.secret` … 24 to 64 bytes",
+        ),
+        (
+            "$url,secret=[]",
+            "`webhooks.shop.secret` … one secret, or two",
+        ),
         (&three, "`webhooks.shop.secret` … one secret, or two"),
         ("$url,secret=5", "`webhooks.shop.secret` … wrong type"),
-        (r#"$url,secret_file="/nonexistent""#, "`webhooks.shop.secret_file` … cannot be read"),
-        (r#"$url,$secret,secret_file="/x""#, "`webhooks.shop.secret_file` … in addition to"),
-        ("$url,$secret,events=[]", "`webhooks.shop.events` … user.created"),
-        (r#"$url,$secret,events="user.createt""#, "`webhooks.shop.events` … user.created"),
-        (r#"$url,$secret,private_network="yes""#, "`webhooks.shop.private_network` … true or false"),
-        ("$url,$secret,timeout=5", "`webhooks.shop.timeout` … is not a known key"),
+        (
+            r#"$url,secret_file="/nonexistent""#,
+            "`webhooks.shop.secret_file` … cannot be read",
+        ),
+        (
+            r#"$url,$secret,secret_file="/x""#,
+            "`webhooks.shop.secret_file` … in addition to",
+        ),
+        (
+            "$url,$secret,events=[]",
+            "`webhooks.shop.events` … user.created",
+        ),
+        (
+            r#"$url,$secret,events="user.createt""#,
+            "`webhooks.shop.events` … user.created",
+        ),
+        (
+            r#"$url,$secret,private_network="yes""#,
+            "`webhooks.shop.private_network` … true or false",
+        ),
+        (
+            "$url,$secret,timeout=5",
+            "`webhooks.shop.timeout` … is not a known key",
+        ),
     ] {
         assert_refused(&[("ROCKET_WEBHOOKS", &webhook("shop", fields))], words);
     }
     let name = [("ROCKET_WEBHOOKS", &*webhook("Shop", "$url,$secret"))];
     assert_refused(&name, "`webhooks.Shop` … 1 to 32 of a-z");
-    let file = written("webhook", &format!("{WEBHOOK_SECRET}\n\n{WEBHOOK_SECRET}\n"));
+    let file = written(
+        "webhook",
+        &format!("{WEBHOOK_SECRET}\n\n{WEBHOOK_SECRET}\n"),
+    );
     for fields in [
         &*format!(r#"$url,secret_file="{file}",events="user.created,user.deleted""#),
         r#"url="https://10.0.0.1/",private_network=true,$secret"#,
@@ -607,12 +1040,20 @@ fn each_mistake_in_a_webhook_is_named() {
 
 #[test]
 fn no_debug_output_shows_a_secret_or_a_url() {
-    let settings = serde_json::json!({ "url": "https://shop.example.com/hush", "secret": WEBHOOK_SECRET });
-    let figment = crate::support::app::figment("postgres://127.0.0.1:1/x", "http://127.0.0.1:1/tokeninfo");
+    let settings =
+        serde_json::json!({ "url": "https://shop.example.com/hush", "secret": WEBHOOK_SECRET });
+    let figment =
+        crate::support::app::figment("postgres://127.0.0.1:1/x", "http://127.0.0.1:1/tokeninfo");
     let config = Config::read(figment.merge(("webhooks.shop", settings))).unwrap();
     let webhooks = vestibule::webhooks::Webhooks::new(config.webhooks).unwrap();
     let shown = format!("{webhooks:?}");
-    assert!(shown.contains("shop") && !shown.contains("hush") && !shown.contains("shop.example"), "{shown}");
+    assert!(
+        shown.contains("shop") && !shown.contains("hush") && !shown.contains("shop.example"),
+        "{shown}"
+    );
     let bytes = format!("{:?}", &[0x31, 0xf2, 0x90, 0xf6]);
-    assert!(!shown.contains("MfKQ") && !shown.contains(bytes.trim_matches(['[', ']'])), "{shown}");
+    assert!(
+        !shown.contains("MfKQ") && !shown.contains(bytes.trim_matches(['[', ']'])),
+        "{shown}"
+    );
 }

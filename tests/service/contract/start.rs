@@ -24,13 +24,18 @@ use crate::support::tls::SelfSigned;
 use crate::support::token::{ISSUER, claims};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready_within_ten_seconds_of_it() {
+async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready_within_ten_seconds_of_it()
+ {
     let (database, provider) = (Database::bare().await, Provider::start().await);
     let way = Way::cut_to(&database).await;
     let service = Process::start(free_port(), &way.url, &provider.tokeninfo_url(), &[]);
     assert_eq!(service.answers("/livez", 200).await, "ok\n");
     let listening = eventually("it says that it listens", async || {
-        let line = service.log().lines().find(|line| line.contains("\"listening\""))?.to_owned();
+        let line = service
+            .log()
+            .lines()
+            .find(|line| line.contains("\"listening\""))?
+            .to_owned();
         serde_json::from_str::<Value>(&line).ok()
     });
     let listening = listening.await;
@@ -39,10 +44,17 @@ async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready
         (&json!("0.1.0"), &json!("idp")),
         "{listening}"
     );
-    let name = way.url.split(['/', '?']).find(|part| part.starts_with("test_")).unwrap();
+    let name = way
+        .url
+        .split(['/', '?'])
+        .find(|part| part.starts_with("test_"))
+        .unwrap();
     assert_eq!(listening["database"], name, "{listening}");
     let hosts = listening["database_hosts"].as_str().unwrap();
-    assert!(hosts.contains("/vestibule-") && hosts.ends_with(":5432"), "{listening}");
+    assert!(
+        hosts.contains("/vestibule-") && hosts.ends_with(":5432"),
+        "{listening}"
+    );
     let readiness: Value = serde_json::from_str(&service.answers("/readyz", 503).await).unwrap();
     assert_eq!(
         readiness,
@@ -57,14 +69,22 @@ async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready
     let there = Instant::now();
     let ready = async {
         service.answers("/readyz", 200).await;
-        assert!(there.elapsed() < Duration::from_secs(10), "{:?}", there.elapsed());
+        assert!(
+            there.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            there.elapsed()
+        );
         service.answers("/api/v1/me", 401).await;
     };
     // Whoever asks from now on, on a connection of their own each time, is never refused one.
     let alive = async {
         loop {
-            let answer =
-                service.client.get(format!("{}/livez", service.url)).send().await.expect("the port is open");
+            let answer = service
+                .client
+                .get(format!("{}/livez", service.url))
+                .send()
+                .await
+                .expect("the port is open");
             assert_eq!(answer.status(), 200);
         }
     };
@@ -85,7 +105,11 @@ async fn a_start_that_fails_late_ends_the_service_and_says_why() {
     }
     way.mend();
     assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
-    assert!(service.log().contains("the migration of the schema failed"), "{}", service.log());
+    assert!(
+        service.log().contains("the migration of the schema failed"),
+        "{}",
+        service.log()
+    );
 }
 
 /// What a newer release adds to the schema: new tables, columns and indexes, and a migration that stopped half-way.
@@ -103,10 +127,14 @@ const OF_THE_FUTURE: &str = "
     VALUES (99991231235959, 'of the future', true, 'x', 1)";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_starts_again_on_a_schema_that_a_newer_release_added_to_until_that_one_says_otherwise() {
+async fn a_program_starts_again_on_a_schema_that_a_newer_release_added_to_until_that_one_says_otherwise()
+ {
     let (database, provider) = (Database::create().await, Provider::start().await);
     for statement in [ADDED, OF_THE_FUTURE] {
-        sqlx::raw_sql(statement).execute(&database.pool).await.unwrap();
+        sqlx::raw_sql(statement)
+            .execute(&database.pool)
+            .await
+            .unwrap();
     }
     let start = || Process::start(free_port(), &database.url, &provider.tokeninfo_url(), &[]);
     let service = start();
@@ -121,13 +149,24 @@ async fn a_program_starts_again_on_a_schema_that_a_newer_release_added_to_until_
     let body = json!({ "refresh_token": refresh_token });
     let refreshed = service.post("/api/v1/auth/refresh", &[], &body).await;
     assert_ne!(refreshed.access_token(), "", "{}", refreshed.text);
-    assert!(service.log().contains("a newer release has migrated the schema"), "{}", service.log());
+    assert!(
+        service
+            .log()
+            .contains("a newer release has migrated the schema"),
+        "{}",
+        service.log()
+    );
 
-    database.run("UPDATE oldest_version SET version = '9.0.0'").await;
+    database
+        .run("UPDATE oldest_version SET version = '9.0.0'")
+        .await;
     service.answers("/readyz", 200).await;
     let mut late = start();
     assert_eq!(late.ended().await.code(), Some(1), "{}", late.log());
-    for words in ["99991231235958 belongs to a newer release", "start version 9.0.0 or newer"] {
+    for words in [
+        "99991231235958 belongs to a newer release",
+        "start version 9.0.0 or newer",
+    ] {
         assert!(late.log().contains(words), "{words}: {}", late.log());
     }
 }
@@ -165,7 +204,9 @@ async fn a_service_that_is_told_to_stop_between_its_database_and_its_first_reque
     let mut other = database.pool.acquire().await.unwrap();
     let turn = migrations::take_turn(&mut other).await.unwrap();
     way.mend();
-    service.tells("another instance is migrating the schema", 1).await;
+    service
+        .tells("another instance is migrating the schema", 1)
+        .await;
     service.terminate();
     assert!(service.ended().await.success());
     turn.rollback().await.unwrap();
@@ -195,40 +236,72 @@ async fn a_database_whose_certificate_nobody_vouches_for_is_not_waited_for() {
     for (number, mode) in ["verify-full", "verify-ca"].into_iter().enumerate() {
         let url = format!("postgres://vestibule@localhost:{port}/vestibule?sslmode={mode}");
         let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &[]);
-        assert_eq!(service.ended().await.code(), Some(1), "{mode}: {}", service.log());
+        assert_eq!(
+            service.ended().await.code(),
+            Some(1),
+            "{mode}: {}",
+            service.log()
+        );
         assert_eq!(certificate.handshakes(), number + 1);
-        let words =
-            ["the connection to the database failed", "UnknownIssuer", "set sslrootcert in DATABASE_URL"];
+        let words = [
+            "the connection to the database failed",
+            "UnknownIssuer",
+            "set sslrootcert in DATABASE_URL",
+        ];
         for words in words {
-            assert!(service.log().contains(words), "{mode}, {words}: {}", service.log());
+            assert!(
+                service.log().contains(words),
+                "{mode}, {words}: {}",
+                service.log()
+            );
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_of_the_database_that_does_not_fit_is_told_with_its_remedy() {
-    let expired = SelfSigned::start_with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1)).await;
-    let authority =
-        |parameters: &mut CertificateParams| parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let (authority, valid) = (SelfSigned::start_with(authority).await, SelfSigned::start().await);
+    let expired =
+        SelfSigned::start_with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1)).await;
+    let authority = |parameters: &mut CertificateParams| {
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)
+    };
+    let (authority, valid) = (
+        SelfSigned::start_with(authority).await,
+        SelfSigned::start().await,
+    );
     for (certificate, host, remedy) in [
         (&expired, "localhost", "renew the server's certificate"),
-        (&authority, "localhost", "that a certificate authority signed"),
-        (&valid, "127.0.0.1", "name the server in DATABASE_URL as its certificate does"),
+        (
+            &authority,
+            "localhost",
+            "that a certificate authority signed",
+        ),
+        (
+            &valid,
+            "127.0.0.1",
+            "name the server in DATABASE_URL as its certificate does",
+        ),
     ] {
-        let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("root-{}.pem", Uuid::now_v7()));
+        let root =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("root-{}.pem", Uuid::now_v7()));
         fs::write(&root, &certificate.pem).unwrap();
         let port = postgres_with(certificate).await;
         let url = format!("postgres://vestibule@{host}:{port}/vestibule?sslmode=verify-full");
         let settings = [("PGSSLROOTCERT", root.to_str().unwrap())];
         let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &settings);
         assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
-        assert!(service.log().contains(remedy), "{remedy}: {}", service.log());
+        assert!(
+            service.log().contains(remedy),
+            "{remedy}: {}",
+            service.log()
+        );
         fs::remove_file(&root).unwrap();
         let mut service = Process::start(free_port(), &url, "http://127.0.0.1:1", &settings);
         assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
         assert!(
-            service.log().contains("PGSSLROOTCERT, which names a file that cannot be read"),
+            service
+                .log()
+                .contains("PGSSLROOTCERT, which names a file that cannot be read"),
             "{}",
             service.log()
         );
@@ -243,7 +316,10 @@ async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
     let token = provider.token(claims("subject-of-ada", "ada@example.com"));
     let body = json!({ "id_token": token, "device": { "name": "a\nb" } });
     // Nothing of this may become a line of its own.
-    let headers = [("X-Request-Id", "mine.1"), ("User-Agent", "\t{\"level\":\"FORGED\"}")];
+    let headers = [
+        ("X-Request-Id", "mine.1"),
+        ("User-Agent", "\t{\"level\":\"FORGED\"}"),
+    ];
     for (name, status) in [("idp", 201), ("%0Aforged", 404)] {
         let path = format!("/api/v1/auth/oauth/{name}");
         assert_eq!(service.post(&path, &headers, &body).await.status, status);
@@ -253,12 +329,24 @@ async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
     assert!(service.ended().await.success());
 
     let log = service.log();
-    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
-    let requests: Vec<_> = lines.iter().filter(|line| line["request_id"] == "mine.1").collect();
+    let lines: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect();
+    let requests: Vec<_> = lines
+        .iter()
+        .filter(|line| line["request_id"] == "mine.1")
+        .collect();
     assert_eq!(requests.len(), 2, "{log}");
     assert_eq!(requests[0]["route"], "/api/v1/auth/oauth/<_>");
-    assert_eq!((&requests[0]["message"], &requests[0]["status"]), (&json!("request"), &json!(201)));
-    assert_eq!((&requests[0]["provider"], &requests[0]["outcome"]), (&json!("idp"), &json!("created")));
+    assert_eq!(
+        (&requests[0]["message"], &requests[0]["status"]),
+        (&json!("request"), &json!(201))
+    );
+    assert_eq!(
+        (&requests[0]["provider"], &requests[0]["outcome"]),
+        (&json!("idp"), &json!("created"))
+    );
     assert_eq!(requests[1]["error"], "provider_not_found");
     assert_eq!(
         (&requests[1]["provider"], &requests[1]["outcome"]),
@@ -268,13 +356,29 @@ async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
         let at = line["timestamp"].as_str().unwrap();
         assert!(at.ends_with('Z') && line["level"].is_string(), "{line}");
     }
-    for secret in [token.as_str(), "ada@", "subject-of", "FORGED", "forged", "secret key"] {
+    for secret in [
+        token.as_str(),
+        "ada@",
+        "subject-of",
+        "FORGED",
+        "forged",
+        "secret key",
+    ] {
         assert!(!log.contains(secret), "{secret}: {log}");
     }
-    assert!(!log.contains("guard"), "Rocket tells what our lines tell: {log}");
+    assert!(
+        !log.contains("guard"),
+        "Rocket tells what our lines tell: {log}"
+    );
     // A statement takes time, and so does the wait for a connection.
-    for name in ["vestibule_database_statement_seconds_count", "vestibule_database_wait_seconds_count"] {
-        let line = metrics.lines().find(|line| line.starts_with(name)).expect(name);
+    for name in [
+        "vestibule_database_statement_seconds_count",
+        "vestibule_database_wait_seconds_count",
+    ] {
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with(name))
+            .expect(name);
         let count: u64 = line.rsplit(' ').next().unwrap().parse().unwrap();
         assert!(count > 0, "{line}");
     }
@@ -294,7 +398,8 @@ async fn a_database_that_does_not_want_us_is_not_waited_for_and_the_last_line_is
         ("text", "info", &nowhere),
     ] {
         let settings = [("ROCKET_LOG_FORMAT", format), ("ROCKET_LOG_LEVEL", level)];
-        let mut service = Process::start(free_port(), url.as_str(), "http://127.0.0.1:1", &settings);
+        let mut service =
+            Process::start(free_port(), url.as_str(), "http://127.0.0.1:1", &settings);
         assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
         let log = service.log();
         let last = log.lines().last().unwrap();
@@ -305,16 +410,21 @@ async fn a_database_that_does_not_want_us_is_not_waited_for_and_the_last_line_is
             assert_eq!(line["level"], "ERROR");
             line["message"].as_str().unwrap().to_owned()
         };
-        assert!(said.starts_with("the connection to the database failed"), "{said}");
+        assert!(
+            said.starts_with("the connection to the database failed"),
+            "{said}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_settings_are_applied_at_a_hangup_all_of_them_or_none() {
-    const SHOP: &str = "[default.webhooks.shop]\nsecret = \"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3\"\n";
+    const SHOP: &str =
+        "[default.webhooks.shop]\nsecret = \"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3\"\n";
     let (database, provider) = (Database::bare().await, Provider::start().await);
     let shop = Receiver::start().await;
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("settings-{}.toml", Uuid::now_v7()));
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("settings-{}.toml", Uuid::now_v7()));
     let secret_file = file.with_extension("secret");
     let write = |secret: &str, top: &str, limit: &str, rest: &str| {
         fs::write(&secret_file, secret).unwrap();
@@ -331,13 +441,27 @@ async fn changed_settings_are_applied_at_a_hangup_all_of_them_or_none() {
     let mut service = Process::ready(&database, &provider, &settings).await;
     // The limit that a sign-in is told, and the credentials that the provider is asked with.
     let used = async || {
-        let answer = service.sign_in("introspection", &json!({ "id_token": "a-token" })).await;
-        let credentials = provider.requests().pop().unwrap().header("authorization").unwrap().to_owned();
-        let policy = answer.headers["ratelimit-policy"].to_str().unwrap().to_owned();
+        let answer = service
+            .sign_in("introspection", &json!({ "id_token": "a-token" }))
+            .await;
+        let credentials = provider
+            .requests()
+            .pop()
+            .unwrap()
+            .header("authorization")
+            .unwrap()
+            .to_owned();
+        let policy = answer.headers["ratelimit-policy"]
+            .to_str()
+            .unwrap()
+            .to_owned();
         (policy.split(';').nth(1).unwrap().to_owned(), credentials)
     };
     let with = |limit: &str, secret: &str| {
-        (format!("q={limit}"), format!("Basic {}", STANDARD.encode(format!("app:{secret}"))))
+        (
+            format!("q={limit}"),
+            format!("Basic {}", STANDARD.encode(format!("app:{secret}"))),
+        )
     };
     assert_eq!(used().await, with("60", "one"));
     assert!(!service.log().contains("\"DEBUG\""));
@@ -346,20 +470,35 @@ async fn changed_settings_are_applied_at_a_hangup_all_of_them_or_none() {
     write("two", "log_level = \"debug\"", "7", &webhook);
     service.signal(Signal::HUP);
     let log = service.tells("and the changes applied", 1).await;
-    let changed =
-        "log_level, providers.introspection.client_secret, rate_limit.sign_in_per_minute, webhooks.shop";
+    let changed = "log_level, providers.introspection.client_secret, rate_limit.sign_in_per_minute, webhooks.shop";
     assert!(log.contains(&format!("\"changed\":\"{changed}\"")), "{log}");
     assert_eq!(used().await, with("7", "two"));
     let token = provider.token(claims("ada", "ada@example.com"));
-    assert_eq!(service.sign_in("idp", &json!({ "id_token": token })).await.status, 201);
+    assert_eq!(
+        service
+            .sign_in("idp", &json!({ "id_token": token }))
+            .await
+            .status,
+        201
+    );
     assert_eq!(shop.received_all(1).await[0].kind(), "user.created");
     service.answers("/livez", 200).await;
     service.tells("\"DEBUG\"", 1).await;
 
     // A part that takes a restart, and one that is wrong.
     for (top, limit, told, why) in [
-        ("drain = 9", "60", "since some need a restart", "\"needs_restart\":\"drain\""),
-        ("", "0", "the service goes on with those that it has", "`rate_limit.sign_in_per_minute`"),
+        (
+            "drain = 9",
+            "60",
+            "since some need a restart",
+            "\"needs_restart\":\"drain\"",
+        ),
+        (
+            "",
+            "0",
+            "the service goes on with those that it has",
+            "`rate_limit.sign_in_per_minute`",
+        ),
     ] {
         write("three", top, limit, "");
         service.signal(Signal::HUP);

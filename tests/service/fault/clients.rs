@@ -12,8 +12,15 @@ use crate::support::token::{at, claims};
 /// Claims that each provider accepts, a person of its own for each number.
 fn person(number: usize) -> (&'static str, serde_json::Value) {
     let provider = PROVIDERS[number % PROVIDERS.len()];
-    let (subject, email) = (format!("subject-{number}"), format!("person-{number}@example.com"));
-    let claims = if provider == "idp" { claims(&subject, &email) } else { at(provider, &subject, &email) };
+    let (subject, email) = (
+        format!("subject-{number}"),
+        format!("person-{number}@example.com"),
+    );
+    let claims = if provider == "idp" {
+        claims(&subject, &email)
+    } else {
+        at(provider, &subject, &email)
+    };
     (provider, claims)
 }
 
@@ -34,7 +41,10 @@ async fn a_thousand_requests_whose_clients_leave_do_not_hurt_the_thousand_after_
                 "POST /api/v1/auth/oauth/{provider} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
                 body.len()
             );
-            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            stream
+                .write_all(format!("{head}{body}").as_bytes())
+                .await
+                .unwrap();
             streams.push(stream);
         }
         gate.arrived(CLIENTS).await;
@@ -54,5 +64,8 @@ async fn a_thousand_requests_whose_clients_leave_do_not_hurt_the_thousand_after_
     }
     let open = "SELECT count(*) FROM pg_stat_activity
                 WHERE application_name = 'vestibule' AND datname = current_database() AND xact_start IS NOT NULL";
-    until("no transaction is left open", async || app.database.count(open).await == 0).await;
+    until("no transaction is left open", async || {
+        app.database.count(open).await == 0
+    })
+    .await;
 }

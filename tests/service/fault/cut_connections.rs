@@ -31,11 +31,17 @@ impl Way {
                 b'Q' => message.contents().starts_with(b"BEGIN"),
                 _ => false,
             };
-            let next =
-                || counted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+            let next = || {
+                counted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                    left.checked_sub(1)
+                })
+            };
             !(is_statement && next() == Ok(1))
         });
-        Self { relay: relay.await, left }
+        Self {
+            relay: relay.await,
+            left,
+        }
     }
 
     /// Cuts the connection of a statement: the next one is number 1.
@@ -76,7 +82,11 @@ async fn no_member_of_staff_notices_that_a_connection_was_cut_at_whatever_statem
             way.cuts_at(number);
             let answer = App::answer(request.send().await.unwrap()).await;
             let text = &answer.text;
-            assert_eq!(answer.status, address.status, "{}, cut at {number}: {text}", address.name);
+            assert_eq!(
+                answer.status, address.status,
+                "{}, cut at {number}: {text}",
+                address.name
+            );
         });
         cuts += looked.await;
     }
@@ -95,32 +105,59 @@ async fn no_member_of_staff_notices_that_a_connection_was_cut_at_whatever_statem
             way.cuts_at(number);
             let file = App::answer(request.send().await.unwrap()).await;
             assert_eq!(file.status, 200, "{path}, cut at {number}: {}", file.text);
-            assert!(file.text.contains(row) && !file.text.contains("broke off"), "{path}, cut at {number}");
+            assert!(
+                file.text.contains(row) && !file.text.contains("broke off"),
+                "{path}, cut at {number}"
+            );
         });
         assert!(cuts.await > 0);
     }
 
     let cuts = way.cut_everywhere(async |number| {
         let name = format!("backend-{number}");
-        let form = [("csrf", csrf.as_str()), ("reason", "x"), ("name", &name), ("role", "reader")];
+        let form = [
+            ("csrf", csrf.as_str()),
+            ("reason", "x"),
+            ("name", &name),
+            ("role", "reader"),
+        ];
         let request = admin.request(Method::POST, "/admin/keys").form(&form);
         way.cuts_at(number);
         let page = App::answer(request.send().await.unwrap()).await;
-        assert!(page.text.contains(">vst_"), "cut at {number}: {} {}", page.status, page.text);
+        assert!(
+            page.text.contains(">vst_"),
+            "cut at {number}: {} {}",
+            page.status,
+            page.text
+        );
     });
     assert!(cuts.await > 0);
 
     let cuts = way.cut_everywhere(async |number| {
-        let gone = sign_in(&desk, &[("email", &format!("gone-{number}@example.com"))]).await.user_id();
+        let gone = sign_in(&desk, &[("email", &format!("gone-{number}@example.com"))])
+            .await
+            .user_id();
         let path = format!("/admin/users/{gone}/delete");
-        let preview = App::answer(admin.request(Method::GET, &path).send().await.unwrap()).await.text;
-        let seen = preview.split("name=\"seen\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+        let preview = App::answer(admin.request(Method::GET, &path).send().await.unwrap())
+            .await
+            .text;
+        let seen = preview
+            .split("name=\"seen\" value=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
         let form = [("csrf", csrf.as_str()), ("reason", "x"), ("seen", seen)];
         let request = admin.request(Method::POST, &path).form(&form);
         way.cuts_at(number);
         let answer = App::answer(request.send().await.unwrap()).await;
         let receipt = answer.header("location").unwrap_or_default();
-        assert!(receipt.starts_with("/admin/deletions/"), "cut at {number}: {}", answer.text);
+        assert!(
+            receipt.starts_with("/admin/deletions/"),
+            "cut at {number}: {}",
+            answer.text
+        );
     });
     assert!(cuts.await > 0);
 }
@@ -138,16 +175,36 @@ async fn no_reader_of_the_apis_notices_that_a_connection_was_cut_at_whatever_sta
     let [user, into, over] = [ada.user_id(), gone.user_id(), merged.user_id()];
     let merge = json!({ "into": user, "reason": "one person" });
     let path = format!("/api/v1/admin/users/{over}/merge");
-    assert_eq!(app.as_user(&key, Method::POST, &path, Some(&merge)).await.status, 200);
-    assert_eq!(app.delete(&gone.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.as_user(&key, Method::POST, &path, Some(&merge))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        app.delete(&gone.access_token(), "/api/v1/me").await.status,
+        204
+    );
 
     let admin = |path: &str| (key.clone(), format!("/api/v1/admin{path}"));
     for ((token, path), status, expected) in [
         (admin("/users"), 200, "ada@example.com"),
-        (admin("/users?email=ada@example.com"), 200, "ada@example.com"),
-        (admin("/users?provider=idp&subject=ada"), 200, "ada@example.com"),
+        (
+            admin("/users?email=ada@example.com"),
+            200,
+            "ada@example.com",
+        ),
+        (
+            admin("/users?provider=idp&subject=ada"),
+            200,
+            "ada@example.com",
+        ),
         (admin("/users?q=ada"), 200, "ada@example.com"),
-        (admin("/users?provider=idp&sort=name"), 200, "ada@example.com"),
+        (
+            admin("/users?provider=idp&sort=name"),
+            200,
+            "ada@example.com",
+        ),
         (admin(&format!("/users/{user}")), 200, "ada@example.com"),
         (admin(&format!("/users/{over}")), 404, &user),
         (admin(&format!("/users/{user}/sessions")), 200, "created_at"),
@@ -155,17 +212,41 @@ async fn no_reader_of_the_apis_notices_that_a_connection_was_cut_at_whatever_sta
         (admin(&format!("/users/{user}/events")), 200, "user_created"),
         (admin(&format!("/users/{into}/events")), 200, "user_deleted"),
         (admin("/events"), 200, "next"),
-        ((ada.access_token(), "/api/v1/me".into()), 200, "ada@example.com"),
-        ((ada.access_token(), "/api/v1/me/identities".into()), 200, "ada@example.com"),
-        ((ada.access_token(), "/api/v1/me/sessions".into()), 200, "current"),
-        ((gone.access_token(), "/api/v1/me".into()), 401, "user_deleted"),
+        (
+            (ada.access_token(), "/api/v1/me".into()),
+            200,
+            "ada@example.com",
+        ),
+        (
+            (ada.access_token(), "/api/v1/me/identities".into()),
+            200,
+            "ada@example.com",
+        ),
+        (
+            (ada.access_token(), "/api/v1/me/sessions".into()),
+            200,
+            "current",
+        ),
+        (
+            (gone.access_token(), "/api/v1/me".into()),
+            401,
+            "user_deleted",
+        ),
         ((merged.access_token(), "/api/v1/me".into()), 401, &user),
     ] {
         let cuts = way.cut_everywhere(async |number| {
             way.cuts_at(number);
             let answer = app.get(&token, &path).await;
-            assert_eq!(answer.status, status, "{path}, cut at {number}: {}", answer.text);
-            assert!(answer.text.contains(expected), "{path}, cut at {number}: {}", answer.text);
+            assert_eq!(
+                answer.status, status,
+                "{path}, cut at {number}: {}",
+                answer.text
+            );
+            assert!(
+                answer.text.contains(expected),
+                "{path}, cut at {number}: {}",
+                answer.text
+            );
         });
         assert!(cuts.await > 0);
     }
@@ -173,19 +254,29 @@ async fn no_reader_of_the_apis_notices_that_a_connection_was_cut_at_whatever_sta
     let cuts = way.cut_everywhere(async |number| {
         let new = json!({ "email": format!("new-{number}@example.com") });
         way.cuts_at(number);
-        let created = app.as_user(&key, Method::POST, "/api/v1/admin/users", Some(&new)).await;
+        let created = app
+            .as_user(&key, Method::POST, "/api/v1/admin/users", Some(&new))
+            .await;
         assert_eq!(created.status, 201, "cut at {number}: {}", created.text);
     });
     assert!(cuts.await > 0);
 
     app.age(3600.0).await;
-    let proof = json!({ "provider": "idp", "id_token": app.token(&claims("ada", "ada@example.com")) });
+    let proof =
+        json!({ "provider": "idp", "id_token": app.token(&claims("ada", "ada@example.com")) });
     let body = json!({
         "provider": "second", "id_token": app.token(&other), "dry_run": true, "reauthentication": proof,
     });
     let cuts = way.cut_everywhere(async |number| {
         way.cuts_at(number);
-        let merge = app.as_user(&ada.access_token(), Method::POST, "/api/v1/me/merge", Some(&body)).await;
+        let merge = app
+            .as_user(
+                &ada.access_token(),
+                Method::POST,
+                "/api/v1/me/merge",
+                Some(&body),
+            )
+            .await;
         assert_eq!(merge.status, 200, "cut at {number}: {}", merge.text);
     });
     assert!(cuts.await > 0);
@@ -203,8 +294,16 @@ async fn whoever_signs_out_does_not_notice_that_a_connection_was_cut_at_whatever
             let path = format!("/api/v1/auth/logout?scope={scope}");
             way.cuts_at(number);
             let answer = app.post_to(&path, &body).await;
-            assert_eq!(answer.status, 204, "{scope}, cut at {number}: {}", answer.text);
-            assert_eq!(app.database.count(live).await, 0, "{scope}, cut at {number}");
+            assert_eq!(
+                answer.status, 204,
+                "{scope}, cut at {number}: {}",
+                answer.text
+            );
+            assert_eq!(
+                app.database.count(live).await,
+                0,
+                "{scope}, cut at {number}"
+            );
         });
         assert!(cuts.await > 0);
     }
@@ -213,9 +312,15 @@ async fn whoever_signs_out_does_not_notice_that_a_connection_was_cut_at_whatever
     let cuts = way.cut_everywhere(async |number| {
         sign_in().await;
         let sessions = app.get(&token, "/api/v1/me/sessions").await.json();
-        let other =
-            sessions["sessions"].as_array().unwrap().iter().find(|session| session["current"] == false);
-        let path = format!("/api/v1/me/sessions/{}", other.unwrap()["id"].as_str().unwrap());
+        let other = sessions["sessions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|session| session["current"] == false);
+        let path = format!(
+            "/api/v1/me/sessions/{}",
+            other.unwrap()["id"].as_str().unwrap()
+        );
         way.cuts_at(number);
         let answer = app.delete(&token, &path).await;
         assert_eq!(answer.status, 204, "cut at {number}: {}", answer.text);

@@ -31,7 +31,10 @@ async fn asks(checks: &Arc<AtomicUsize>) -> Relay {
     let checks = checks.clone();
     Relay::watched(move |message| {
         let check = b"SELECT current_setting('transaction_read_only') = 'off' AND";
-        checks.fetch_add(usize::from(message.contents().starts_with(check)), Ordering::SeqCst);
+        checks.fetch_add(
+            usize::from(message.contents().starts_with(check)),
+            Ordering::SeqCst,
+        );
         true
     })
     .await
@@ -45,34 +48,55 @@ async fn a_service_whose_connections_are_all_in_use_is_ready_and_one_that_is_giv
     let relay = asks(&checks).await;
     let app = App::start_altered(
         Database::create().await,
-        |figment| relay.behind(figment).merge(("databases.vestibule.max_connections", 1)),
+        |figment| {
+            relay
+                .behind(figment)
+                .merge(("databases.vestibule.max_connections", 1))
+        },
         |rocket| rocket.manage(Limit(Duration::from_secs(1))),
     )
     .await;
     let app = Arc::new(app);
-    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let token = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .access_token();
     let mut lock = app.database.pool.begin().await.unwrap();
     lock.execute("SELECT FROM users FOR UPDATE").await.unwrap();
     let naming = tokio::spawn({
         let (app, token) = (app.clone(), token.clone());
         async move {
             let name = json!({ "name": "Ada" });
-            app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&name)).await.status.as_u16()
+            app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&name))
+                .await
+                .status
+                .as_u16()
         }
     });
     app.database.until_waiting(1, NAMING).await;
     let ready = reqwest::get(format!("{}/readyz", app.url)).await.unwrap();
     let still = app.database.waiting(NAMING).await;
-    assert_eq!((ready.status().as_u16(), still), (200, 1), "{}", ready.text().await.unwrap());
+    assert_eq!(
+        (ready.status().as_u16(), still),
+        (200, 1),
+        "{}",
+        ready.text().await.unwrap()
+    );
     assert_eq!(naming.await.unwrap(), 503, "it is given up");
     lock.rollback().await.unwrap();
 
-    until("there is a connection", async || app.get(&token, "/api/v1/me").await.status.is_success()).await;
+    until("there is a connection", async || {
+        app.get(&token, "/api/v1/me").await.status.is_success()
+    })
+    .await;
     // One that rests is asked as well, on a machine that is slow, and so is one that rested while another test of this
     // process broke a connection, or met a standby.
     let mut counted = Vec::new();
     while counted.len() < 3 {
-        until("no test has just met a standby", async || !health::is_due(Duration::ZERO)).await;
+        until("no test has just met a standby", async || {
+            !health::is_due(Duration::ZERO)
+        })
+        .await;
         let before = checks.load(Ordering::SeqCst);
         for _ in 0..REQUESTS {
             assert_eq!(app.get(&token, "/api/v1/me").await.status, 200);
@@ -119,27 +143,37 @@ impl Way {
 async fn connections_on_which_nobody_answers_any_more_cost_no_place_in_the_pool() {
     let way = Way::open().await;
     let app = App::start_with(|figment| {
-        way.relay.behind(figment).merge(("databases.vestibule.max_connections", PLACES))
+        way.relay
+            .behind(figment)
+            .merge(("databases.vestibule.max_connections", PLACES))
     })
     .await;
-    let people: Vec<_> =
-        (0..PLACES).map(|n| claims(&format!("subject-{n}"), &format!("ada-{n}@example.com"))).collect();
+    let people: Vec<_> = (0..PLACES)
+        .map(|n| claims(&format!("subject-{n}"), &format!("ada-{n}@example.com")))
+        .collect();
     for person in &people {
         app.sign_in(person).await;
     }
     for silent in [true, false] {
         let mut other = app.database.pool.acquire().await.unwrap();
         let mut lock = other.begin().await.unwrap();
-        lock.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").await.unwrap();
+        lock.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+            .await
+            .unwrap();
         let released = async {
             // The service's own work may wait for it, too.
-            app.database.until_waiting(PLACES.try_into().unwrap(), "^-- Signs in ").await;
+            app.database
+                .until_waiting(PLACES.try_into().unwrap(), "^-- Signs in ")
+                .await;
             if silent {
                 way.falls_silent();
             }
             lock.rollback().await.unwrap();
         };
-        let (answers, ()) = tokio::join!(join_all(people.iter().map(|person| app.sign_in(person))), released);
+        let (answers, ()) = tokio::join!(
+            join_all(people.iter().map(|person| app.sign_in(person))),
+            released
+        );
         for answer in answers {
             if silent {
                 assert_problem(&answer, 503, "service_unavailable");
@@ -162,7 +196,12 @@ async fn a_connection_that_fell_silent_while_it_was_kept_leaves_its_place_in_the
     app.sign_in(&claims("ada", "ada@example.com")).await;
     way.falls_silent();
     until("no connection of a lane is in use", async || {
-        let metrics = reqwest::get(format!("{}/metrics", app.url)).await.unwrap().text().await.unwrap();
+        let metrics = reqwest::get(format!("{}/metrics", app.url))
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
         metrics.contains(r#"vestibule_database_connections{pool="shared",state="used"} 0"#)
     })
     .await;
@@ -185,15 +224,24 @@ async fn a_sign_in_and_a_refresh_wait_once_for_a_database_that_is_gone() {
     })
     .await;
     let app = App::start_with(|figment| {
-        relay.behind(figment).merge(("databases.vestibule.connect_timeout", CONNECT.as_secs()))
+        relay
+            .behind(figment)
+            .merge(("databases.vestibule.connect_timeout", CONNECT.as_secs()))
     })
     .await;
-    let token = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+    let token = app
+        .sign_in(&claims("subject", "ada@example.com"))
+        .await
+        .refresh_token();
     gone.send_replace(true);
     let ask = async |number: u32| {
         let begun = Instant::now();
         let answer = if number.is_multiple_of(2) {
-            app.sign_in(&claims(&format!("{number}"), &format!("{number}@example.com"))).await
+            app.sign_in(&claims(
+                &format!("{number}"),
+                &format!("{number}@example.com"),
+            ))
+            .await
         } else {
             app.refresh(&token).await
         };
@@ -208,12 +256,19 @@ async fn a_sign_in_and_a_refresh_wait_once_for_a_database_that_is_gone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn however_many_lists_a_backend_asks_for_a_user_finds_a_connection() {
-    let app = App::start_with(|figment| figment.merge(("databases.vestibule.max_connections", PLACES))).await;
+    let app =
+        App::start_with(|figment| figment.merge(("databases.vestibule.max_connections", PLACES)))
+            .await;
     let key = app.api_key("reader", KeyRole::Reader).await;
-    let ada = app.sign_in(&claims("subject", "ada@example.com")).await.access_token();
+    let ada = app
+        .sign_in(&claims("subject", "ada@example.com"))
+        .await
+        .access_token();
     let mut other = app.database.pool.acquire().await.unwrap();
     let mut lock = other.begin().await.unwrap();
-    lock.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    lock.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
+        .await
+        .unwrap();
     let lists = join_all((0..2 * PLACES).map(|_| app.get(&key, "/api/v1/admin/events")));
     let released = async {
         // In the place that lists have.

@@ -100,9 +100,14 @@ async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
 async fn no_sign_in_is_lost_after_an_answer_that_came_when_nobody_waited_any_more() {
     let way = Way::open().await;
     let settings = |figment: figment::Figment| {
-        way.relay.behind(figment).merge(("databases.vestibule.max_connections", 2))
+        way.relay
+            .behind(figment)
+            .merge(("databases.vestibule.max_connections", 2))
     };
-    let desk = Desk::open_on(Database::create().await, settings, |rocket| rocket.manage(Limit(LIMIT))).await;
+    let desk = Desk::open_on(Database::create().await, settings, |rocket| {
+        rocket.manage(Limit(LIMIT))
+    })
+    .await;
     desk.appoint("ada@example.com", Role::Admin).await;
     let mut browser = desk.signed_in("ada@example.com").await;
     let mut all = 0;
@@ -122,11 +127,22 @@ async fn no_sign_in_is_lost_after_an_answer_that_came_when_nobody_waited_any_mor
                 let subject = format!("{late}-{number}-{}", Uuid::new_v4());
                 let claims = at("second", &subject, &format!("{subject}@example.com"));
                 let answer = desk.app.sign_in_at("second", &claims).await;
-                assert_eq!(answer.status, 201, "{path}, question {question}: {}", answer.text);
+                assert_eq!(
+                    answer.status, 201,
+                    "{path}, question {question}: {}",
+                    answer.text
+                );
                 all += 1;
             }
-            let there = desk.app.database.count("SELECT count(*) FROM sessions").await;
-            assert_eq!(there, all, "{path}: some are lost after question {question}");
+            let there = desk
+                .app
+                .database
+                .count("SELECT count(*) FROM sessions")
+                .await;
+            assert_eq!(
+                there, all,
+                "{path}: some are lost after question {question}"
+            );
         }
         // The transaction's begin, the statement's description and its rows.
         assert!(late >= 3, "{path}: {late}");

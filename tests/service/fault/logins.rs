@@ -17,7 +17,10 @@ use crate::support::token::{claims, opaque};
 /// Runs statements beside the database of the test.
 async fn run(superuser: &mut PgConnection, statements: &[String]) {
     for statement in statements {
-        superuser.execute(AssertSqlSafe(statement.clone())).await.expect(statement);
+        superuser
+            .execute(AssertSqlSafe(statement.clone()))
+            .await
+            .expect(statement);
     }
 }
 
@@ -26,16 +29,32 @@ async fn sign_in(service: &Process, provider: &Provider) -> (u16, String, bool) 
     let token = opaque();
     provider.accept(&token, claims("subject", "ada@example.com"));
     let answer = service.sign_in("idp", &json!({ "id_token": token })).await;
-    (answer.status.as_u16(), answer.error(), answer.header("Retry-After").is_some())
+    (
+        answer.status.as_u16(),
+        answer.error(),
+        answer.header("Retry-After").is_some(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_login_is_a_503_with_one_line_in_the_log_and_is_tried_again() {
     let (database, provider) = (Database::create().await, Provider::start().await);
-    let mut superuser: PgConnection =
-        cluster().await.url("postgres").parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
+    let mut superuser: PgConnection = cluster()
+        .await
+        .url("postgres")
+        .parse::<PgConnectOptions>()
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
     let role = format!("service_{}", Uuid::now_v7().simple());
-    run(&mut superuser, &[format!("CREATE ROLE {role} LOGIN SUPERUSER PASSWORD 'first'")]).await;
+    run(
+        &mut superuser,
+        &[format!(
+            "CREATE ROLE {role} LOGIN SUPERUSER PASSWORD 'first'"
+        )],
+    )
+    .await;
     // Only this role needs its password.
     let file = cluster().await.data_dir().join("pg_hba.conf");
     let rules = fs::read_to_string(&file).unwrap();
@@ -46,7 +65,10 @@ async fn a_refused_login_is_a_503_with_one_line_in_the_log_and_is_tried_again() 
     url.set_username(&role).unwrap();
     url.set_password(Some("wrong")).unwrap();
     let wrong: PgConnectOptions = url.as_str().parse().unwrap();
-    eventually("the wrong password is refused", async || wrong.connect().await.err()).await;
+    eventually("the wrong password is refused", async || {
+        wrong.connect().await.err()
+    })
+    .await;
     url.set_password(Some("first")).unwrap();
 
     let begun = Instant::now();
@@ -55,11 +77,18 @@ async fn a_refused_login_is_a_503_with_one_line_in_the_log_and_is_tried_again() 
     assert_eq!(sign_in(&service, &provider).await.0, 201);
 
     let name = url.path().trim_start_matches('/').to_owned();
-    let leave = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
+    let leave =
+        format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
     let refused = (503, "service_unavailable".to_owned(), true);
     for (change, back) in [
-        (format!("ALTER ROLE {role} PASSWORD 'second'"), format!("ALTER ROLE {role} PASSWORD 'first'")),
-        (format!("ALTER ROLE {role} NOLOGIN"), format!("ALTER ROLE {role} LOGIN")),
+        (
+            format!("ALTER ROLE {role} PASSWORD 'second'"),
+            format!("ALTER ROLE {role} PASSWORD 'first'"),
+        ),
+        (
+            format!("ALTER ROLE {role} NOLOGIN"),
+            format!("ALTER ROLE {role} LOGIN"),
+        ),
         (
             format!("ALTER DATABASE {name} RENAME TO {role}"),
             format!("ALTER DATABASE {role} RENAME TO {name}"),
@@ -70,29 +99,51 @@ async fn a_refused_login_is_a_503_with_one_line_in_the_log_and_is_tried_again() 
         ),
     ] {
         eventually("the login changes", async || {
-            superuser.execute(AssertSqlSafe(leave.clone())).await.unwrap();
+            superuser
+                .execute(AssertSqlSafe(leave.clone()))
+                .await
+                .unwrap();
             superuser.execute(AssertSqlSafe(change.clone())).await.ok()
         })
         .await;
         run(&mut superuser, std::slice::from_ref(&leave)).await;
         for _ in 0..3 {
-            assert_eq!(sign_in(&service, &provider).await, refused, "{change}: {}", service.log());
+            assert_eq!(
+                sign_in(&service, &provider).await,
+                refused,
+                "{change}: {}",
+                service.log()
+            );
         }
         assert_eq!(service.answers("/livez", 200).await, "ok\n");
         service.answers("/readyz", 503).await;
         run(&mut superuser, &[back]).await;
-        assert_eq!(sign_in(&service, &provider).await.0, 200, "{change}: {}", service.log());
+        assert_eq!(
+            sign_in(&service, &provider).await.0,
+            200,
+            "{change}: {}",
+            service.log()
+        );
         service.answers("/readyz", 200).await;
     }
     let log = service.log();
     // It is repeated each half minute of its clock, which has whole seconds.
     let most = 1 + (begun.elapsed().as_secs() + 1) / 30;
-    let lines = log.lines().filter(|line| line.contains("the database refuses the service's login")).count();
+    let lines = log
+        .lines()
+        .filter(|line| line.contains("the database refuses the service's login"))
+        .count();
     assert!((1..=most).contains(&(lines as u64)), "{log}");
-    assert!(log.contains("password authentication failed for user"), "{log}");
-    for cause in
-        ["password authentication failed", "is not permitted to log in", "does not exist", "accepting"]
-    {
+    assert!(
+        log.contains("password authentication failed for user"),
+        "{log}"
+    );
+    for cause in [
+        "password authentication failed",
+        "is not permitted to log in",
+        "does not exist",
+        "accepting",
+    ] {
         let told = |line: &&str| {
             line.contains("/readyz")
                 && line.contains("database: failed (the database is unavailable: ")
@@ -103,7 +154,10 @@ async fn a_refused_login_is_a_503_with_one_line_in_the_log_and_is_tried_again() 
     drop(service);
     run(&mut superuser, std::slice::from_ref(&leave)).await;
     let reassign = format!("REASSIGN OWNED BY {role} TO CURRENT_USER");
-    sqlx::raw_sql(AssertSqlSafe(reassign)).execute(&database.pool).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(reassign))
+        .execute(&database.pool)
+        .await
+        .unwrap();
     run(&mut superuser, &[format!("DROP ROLE {role}")]).await;
     superuser.close().await.unwrap();
     fs::write(&file, rules).unwrap();

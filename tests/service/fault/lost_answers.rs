@@ -82,7 +82,11 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
                 let text = parts.nth(1).and_then(|name| statements.get(name));
                 let mut words = words.lock().unwrap();
                 let meant = |words: &str| {
-                    let parameter = || contents.windows(words.len()).any(|part| part == words.as_bytes());
+                    let parameter = || {
+                        contents
+                            .windows(words.len())
+                            .any(|part| part == words.as_bytes())
+                    };
                     text.is_some_and(|text| text.contains(words)) || parameter()
                 };
                 if words.is_some_and(meant) {
@@ -102,32 +106,57 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
 async fn what_a_user_changed_is_answered_although_the_database_could_not_say_that_it_is_done() {
     let way = Way::open().await;
     let app = App::start_with(|figment| way.relay.behind(figment)).await;
-    let at = |provider: &str, subject: &str| at(provider, subject, &format!("{subject}@{provider}.example"));
+    let at = |provider: &str, subject: &str| {
+        at(provider, subject, &format!("{subject}@{provider}.example"))
+    };
     let user = app.sign_in(&claims("ada", "ada@example.com")).await;
     let gone = app.sign_in_at("second", &at("second", "other")).await;
-    assert_eq!(app.link(&gone.access_token(), "third", &at("third", "other-3")).await.status, 201);
+    assert_eq!(
+        app.link(&gone.access_token(), "third", &at("third", "other-3"))
+            .await
+            .status,
+        201
+    );
 
     way.breaks_at("Merges one user into another");
-    let merged = app.merge(&user.access_token(), "second", &at("second", "other")).await;
+    let merged = app
+        .merge(&user.access_token(), "second", &at("second", "other"))
+        .await;
     assert_eq!(merged.status, 200, "{}", merged.text);
-    assert_eq!((&merged.json()["applied"], way.has_broken()), (&true.into(), true));
+    assert_eq!(
+        (&merged.json()["applied"], way.has_broken()),
+        (&true.into(), true)
+    );
     assert_eq!(merged.json()["merged"]["user_id"], gone.user_id());
 
     // Another identity, and the one that the session was opened with.
     let me = app.get(&user.access_token(), "/api/v1/me").await.json();
     let identities = me["identities"].as_array().unwrap();
     for provider in ["third", "idp"] {
-        let identity = identities.iter().find(|identity| identity["provider"] == provider).unwrap();
+        let identity = identities
+            .iter()
+            .find(|identity| identity["provider"] == provider)
+            .unwrap();
         way.breaks_at("Unlinks one of a user's identities");
         let path = format!("/api/v1/me/identities/{}", identity["id"].as_str().unwrap());
         let unlinked = app.delete(&user.access_token(), &path).await;
-        assert_eq!((unlinked.status.as_u16(), way.has_broken()), (204, true), "{}", unlinked.text);
+        assert_eq!(
+            (unlinked.status.as_u16(), way.has_broken()),
+            (204, true),
+            "{}",
+            unlinked.text
+        );
     }
 
     let user = app.sign_in_at("second", &at("second", "other")).await;
     way.breaks_at("Deletes a user with identities");
     let deleted = app.delete(&user.access_token(), "/api/v1/me").await;
-    assert_eq!((deleted.status.as_u16(), way.has_broken()), (204, true), "{}", deleted.text);
+    assert_eq!(
+        (deleted.status.as_u16(), way.has_broken()),
+        (204, true),
+        "{}",
+        deleted.text
+    );
     assert_eq!(app.database.rows().await, [0; 3]);
 }
 
@@ -144,23 +173,45 @@ async fn a_change_whose_answer_is_lost_is_not_answered_as_one_that_was_not_made(
     let identity = ada.json()["identity"]["id"].clone();
     let id = ada.user_id();
     let reason = || json!({ "reason": LOST });
-    app.database.run("UPDATE users SET email_vouched = email_verified").await;
+    app.database
+        .run("UPDATE users SET email_vouched = email_verified")
+        .await;
 
     way.breaks_at(LOST);
     let unlink = json!({ "reason": LOST, "identity": identity });
     let unlinked = ask(&format!("/{id}/unlink"), unlink).await;
     assert_problem(&unlinked, 503, "service_unavailable");
-    assert_eq!(app.database.count("SELECT count(*) FROM identities").await, 0, "it was made");
+    assert_eq!(
+        app.database.count("SELECT count(*) FROM identities").await,
+        0,
+        "it was made"
+    );
 
     way.breaks_at(LOST);
-    assert_problem(&ask(&format!("/{id}/delete"), reason()).await, 503, "service_unavailable");
-    assert_eq!(app.database.count("SELECT count(*) FROM users").await, 0, "it was made");
-    assert_problem(&ask(&format!("/{id}/delete"), reason()).await, 404, "user_not_found");
+    assert_problem(
+        &ask(&format!("/{id}/delete"), reason()).await,
+        503,
+        "service_unavailable",
+    );
+    assert_eq!(
+        app.database.count("SELECT count(*) FROM users").await,
+        0,
+        "it was made"
+    );
+    assert_problem(
+        &ask(&format!("/{id}/delete"), reason()).await,
+        404,
+        "user_not_found",
+    );
 
     let new = json!({ "email": "grace@example.com", "name": LOST });
     way.breaks_at(LOST);
     assert_problem(&ask("", new.clone()).await, 503, "service_unavailable");
-    assert_eq!(app.database.count("SELECT count(*) FROM users").await, 1, "it was made");
+    assert_eq!(
+        app.database.count("SELECT count(*) FROM users").await,
+        1,
+        "it was made"
+    );
     assert_problem(&ask("", new).await, 409, "email_taken");
 
     // What makes no difference twice is made twice.
@@ -178,17 +229,34 @@ async fn run_by(way: &Way, app: &App, arguments: &[&str]) -> (bool, String) {
     let figment = way.relay.behind(figment(&app.database.url, ""));
     let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
     let output = run(&complete_settings(&url, "http://127.0.0.1:1/"), arguments).await;
-    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    (
+        output.status.success(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_staff_whose_removal_is_not_answered_is_not_said_to_have_been_none() {
     let (way, app) = (Way::open().await, App::start().await);
-    add(&app.database.pool, "grace@example.com", Role::Support, By::COMMAND_LINE).await.unwrap();
+    add(
+        &app.database.pool,
+        "grace@example.com",
+        Role::Support,
+        By::COMMAND_LINE,
+    )
+    .await
+    .unwrap();
     way.breaks_at("staff_removed");
     let (done, said) = run_by(&way, &app, &["staff", "remove", "grace@example.com"]).await;
-    assert!(way.has_broken() && !done && said.contains("connection"), "{said}");
-    assert_eq!(app.database.count("SELECT count(*) FROM staff").await, 0, "it was made");
+    assert!(
+        way.has_broken() && !done && said.contains("connection"),
+        "{said}"
+    );
+    assert_eq!(
+        app.database.count("SELECT count(*) FROM staff").await,
+        0,
+        "it was made"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,7 +265,12 @@ async fn an_emergency_makes_one_key_although_the_database_could_not_say_that_it_
     way.breaks_at("UPDATE signing_keys SET retired_at");
     let (done, said) = run_by(&way, &app, &["keys", "rotate", "--now"]).await;
     assert!(way.has_broken() && done, "{said}");
-    assert_eq!(app.database.count("SELECT count(*) FROM signing_keys").await, 2);
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM signing_keys")
+            .await,
+        2
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -212,10 +285,20 @@ async fn a_view_by_staff_and_a_note_are_recorded_once_although_the_database_coul
     let views = "SELECT count(*) FROM events WHERE kind = 'audit_viewed'";
     assert_eq!(desk.app.database.count(views).await, 1);
 
-    let user = sign_in(&desk, &[("email", "ada@example.com")]).await.user_id();
+    let user = sign_in(&desk, &[("email", "ada@example.com")])
+        .await
+        .user_id();
     let csrf = browser.csrf().await;
     way.breaks_at(LOST);
-    let sent = browser.post(&format!("/admin/users/{user}/notes"), &[("csrf", &csrf), ("text", LOST)]).await;
+    let sent = browser
+        .post(
+            &format!("/admin/users/{user}/notes"),
+            &[("csrf", &csrf), ("text", LOST)],
+        )
+        .await;
     assert!(way.has_broken() && sent.status == 303, "{}", sent.text);
-    assert_eq!(desk.app.database.count("SELECT count(*) FROM notes").await, 1);
+    assert_eq!(
+        desk.app.database.count("SELECT count(*) FROM notes").await,
+        1
+    );
 }

@@ -30,7 +30,10 @@ async fn assert_unavailable(app: &App, what: &str) {
 
 /// By the program, which every system has: a library would be one more for the tests to build.
 fn gzip(text: &[u8]) -> Vec<u8> {
-    let gzip = Command::new("gzip").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let gzip = Command::new("gzip")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
     let mut gzip = gzip.expect("gzip starts");
     // What comes out waits in the pipe until all is in, for it is small.
     gzip.stdin.take().unwrap().write_all(text).unwrap();
@@ -42,12 +45,22 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 async fn a_provider_that_fails_is_a_503_in_time_that_writes_nothing_and_the_next_sign_in_is_fine() {
     let sound = claims("subject", "ada@example.com").to_string();
     let (block, padded) = (b" ".repeat(64 << 10), sound.clone() + &" ".repeat(8 << 20));
-    let head =
-        |header: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{header}\r\n\r\n");
+    let head = |header: &str| {
+        format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{header}\r\n\r\n")
+    };
     let chunk = |body: &[u8]| [format!("{:x}\r\n", body.len()).as_bytes(), body, b"\r\n"].concat();
-    let chunked = [head("transfer-encoding: chunked").as_bytes(), &chunk(sound.as_bytes())].concat();
-    let zipped = [("content-type", "application/json"), ("content-encoding", "gzip")];
-    let headers = zipped.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let chunked = [
+        head("transfer-encoding: chunked").as_bytes(),
+        &chunk(sound.as_bytes()),
+    ]
+    .concat();
+    let zipped = [
+        ("content-type", "application/json"),
+        ("content-encoding", "gzip"),
+    ];
+    let headers = zipped
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec();
     for behaviours in [
         [
             ("nothing", Behaviour::NEVER_ANSWER),
@@ -67,8 +80,18 @@ async fn a_provider_that_fails_is_a_503_in_time_that_writes_nothing_and_the_next
                     End::Repeat(block.clone()),
                 ),
             ),
-            ("endless chunks", Behaviour::Raw(chunked, End::Repeat(chunk(&block)))),
-            ("gzip", Behaviour::Status { code: 200, headers, body: gzip(padded.as_bytes()) }),
+            (
+                "endless chunks",
+                Behaviour::Raw(chunked, End::Repeat(chunk(&block))),
+            ),
+            (
+                "gzip",
+                Behaviour::Status {
+                    code: 200,
+                    headers,
+                    body: gzip(padded.as_bytes()),
+                },
+            ),
         ],
     ] {
         let app = App::start().await;
@@ -89,11 +112,22 @@ async fn an_error_inside_a_200_is_never_a_success() {
         (json!("invalid_token"), 401, "invalid_token"),
         (json!({ "code": 400 }), 401, "invalid_token"),
         (json!("server_error"), 503, "provider_unavailable"),
-        (json!("temporarily_unavailable"), 503, "provider_unavailable"),
+        (
+            json!("temporarily_unavailable"),
+            503,
+            "provider_unavailable",
+        ),
     ] {
-        app.provider.behave(Behaviour::Json(with(sound.clone(), &json!({ "error": error }))));
+        app.provider.behave(Behaviour::Json(with(
+            sound.clone(),
+            &json!({ "error": error }),
+        )));
         let (answer, _) = timed(&app).await;
-        assert_eq!((answer.status.as_u16(), answer.error().as_str()), (status, name), "{error}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.error().as_str()),
+            (status, name),
+            "{error}"
+        );
     }
     assert_eq!(app.database.rows().await, [0; 3]);
 }
@@ -103,14 +137,19 @@ async fn connections_are_kept_and_the_token_is_the_one_parameter() {
     let app = App::start().await;
     for number in 0..10 {
         let subject = format!("subject-{number}");
-        app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await;
+        app.sign_in(&claims(&subject, &format!("{subject}@example.com")))
+            .await;
     }
     assert_eq!(app.provider.connections(), 1);
     let requests = app.provider.requests();
     assert!(
+        requests.iter().all(|call| call.method == "GET"
+            && call.body.is_empty()
+            && call.parameters().len() == 1)
+    );
+    assert!(
         requests
             .iter()
-            .all(|call| call.method == "GET" && call.body.is_empty() && call.parameters().len() == 1)
+            .all(|call| call.token().is_some() && call.header("referer").is_none())
     );
-    assert!(requests.iter().all(|call| call.token().is_some() && call.header("referer").is_none()));
 }

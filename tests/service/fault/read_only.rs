@@ -14,10 +14,18 @@ const SIGN_INS: usize = 8;
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_to_a_demoted_primary_are_left_as_soon_as_there_is_another() {
     let app = App::start().await;
-    let person = |number: usize| claims(&format!("subject-{number}"), &format!("ada-{number}@example.com"));
+    let person = |number: usize| {
+        claims(
+            &format!("subject-{number}"),
+            &format!("ada-{number}@example.com"),
+        )
+    };
     assert_eq!(app.sign_in(&person(0)).await.status, 201);
     let mut other = app.database.pool.acquire().await.unwrap();
-    let name: String = sqlx::query_scalar("SELECT current_database()").fetch_one(&mut *other).await.unwrap();
+    let name: String = sqlx::query_scalar("SELECT current_database()")
+        .fetch_one(&mut *other)
+        .await
+        .unwrap();
 
     // New connections lead to a server that takes no writes, and the old ones are cut.
     let demote = format!("ALTER DATABASE {name} SET default_transaction_read_only = on");
@@ -32,7 +40,10 @@ async fn connections_to_a_demoted_primary_are_left_as_soon_as_there_is_another()
     let sign_in = async |number| app.sign_in(&person(number)).await.status.as_u16();
     assert_eq!(join_all((0..SIGN_INS).map(sign_in)).await, [503; SIGN_INS]);
     let ready = app.send(Method::GET, "/readyz", None, "").await;
-    assert_eq!((ready.status.as_u16(), &ready.json()["database"]), (503, &json!("read_only")));
+    assert_eq!(
+        (ready.status.as_u16(), &ready.json()["database"]),
+        (503, &json!("read_only"))
+    );
 
     // The address leads to the new primary, and nobody cuts the connections to the old one.
     let promote = format!("ALTER DATABASE {name} RESET default_transaction_read_only");

@@ -23,7 +23,9 @@ async fn waiters_for_one_row_wait_for_one_time_in_all_and_starve_nobody_else() {
     app.sign_in(&ada).await;
     let mut other = app.database.pool.acquire().await.unwrap();
     let mut lock = other.begin().await.unwrap();
-    lock.execute("SELECT FROM users, identities FOR UPDATE").await.unwrap();
+    lock.execute("SELECT FROM users, identities FOR UPDATE")
+        .await
+        .unwrap();
     let changed = with(ada.clone(), &json!({ "name": "Ada King" }));
     let wait = async |_| {
         let since = Instant::now();
@@ -33,7 +35,9 @@ async fn waiters_for_one_row_wait_for_one_time_in_all_and_starve_nobody_else() {
         app.database.until_waiting(1, SIGN_IN).await;
         for number in 0..WAITERS {
             let subject = format!("bob-{number}");
-            let answer = app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await;
+            let answer = app
+                .sign_in(&claims(&subject, &format!("{subject}@example.com")))
+                .await;
             assert_eq!(answer.status, 201, "{}", answer.text);
             assert!(app.database.waiting(SIGN_IN).await <= 1);
         }

@@ -9,8 +9,8 @@ use uuid::Uuid;
 use vestibule::domain::api_key::KeyRole;
 
 use super::{
-    APP, apple, failure, posted, provider_url, revoked, settings, sign_in, states, until, with_apple,
-    with_keys_of_apple,
+    APP, apple, failure, posted, provider_url, revoked, settings, sign_in, states, until,
+    with_apple, with_keys_of_apple,
 };
 use crate::support::app::{Answer, App};
 use crate::support::cluster::Database;
@@ -26,15 +26,29 @@ async fn a_deleted_users_token_is_revoked_at_apple_and_forgotten() {
     let ada = sign_in(&app, "ada").await;
     sign_in(&app, "grace").await;
     until(pool, &["kept", "kept"]).await;
-    assert_eq!(app.provider.apple_errors(), [] as [&str; 0], "the client secret is sound");
+    assert_eq!(
+        app.provider.apple_errors(),
+        [] as [&str; 0],
+        "the client secret is sound"
+    );
     let stored: Vec<Vec<u8>> = values!(pool, "SELECT sealed FROM provider_tokens");
     for issued in app.provider.apple_tokens() {
         let plain = issued.token.as_bytes();
-        assert!(!stored.iter().any(|sealed| sealed.windows(plain.len()).any(|part| part == plain)));
+        assert!(
+            !stored
+                .iter()
+                .any(|sealed| sealed.windows(plain.len()).any(|part| part == plain))
+        );
     }
-    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&ada.access_token(), "/api/v1/me").await.status,
+        204
+    );
     until(pool, &["kept"]).await;
-    assert_eq!(revoked(&app.provider), (vec!["ada".to_owned()], vec!["grace".to_owned()]));
+    assert_eq!(
+        revoked(&app.provider),
+        (vec!["ada".to_owned()], vec!["grace".to_owned()])
+    );
 }
 
 /// The program with Apple, as a process that can be killed.
@@ -46,7 +60,11 @@ struct Program {
 
 impl Program {
     async fn new() -> Self {
-        Self { database: Database::create().await, provider: Provider::start().await, port: free_port() }
+        Self {
+            database: Database::create().await,
+            provider: Provider::start().await,
+            port: free_port(),
+        }
     }
 
     async fn start(&self, settings: &[(&str, &str)]) -> Process {
@@ -63,7 +81,9 @@ impl Program {
     }
 
     async fn sign_in(&self, process: &Process, subject: &str) -> Answer {
-        let answer = process.sign_in("apple", &posted(&self.provider, subject)).await;
+        let answer = process
+            .sign_in("apple", &posted(&self.provider, subject))
+            .await;
         assert_eq!(answer.status, 201, "{} {}", answer.text, process.log());
         answer
     }
@@ -72,16 +92,27 @@ impl Program {
     async fn delete_and_ask(&self, process: &Process, user: &Answer) {
         let asked = self.provider.calls();
         let request = process.client.delete(format!("{}/api/v1/me", process.url));
-        let deleted = request.bearer_auth(user.access_token()).send().await.unwrap();
-        assert_eq!(deleted.status(), 204, "the deletion does not wait for Apple");
+        let deleted = request
+            .bearer_auth(user.access_token())
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(
+            deleted.status(),
+            204,
+            "the deletion does not wait for Apple"
+        );
         self.provider.until(|counts| counts.calls > asked).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn apples_tokens_are_revoked_although_apple_is_down_for_an_hour_and_the_process_is_killed_twice() {
+async fn apples_tokens_are_revoked_although_apple_is_down_for_an_hour_and_the_process_is_killed_twice()
+ {
     let program = Program::new().await;
-    let Program { database, provider, .. } = &program;
+    let Program {
+        database, provider, ..
+    } = &program;
     let pool = &database.pool;
     let mut service = program.start(&[]).await;
     let signed_in = program.sign_in(&service, "ada").await;
@@ -99,7 +130,10 @@ async fn apples_tokens_are_revoked_although_apple_is_down_for_an_hour_and_the_pr
         super::pass(pool, minutes * 60).await;
         provider.until(|counts| counts.calls > asked).await;
         eventually("the failure is recorded", async || {
-            service.log().contains("a token was not revoked").then_some(())
+            service
+                .log()
+                .contains("a token was not revoked")
+                .then_some(())
         })
         .await;
         assert_eq!(states(pool).await, ["due"]);
@@ -109,13 +143,19 @@ async fn apples_tokens_are_revoked_although_apple_is_down_for_an_hour_and_the_pr
     super::pass(pool, 3600).await;
     until(pool, &[]).await;
     assert_eq!(revoked(provider), (vec!["ada".to_owned()], Vec::new()));
-    assert_eq!(provider.apple_errors(), [] as [&str; 0], "{}", service.log());
+    assert_eq!(
+        provider.apple_errors(),
+        [] as [&str; 0],
+        "{}",
+        service.log()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_stops_during_an_exchange_waits_for_its_token() {
     let mut app = with_keys_of_apple().await;
-    app.provider.behave(Behaviour::Usual.delayed(Duration::from_secs(2)));
+    app.provider
+        .behave(Behaviour::Usual.delayed(Duration::from_secs(2)));
     let asked = app.provider.calls();
     sign_in(&app, "ada").await;
     app.provider.until(|counts| counts.calls > asked).await;
@@ -126,7 +166,9 @@ async fn a_service_that_stops_during_an_exchange_waits_for_its_token() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_cannot_be_stored_before_the_service_stops_is_told_to_be_lost() {
     let program = Program::new().await;
-    let Program { database, provider, .. } = &program;
+    let Program {
+        database, provider, ..
+    } = &program;
     let mut service = program.start(&[("ROCKET_DRAIN", "0")]).await;
     // The keys are fetched, so that the next call is the exchange.
     program.sign_in(&service, "grace").await;
@@ -135,12 +177,21 @@ async fn a_token_that_cannot_be_stored_before_the_service_stops_is_told_to_be_lo
     program.sign_in(&service, "ada").await;
     gate.arrived(1).await;
     let mut lock = database.pool.begin().await.unwrap();
-    sqlx::query("LOCK TABLE provider_tokens").execute(&mut *lock).await.unwrap();
+    sqlx::query("LOCK TABLE provider_tokens")
+        .execute(&mut *lock)
+        .await
+        .unwrap();
     gate.release();
-    eventually("the token is issued", async || (provider.apple_tokens().len() == 2).then_some(())).await;
+    eventually("the token is issued", async || {
+        (provider.apple_tokens().len() == 2).then_some(())
+    })
+    .await;
     service.terminate();
     assert!(service.ended().await.success());
-    let lost = service.log().matches("a provider's token was lost, and cannot be revoked later").count();
+    let lost = service
+        .log()
+        .matches("a provider's token was lost, and cannot be revoked later")
+        .count();
     assert_eq!(lost, 1, "{}", service.log());
 }
 
@@ -150,7 +201,10 @@ async fn a_user_who_is_deleted_during_the_exchange_has_its_token_revoked() {
     let gate = app.provider.hold();
     let ada = sign_in(&app, "ada").await;
     gate.arrived(1).await;
-    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&ada.access_token(), "/api/v1/me").await.status,
+        204
+    );
     assert_eq!(states(&app.database.pool).await, ["kept", "code"]);
     gate.release();
     until(&app.database.pool, &["kept"]).await;
@@ -164,10 +218,16 @@ async fn a_code_that_comes_when_the_user_is_already_gone_is_exchanged_and_revoke
     let second = sign_in(&app, "ada").await;
     assert_eq!(second.outcome(), "signed_in");
     // Both codes may still wait.
-    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&ada.access_token(), "/api/v1/me").await.status,
+        204
+    );
     until(&app.database.pool, &[]).await;
     let tokens = app.provider.apple_tokens();
-    assert!(tokens.last().unwrap().revoked, "Apple revokes the whole authorization with it: {tokens:?}");
+    assert!(
+        tokens.last().unwrap().revoked,
+        "Apple revokes the whole authorization with it: {tokens:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,14 +237,28 @@ async fn a_user_who_signed_in_without_a_code_can_send_one_with_the_deletion() {
         let token = id_token(subject, &format!("{subject}@example.com"), APP);
         let signed_in = app.post("apple", &json!({ "id_token": token })).await;
         let sql = "UPDATE sessions SET created_at = created_at - $1 * interval '1 hour'";
-        sqlx::query(sql).bind(hours).execute(&app.database.pool).await.unwrap();
+        sqlx::query(sql)
+            .bind(hours)
+            .execute(&app.database.pool)
+            .await
+            .unwrap();
         let mut proof = posted(&app.provider, subject);
         proof["provider"] = "apple".into();
         let body = json!({ "reauthentication": proof });
-        let deleted = app.as_user(&signed_in.access_token(), Method::DELETE, "/api/v1/me", Some(&body)).await;
+        let deleted = app
+            .as_user(
+                &signed_in.access_token(),
+                Method::DELETE,
+                "/api/v1/me",
+                Some(&body),
+            )
+            .await;
         assert_eq!(deleted.status, 204, "{}", deleted.text);
         eventually("the token is revoked", async || {
-            revoked(&app.provider).0.contains(&subject.to_owned()).then_some(())
+            revoked(&app.provider)
+                .0
+                .contains(&subject.to_owned())
+                .then_some(())
         })
         .await;
         until(&app.database.pool, &[]).await;
@@ -209,11 +283,26 @@ async fn a_merge_and_a_move_revoke_nothing_and_unlinking_does() {
     );
     until(pool, &["kept"]).await;
     make(&ada.user_id(), "merge", json!({ "into": other.user_id() })).await;
-    let id = async || -> String { value!(pool, "SELECT id::text FROM identities WHERE provider = 'apple'") };
+    let id = async || -> String {
+        value!(
+            pool,
+            "SELECT id::text FROM identities WHERE provider = 'apple'"
+        )
+    };
     assert_eq!(states(pool).await, ["kept"]);
-    make(&other.user_id(), "move", json!({ "identity": id().await, "to": third.user_id() })).await;
+    make(
+        &other.user_id(),
+        "move",
+        json!({ "identity": id().await, "to": third.user_id() }),
+    )
+    .await;
     assert_eq!(states(pool).await, ["kept"]);
-    make(&third.user_id(), "unlink", json!({ "identity": id().await })).await;
+    make(
+        &third.user_id(),
+        "unlink",
+        json!({ "identity": id().await }),
+    )
+    .await;
     until(pool, &[]).await;
     assert_eq!(revoked(&app.provider).0, ["ada"]);
 }
@@ -221,12 +310,25 @@ async fn a_merge_and_a_move_revoke_nothing_and_unlinking_does() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_linked_identity_has_its_token_revoked_when_its_user_unlinks_it() {
     let app = with_apple().await;
-    let user = app.sign_in(&claims("subject", "ada@example.com")).await.access_token();
+    let user = app
+        .sign_in(&claims("subject", "ada@example.com"))
+        .await
+        .access_token();
     let body = posted(&app.provider, "ada");
-    let linked = app.as_user(&user, Method::POST, "/api/v1/me/identities/apple", Some(&body)).await;
+    let linked = app
+        .as_user(
+            &user,
+            Method::POST,
+            "/api/v1/me/identities/apple",
+            Some(&body),
+        )
+        .await;
     assert_eq!(linked.status, 201, "{}", linked.text);
     until(&app.database.pool, &["kept"]).await;
-    let path = format!("/api/v1/me/identities/{}", linked.json()["id"].as_str().unwrap());
+    let path = format!(
+        "/api/v1/me/identities/{}",
+        linked.json()["id"].as_str().unwrap()
+    );
     assert_eq!(app.delete(&user, &path).await.status, 204);
     until(&app.database.pool, &[]).await;
     assert_eq!(revoked(&app.provider).0, ["ada"]);
@@ -240,7 +342,10 @@ async fn an_identity_that_is_linked_again_before_the_revocation_keeps_its_token(
     until(pool, &["kept"]).await;
     app.provider.behave(Behaviour::status(503));
     let asked = app.provider.calls();
-    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&ada.access_token(), "/api/v1/me").await.status,
+        204
+    );
     app.provider.until(|counts| counts.calls > asked).await;
     app.provider.behave(Behaviour::Usual);
     // Without a code: the only token is the one that Apple has issued before.
@@ -270,10 +375,24 @@ async fn the_newest_token_of_a_client_replaces_the_one_before() {
     let answer = app.post("apple", &body).await;
     assert_eq!(answer.outcome(), "signed_in", "{}", answer.text);
     until(pool, &["kept", "kept"]).await;
-    assert_eq!(app.delete(&answer.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&answer.access_token(), "/api/v1/me")
+            .await
+            .status,
+        204
+    );
     until(pool, &[]).await;
-    let revoked: Vec<_> = app.provider.apple_tokens().into_iter().map(|token| token.revoked).collect();
-    assert_eq!(revoked, [false, false, true, true], "the newest of each client");
+    let revoked: Vec<_> = app
+        .provider
+        .apple_tokens()
+        .into_iter()
+        .map(|token| token.revoked)
+        .collect();
+    assert_eq!(
+        revoked,
+        [false, false, true, true],
+        "the newest of each client"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -284,7 +403,11 @@ async fn a_secret_key_that_is_changed_loses_no_token() {
     let pool = &database.pool;
     let start = async |keys: &[&str]| {
         let (apple, keys) = (settings(&provider.url()), keys.to_vec());
-        let merged = |figment: Figment| figment.merge(("providers.apple", apple)).merge(("secret_key", keys));
+        let merged = |figment: Figment| {
+            figment
+                .merge(("providers.apple", apple))
+                .merge(("secret_key", keys))
+        };
         App::start_beside(&database, merged).await
     };
     let mut app = start(&[OLD]).await;
@@ -293,28 +416,49 @@ async fn a_secret_key_that_is_changed_loses_no_token() {
         assert_eq!(answer.status, 201, "{}", answer.text);
     }
     until(pool, &["kept", "kept"]).await;
-    let sealed = async || -> Vec<Vec<u8>> { values!(pool, "SELECT sealed FROM provider_tokens ORDER BY id") };
+    let sealed = async || -> Vec<Vec<u8>> {
+        values!(pool, "SELECT sealed FROM provider_tokens ORDER BY id")
+    };
     let old = sealed().await;
     app.stop().await;
     let mut app = start(&[NEW, OLD]).await;
     eventually("all are sealed again", async || {
-        sealed().await.iter().zip(&old).all(|(new, old)| new != old).then_some(())
+        sealed()
+            .await
+            .iter()
+            .zip(&old)
+            .all(|(new, old)| new != old)
+            .then_some(())
     })
     .await;
     app.stop().await;
     let mut app = start(&[NEW]).await;
-    sqlx::query("DELETE FROM users WHERE email LIKE 'ada%'").execute(pool).await.unwrap();
+    sqlx::query("DELETE FROM users WHERE email LIKE 'ada%'")
+        .execute(pool)
+        .await
+        .unwrap();
     until(pool, &["kept"]).await;
     assert_eq!(revoked(&provider).0, ["ada"]);
     app.stop().await;
 
     // The key is lost, and found again. The signing keys are replaced each time.
-    let forget = async || sqlx::query("DELETE FROM signing_keys").execute(pool).await.unwrap();
+    let forget = async || {
+        sqlx::query("DELETE FROM signing_keys")
+            .execute(pool)
+            .await
+            .unwrap()
+    };
     forget().await;
     let mut app = start(&["a key that nobody has ever seen before"]).await;
-    sqlx::query("DELETE FROM users").execute(pool).await.unwrap();
+    sqlx::query("DELETE FROM users")
+        .execute(pool)
+        .await
+        .unwrap();
     let words = failure(pool).await;
-    assert!(words.contains("cannot be decrypted") && words.contains("secret_key"), "{words}");
+    assert!(
+        words.contains("cannot be decrypted") && words.contains("secret_key"),
+        "{words}"
+    );
     app.stop().await;
     forget().await;
     let _app = start(&[NEW]).await;
@@ -331,7 +475,11 @@ async fn a_provider_that_is_switched_off_still_revokes() {
     until(&pool, &["kept"]).await;
     let issued = app.provider.url();
     let off = App::start_beside(&app.database, |figment| {
-        assert_ne!(provider_url(&figment), issued, "it has a provider of its own");
+        assert_ne!(
+            provider_url(&figment),
+            issued,
+            "it has a provider of its own"
+        );
         let mut settings = settings(&issued);
         settings["enabled"] = false.into();
         apple(figment).merge(("providers.apple", settings))
@@ -339,7 +487,10 @@ async fn a_provider_that_is_switched_off_still_revokes() {
     .await;
     let mut app_that_stops = app;
     app_that_stops.stop().await;
-    sqlx::query("DELETE FROM users").execute(&pool).await.unwrap();
+    sqlx::query("DELETE FROM users")
+        .execute(&pool)
+        .await
+        .unwrap();
     until(&pool, &[]).await;
     assert_eq!(revoked(&app_that_stops.provider).0, ["ada"]);
     drop(off);

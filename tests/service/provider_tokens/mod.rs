@@ -59,7 +59,10 @@ async fn sign_in(app: &App, subject: &str) -> Answer {
 
 /// The states of the stored codes and tokens.
 async fn states(pool: &PgPool) -> Vec<String> {
-    sqlx::query_scalar("SELECT state FROM provider_tokens ORDER BY created_at").fetch_all(pool).await.unwrap()
+    sqlx::query_scalar("SELECT state FROM provider_tokens ORDER BY created_at")
+        .fetch_all(pool)
+        .await
+        .unwrap()
 }
 
 /// Waits until these are the states.
@@ -81,7 +84,10 @@ async fn with_keys_of_apple() -> App {
 /// Waits until an attempt has failed, and returns the failure of the one row.
 async fn failure(pool: &PgPool) -> String {
     eventually("an attempt fails", async || -> Option<String> {
-        value!(pool, "SELECT max(failure) FROM provider_tokens WHERE state <> 'kept'")
+        value!(
+            pool,
+            "SELECT max(failure) FROM provider_tokens WHERE state <> 'kept'"
+        )
     })
     .await
 }
@@ -100,8 +106,10 @@ async fn pass(pool: &PgPool, seconds: i32) {
 
 /// The users whose tokens Apple has revoked, and those whose tokens it has not.
 fn revoked(provider: &Provider) -> (Vec<String>, Vec<String>) {
-    let (revoked, valid): (Vec<_>, Vec<_>) =
-        provider.apple_tokens().into_iter().partition(|token| token.revoked);
+    let (revoked, valid): (Vec<_>, Vec<_>) = provider
+        .apple_tokens()
+        .into_iter()
+        .partition(|token| token.revoked);
     let subjects = |tokens: Vec<Issued>| {
         let mut subjects: Vec<_> = tokens.into_iter().map(|token| token.subject).collect();
         subjects.sort_unstable();

@@ -22,7 +22,10 @@ async fn a_token_that_is_not_revoked_for_a_month_is_parked_until_the_next_start(
     let ada = sign_in(&app, "ada").await;
     until(&pool, &["kept"]).await;
     app.provider.behave(Behaviour::status(404));
-    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&ada.access_token(), "/api/v1/me").await.status,
+        204
+    );
     super::pass(&pool, 31 * DAY).await;
     let parked = "SELECT count(*) FROM provider_tokens WHERE parked_at IS NOT NULL AND failure LIKE '%revocation_url%'";
     app.database.until(parked, 1).await;
@@ -30,13 +33,19 @@ async fn a_token_that_is_not_revoked_for_a_month_is_parked_until_the_next_start(
     for queues in [store::summaries(&pool, &known).await.unwrap(), known] {
         assert_eq!((queues[0].waiting, queues[0].parked), (0, 1), "{queues:?}");
     }
-    let metrics = app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
+    let metrics = app
+        .send(reqwest::Method::GET, "/metrics", None, "")
+        .await
+        .text;
     let line = "vestibule_provider_revocations_total{provider=\"apple\",outcome=\"parked\"} 1";
     assert!(metrics.contains(line), "{metrics}");
     app.stop().await;
     app.provider.behave(Behaviour::Usual);
     let apple = settings(&app.provider.url());
-    let _next = App::start_beside(&app.database, |figment| figment.merge(("providers.apple", apple))).await;
+    let _next = App::start_beside(&app.database, |figment| {
+        figment.merge(("providers.apple", apple))
+    })
+    .await;
     until(&pool, &[]).await;
     assert!(app.provider.apple_tokens()[0].revoked);
 }
@@ -65,31 +74,52 @@ async fn a_token_whose_provider_has_left_the_settings_is_seen_when_it_becomes_du
     let desk = Desk::open_on(database, |figment| figment, |rocket| rocket).await;
     let pool = &desk.app.database.pool;
     desk.appoint(ADMIN, Role::Admin).await;
-    sqlx::query("DELETE FROM users").execute(pool).await.unwrap();
+    sqlx::query("DELETE FROM users")
+        .execute(pool)
+        .await
+        .unwrap();
     super::pass(pool, 2 * DAY).await;
     eventually("it is counted", async || {
-        let metrics = desk.app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
-        metrics.contains("vestibule_provider_revocations_waiting{provider=\"apple\"} 1").then_some(())
+        let metrics = desk
+            .app
+            .send(reqwest::Method::GET, "/metrics", None, "")
+            .await
+            .text;
+        metrics
+            .contains("vestibule_provider_revocations_waiting{provider=\"apple\"} 1")
+            .then_some(())
     })
     .await;
     let page = desk.signed_in(ADMIN).await.get("/admin").await.text;
-    assert!(page.contains("1 token of removed identities is not revoked at apple</strong>"), "{page}");
+    assert!(
+        page.contains("1 token of removed identities is not revoked at apple</strong>"),
+        "{page}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_clean_up_deletes_what_could_not_be_revoked_for_two_months() {
     let database = Database::create().await;
     let pool = &database.pool;
-    for (state, days, stays) in
-        [("kept", 400, true), ("due", 59, true), ("due", 61, false), ("code", 0, true), ("code", 2, false)]
-    {
+    for (state, days, stays) in [
+        ("kept", 400, true),
+        ("due", 59, true),
+        ("due", 61, false),
+        ("code", 0, true),
+        ("code", 2, false),
+    ] {
         run!(pool, "INSERT INTO provider_tokens (id, provider, subject, client_id, state, sealed, created_at, due_at, failure)
              VALUES (gen_random_uuid(), 'apple', 'ada', 'app', $1, '', now() - $2 * interval '1 day',
                      CASE $1 WHEN 'due' THEN now() - $2 * interval '1 day' END, $3)", state, days, if stays { "stays" } else { "goes" });
     }
     assert_eq!(prune(pool, LIMITS).await.unwrap().provider_tokens, 2);
     assert_eq!(states(pool).await.len(), 3);
-    assert_eq!(database.count("SELECT count(*) FROM provider_tokens WHERE failure = 'stays'").await, 3);
+    assert_eq!(
+        database
+            .count("SELECT count(*) FROM provider_tokens WHERE failure = 'stays'")
+            .await,
+        3
+    );
 }
 
 /// The lines of `vestibule check` about Apple and the tokens, with these settings changed.
@@ -111,7 +141,10 @@ async fn check(app: &App, secret_key: &str, changes: &[(&str, &str)]) -> Vec<Str
     let output = run(&[settings.as_slice(), changes].concat(), &["check"]).await;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8(text).unwrap();
-    assert!(!text.contains("PRIVATE KEY") && !text.contains("eyJ"), "{text}");
+    assert!(
+        !text.contains("PRIVATE KEY") && !text.contains("eyJ"),
+        "{text}"
+    );
     let about = |line: &&str| line.contains("revocation") || line.contains("provider tokens");
     text.lines().filter(about).map(str::to_owned).collect()
 }
@@ -125,42 +158,68 @@ async fn check_tries_the_key_with_each_client_id_and_reads_what_is_stored() {
     let lines = check(&app, SECRET, &with(private_key())).await;
     let begins = "ok     provider apple, revocation (127.0.0.1): rejects an invalid code of";
     for (line, client) in lines.iter().zip([APP, WEB]) {
-        assert!(line.starts_with(&format!("{begins} {client} as expected (invalid_grant)")), "{line}");
+        assert!(
+            line.starts_with(&format!("{begins} {client} as expected (invalid_grant)")),
+            "{line}"
+        );
     }
     assert_eq!(lines.len(), 2, "{lines:?}");
     let off = [with(private_key()), vec![("IDP_ENABLED", "false")]].concat();
-    assert_eq!(check(&app, SECRET, &off).await.len(), 2, "one that is switched off still revokes");
+    assert_eq!(
+        check(&app, SECRET, &off).await.len(),
+        2,
+        "one that is switched off still revokes"
+    );
 
     let ada = sign_in(&app, "ada").await;
     until(&app.database.pool, &["kept"]).await;
     let other = other_key();
     let lines = check(&app, SECRET, &with(&other)).await;
-    assert_eq!(lines[0], "ok     provider tokens: 1 can be decrypted with `secret_key`");
-    for words in
-        ["wrong  ", "rejects the client credentials of com.example.app (invalid_client)", "IDP_KEY_ID", APP]
-    {
+    assert_eq!(
+        lines[0],
+        "ok     provider tokens: 1 can be decrypted with `secret_key`"
+    );
+    for words in [
+        "wrong  ",
+        "rejects the client credentials of com.example.app (invalid_client)",
+        "IDP_KEY_ID",
+        APP,
+    ] {
         assert!(lines[1].contains(words), "{lines:?}");
     }
     let lines = check(&app, SECRET, &[]).await;
-    for words in ["warn   provider apple, revocation: tokens cannot be revoked", "IDP_PRIVATE_KEY_FILE"] {
+    for words in [
+        "warn   provider apple, revocation: tokens cannot be revoked",
+        "IDP_PRIVATE_KEY_FILE",
+    ] {
         assert!(lines[1].contains(words), "{lines:?}");
     }
-    let lines = check(&app, "another key that nobody has ever seen", &with(private_key())).await;
+    let lines = check(
+        &app,
+        "another key that nobody has ever seen",
+        &with(private_key()),
+    )
+    .await;
     assert!(
         lines[0].starts_with("warn   provider tokens: 1 are encrypted with another `secret_key`; "),
         "{lines:?}"
     );
 
     app.provider.behave(Behaviour::status(503));
-    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&ada.access_token(), "/api/v1/me").await.status,
+        204
+    );
     failure(&app.database.pool).await;
     app.stop().await;
     super::pass(&app.database.pool, 2 * DAY).await;
     app.provider.behave(Behaviour::Usual);
     let lines = check(&app, SECRET, &with(private_key())).await;
-    let expected =
-        "warn   provider tokens: 1 of removed identities are not revoked at apple for more than a day: ";
-    assert!(lines[0].starts_with(expected) && lines[0].contains("status_5xx"), "{lines:?}");
+    let expected = "warn   provider tokens: 1 of removed identities are not revoked at apple for more than a day: ";
+    assert!(
+        lines[0].starts_with(expected) && lines[0].contains("status_5xx"),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -174,7 +233,10 @@ async fn staff_see_which_identity_has_a_token_and_what_is_not_revoked() {
     assert_eq!(answer.status, 201, "{}", answer.text);
     until(pool, &["kept"]).await;
     let mut admin = desk.signed_in(ADMIN).await;
-    let page = admin.get(&format!("/admin/users/{}", answer.user_id())).await.text;
+    let page = admin
+        .get(&format!("/admin/users/{}", answer.user_id()))
+        .await
+        .text;
     assert!(
         page.contains("A token of the provider is stored, to be revoked when the identity is gone"),
         "{page}"
@@ -182,17 +244,28 @@ async fn staff_see_which_identity_has_a_token_and_what_is_not_revoked() {
 
     provider.behave(Behaviour::status(503));
     let asked = provider.calls();
-    assert_eq!(desk.app.delete(&answer.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        desk.app
+            .delete(&answer.access_token(), "/api/v1/me")
+            .await
+            .status,
+        204
+    );
     provider.until(|counts| counts.calls > asked).await;
     assert!(!admin.get("/admin").await.text.contains("not revoked at"));
     super::pass(pool, 2 * DAY).await;
     let page = eventually("the overview says so", async || {
         let page = admin.get("/admin").await.text;
-        page.contains("1 token of removed identities is not revoked at apple</strong>").then_some(page)
+        page.contains("1 token of removed identities is not revoked at apple</strong>")
+            .then_some(page)
     })
     .await;
     assert!(page.contains("status_5xx"), "{page}");
-    let metrics = desk.app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
+    let metrics = desk
+        .app
+        .send(reqwest::Method::GET, "/metrics", None, "")
+        .await
+        .text;
     for line in [
         "vestibule_provider_revocations_waiting{provider=\"apple\"} 1",
         "vestibule_provider_revocations_parked{provider=\"apple\"} 0",

@@ -23,7 +23,11 @@ async fn person(pool: &PgPool, subject: &str) -> (Uuid, Uuid) {
 }
 
 fn owner(subject: &str) -> Owner {
-    Owner { provider: "apple".into(), subject: subject.into(), client_id: "app".into() }
+    Owner {
+        provider: "apple".into(),
+        subject: subject.into(),
+        client_id: "app".into(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,7 +43,9 @@ async fn exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
         store::keep_code(pool, id, &owner, b"code").await.unwrap();
         let stored = async {
             pause(round % 7).await;
-            store::keep_token(pool, id, &owner, b"token", false).await.unwrap()
+            store::keep_token(pool, id, &owner, b"token", false)
+                .await
+                .unwrap()
         };
         let deleted = async {
             pause(round % 5).await;
@@ -75,9 +81,14 @@ async fn a_token_that_is_stored_while_its_identity_is_being_deleted_waits_for_th
         let (user, _) = person(pool, subject).await;
         let owner = owner(subject);
         let mut deletion = pool.begin().await.unwrap();
-        sqlx::query("DELETE FROM users WHERE id = $1").bind(user).execute(&mut *deletion).await.unwrap();
+        sqlx::query("DELETE FROM users WHERE id = $1")
+            .bind(user)
+            .execute(&mut *deletion)
+            .await
+            .unwrap();
         let (own, id) = (pool.clone(), Uuid::now_v7());
-        let stored = tokio::spawn(async move { store::keep_token(&own, id, &owner, b"token", false).await });
+        let stored =
+            tokio::spawn(async move { store::keep_token(&own, id, &owner, b"token", false).await });
         database.until_blocked().await;
         if commits {
             deletion.commit().await.unwrap();
@@ -101,7 +112,9 @@ async fn exchanges_that_meet_a_move_keep_their_token() {
         store::keep_code(pool, id, &owner, b"code").await.unwrap();
         let stored = async {
             pause(round % 7).await;
-            store::keep_token(pool, id, &owner, b"token", false).await.unwrap();
+            store::keep_token(pool, id, &owner, b"token", false)
+                .await
+                .unwrap();
         };
         let moved = async {
             pause(round % 5).await;
@@ -117,7 +130,10 @@ async fn exchanges_that_meet_a_move_keep_their_token() {
     }
     loop {
         let rows = store::claim(pool, "apple", None, 100, 60).await.unwrap();
-        assert!(rows.iter().all(|row| row.state == State::Kept), "none is to be revoked");
+        assert!(
+            rows.iter().all(|row| row.state == State::Kept),
+            "none is to be revoked"
+        );
         if rows.is_empty() {
             break;
         }
@@ -135,7 +151,11 @@ async fn tokens_that_go_back_to_a_linked_identity_meet_its_deletion() {
         let owner = owner(&subject);
         // It is due, and then its identity is linked again.
         let id = Uuid::now_v7();
-        assert!(!store::keep_token(pool, id, &owner, b"token", false).await.unwrap());
+        assert!(
+            !store::keep_token(pool, id, &owner, b"token", false)
+                .await
+                .unwrap()
+        );
         let (user, _) = person(pool, &subject).await;
         let claimed = async {
             pause(round % 7).await;
@@ -143,11 +163,20 @@ async fn tokens_that_go_back_to_a_linked_identity_meet_its_deletion() {
         };
         let deleted = async {
             pause(round % 5).await;
-            sqlx::query("DELETE FROM users WHERE id = $1").bind(user).execute(pool).await.unwrap();
+            sqlx::query("DELETE FROM users WHERE id = $1")
+                .bind(user)
+                .execute(pool)
+                .await
+                .unwrap();
         };
         tokio::join!(claimed, deleted);
     }
-    assert_eq!(database.count("SELECT count(*) FROM provider_tokens WHERE state <> 'due'").await, 0);
+    assert_eq!(
+        database
+            .count("SELECT count(*) FROM provider_tokens WHERE state <> 'due'")
+            .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,10 +186,19 @@ async fn a_code_that_is_refused_because_another_instance_was_first_leaves_its_to
     let owner = owner("ada");
     let id = Uuid::now_v7();
     store::keep_code(pool, id, &owner, b"code").await.unwrap();
-    let claim = async |lease| store::claim(pool, "apple", None, 1, lease).await.unwrap().remove(0);
+    let claim = async |lease| {
+        store::claim(pool, "apple", None, 1, lease)
+            .await
+            .unwrap()
+            .remove(0)
+    };
     let (first, second) = (claim(0).await, claim(60).await);
     assert_eq!((first.attempts, second.attempts), (1, 2));
-    assert!(!store::keep_token(pool, first.id, &owner, b"token", false).await.unwrap());
+    assert!(
+        !store::keep_token(pool, first.id, &owner, b"token", false)
+            .await
+            .unwrap()
+    );
     store::delete(pool, &second).await.unwrap();
     assert_eq!(states(pool).await, ["due"]);
 }

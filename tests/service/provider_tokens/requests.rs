@@ -3,7 +3,9 @@
 use figment::Figment;
 use serde_json::{Value, json};
 
-use super::{APP, apple, failure, posted, revoked, sign_in, states, until, with_apple, with_keys_of_apple};
+use super::{
+    APP, apple, failure, posted, revoked, sign_in, states, until, with_apple, with_keys_of_apple,
+};
 use crate::support::app::{Answer, App};
 use crate::support::process::eventually;
 use crate::support::provider::Behaviour;
@@ -32,13 +34,24 @@ async fn a_request_that_is_sent_again_has_its_code_exchanged_once() {
     until(&app.database.pool, &["kept"]).await;
     assert_eq!(app.post("apple", &body).await.outcome(), "signed_in");
     until(&app.database.pool, &["kept"]).await;
-    assert_eq!((app.provider.apple_tokens().len(), app.provider.apple_errors().len()), (1, 0));
+    assert_eq!(
+        (
+            app.provider.apple_tokens().len(),
+            app.provider.apple_errors().len()
+        ),
+        (1, 0)
+    );
 }
 
 /// Returns true if the metrics have counted so many exchanges with this outcome.
 async fn counted(app: &App, outcome: &str, number: usize) -> bool {
-    let text = app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
-    let line = format!("vestibule_provider_code_exchanges_total{{provider=\"apple\",outcome=\"{outcome}\"}}");
+    let text = app
+        .send(reqwest::Method::GET, "/metrics", None, "")
+        .await
+        .text;
+    let line = format!(
+        "vestibule_provider_code_exchanges_total{{provider=\"apple\",outcome=\"{outcome}\"}}"
+    );
     text.contains(&format!("{line} {number}\n"))
 }
 
@@ -49,16 +62,28 @@ async fn a_code_that_apple_refuses_or_that_is_another_users_is_dropped() {
     for (subject, code) in [
         ("ada", "made-up".to_owned()),
         ("bob", provider.apple_code("bob", "com.example.other", None)),
-        ("carol", provider.apple_code("carol", APP, Some("https://example.com/back"))),
+        (
+            "carol",
+            provider.apple_code("carol", APP, Some("https://example.com/back")),
+        ),
         ("dave", provider.apple_code("grace", APP, None)),
     ] {
         let token = id_token(subject, &format!("{subject}@example.com"), APP);
-        let answer = app.post("apple", &json!({ "id_token": token, "authorization_code": code })).await;
+        let answer = app
+            .post(
+                "apple",
+                &json!({ "id_token": token, "authorization_code": code }),
+            )
+            .await;
         assert!(answer.status.is_success(), "{}", answer.text);
     }
     until(&app.database.pool, &[]).await;
     assert_eq!(provider.apple_errors(), ["invalid_grant"; 3]);
-    assert_eq!(revoked(provider).0, [] as [&str; 0], "another user's authorization is theirs");
+    assert_eq!(
+        revoked(provider).0,
+        [] as [&str; 0],
+        "another user's authorization is theirs"
+    );
     assert!(counted(&app, "stored", 0).await);
 }
 
@@ -74,11 +99,24 @@ async fn a_token_that_the_database_refuses_at_first_is_stored_later() {
     sqlx::raw_sql(refuse).execute(pool).await.unwrap();
     sign_in(&app, "ada").await;
     let refused = "SELECT count(*) FROM refusals WHERE is_called";
-    eventually("it is refused", async || (app.database.count(refused).await > 0).then_some(())).await;
-    sqlx::query("DROP TRIGGER refuse ON provider_tokens").execute(pool).await.unwrap();
+    eventually("it is refused", async || {
+        (app.database.count(refused).await > 0).then_some(())
+    })
+    .await;
+    sqlx::query("DROP TRIGGER refuse ON provider_tokens")
+        .execute(pool)
+        .await
+        .unwrap();
     until(pool, &["kept"]).await;
-    assert_eq!(app.provider.apple_tokens().len(), 1, "the code was exchanged once");
-    eventually("it is counted", async || counted(&app, "stored", 1).await.then_some(())).await;
+    assert_eq!(
+        app.provider.apple_tokens().len(),
+        1,
+        "the code was exchanged once"
+    );
+    eventually("it is counted", async || {
+        counted(&app, "stored", 1).await.then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,7 +124,9 @@ async fn a_token_of_apples_that_does_not_say_whose_it_is_is_dropped() {
     let app = with_keys_of_apple().await;
     let pool = &app.database.pool;
     for id_token in [json!("x.y"), json!(7), json!(null)] {
-        app.provider.behave(Behaviour::Json(json!({ "refresh_token": "r", "id_token": id_token })));
+        app.provider.behave(Behaviour::Json(
+            json!({ "refresh_token": "r", "id_token": id_token }),
+        ));
         sign_in(&app, "ada").await;
         until(pool, &["kept"]).await;
     }
@@ -114,11 +154,18 @@ async fn a_code_is_tried_again_while_apple_is_down_and_given_up_when_it_is_too_o
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_apple_does_not_know_is_named_with_its_settings() {
-    let app =
-        App::start_with(|figment| apple(figment).merge(("providers.apple.private_key", other_key()))).await;
+    let app = App::start_with(|figment| {
+        apple(figment).merge(("providers.apple.private_key", other_key()))
+    })
+    .await;
     sign_in(&app, "ada").await;
     let failure = failure(&app.database.pool).await;
-    for words in ["invalid_client", "providers.apple.team_id", "key_id", "private_key"] {
+    for words in [
+        "invalid_client",
+        "providers.apple.team_id",
+        "key_id",
+        "private_key",
+    ] {
         assert!(failure.contains(words), "{failure}");
     }
 }
@@ -168,7 +215,12 @@ async fn a_provider_with_a_revocation_endpoint_and_a_client_secret_is_asked_as_t
     let answer = sign_in_with(&app, &ada(), "4/code", tokens).await;
     until(&app.database.pool, &["kept"]).await;
     provider.behave(Behaviour::status(200));
-    assert_eq!(app.delete(&answer.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&answer.access_token(), "/api/v1/me")
+            .await
+            .status,
+        204
+    );
     until(&app.database.pool, &[]).await;
     let [_, exchange, revocation]: [_; 3] = provider.requests().try_into().unwrap();
     let fields = [
@@ -176,11 +228,22 @@ async fn a_provider_with_a_revocation_endpoint_and_a_client_secret_is_asked_as_t
         text("code", "4/code"),
         text("redirect_uri", "https://example.com/"),
     ];
-    assert_eq!((exchange.path.as_str(), exchange.parameters()), ("/token", fields.to_vec()));
+    assert_eq!(
+        (exchange.path.as_str(), exchange.parameters()),
+        ("/token", fields.to_vec())
+    );
     let fields = [text("token", "r"), text("token_type_hint", "refresh_token")];
-    assert_eq!((revocation.path.as_str(), revocation.parameters()), ("/revoke", fields.to_vec()));
+    assert_eq!(
+        (revocation.path.as_str(), revocation.parameters()),
+        ("/revoke", fields.to_vec())
+    );
     for request in [exchange, revocation] {
-        assert!(request.header("authorization").unwrap().starts_with("Basic "));
+        assert!(
+            request
+                .header("authorization")
+                .unwrap()
+                .starts_with("Basic ")
+        );
     }
 }
 
@@ -190,7 +253,11 @@ async fn an_access_token_of_a_later_sign_in_does_not_replace_the_refresh_token()
     let (pool, provider) = (&app.database.pool, &app.provider);
     for (code, tokens, stored) in [
         ("first", json!({ "access_token": "a1" }), true),
-        ("second", json!({ "access_token": "a2", "refresh_token": "r" }), false),
+        (
+            "second",
+            json!({ "access_token": "a2", "refresh_token": "r" }),
+            false,
+        ),
         ("third", json!({ "access_token": "a3" }), false),
     ] {
         sign_in_with(&app, &ada(), code, tokens).await;
@@ -201,10 +268,16 @@ async fn an_access_token_of_a_later_sign_in_does_not_replace_the_refresh_token()
     }
     let asked = provider.requests().len();
     provider.behave(Behaviour::status(200));
-    sqlx::query("DELETE FROM users").execute(pool).await.unwrap();
+    sqlx::query("DELETE FROM users")
+        .execute(pool)
+        .await
+        .unwrap();
     until(pool, &[]).await;
     let revocation = provider.requests().remove(asked);
-    assert_eq!(revocation.parameters(), [text("token", "r"), text("token_type_hint", "refresh_token")]);
+    assert_eq!(
+        revocation.parameters(),
+        [text("token", "r"), text("token_type_hint", "refresh_token")]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,7 +293,10 @@ async fn a_token_is_not_revoked_with_the_credentials_of_another_client() {
             .merge(("idp.additional_client_ids", [CLIENT_ID]))
     })
     .await;
-    sqlx::query("DELETE FROM users").execute(&pool).await.unwrap();
+    sqlx::query("DELETE FROM users")
+        .execute(&pool)
+        .await
+        .unwrap();
     let failure = failure(&pool).await;
     assert!(
         failure.contains(&format!("the client {CLIENT_ID}")) && failure.contains("IDP_CLIENT_ID"),
@@ -235,7 +311,10 @@ async fn a_code_that_a_native_app_has_for_the_server_is_exchanged_as_the_servers
         revoking(figment).merge(("idp.additional_client_ids", ["android.example"]))
     })
     .await;
-    let native = with(ada(), &json!({ "aud": CLIENT_ID, "azp": "android.example" }));
+    let native = with(
+        ada(),
+        &json!({ "aud": CLIENT_ID, "azp": "android.example" }),
+    );
     sign_in_with(&app, &native, "code", json!({ "refresh_token": "r" })).await;
     until(&app.database.pool, &["kept"]).await;
     let owner: String = value!(&app.database.pool, "SELECT client_id FROM provider_tokens");

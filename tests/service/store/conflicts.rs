@@ -23,7 +23,11 @@ async fn fail(app: &App, code: &str, times: i64) {
          END $$;
          CREATE TRIGGER conflict BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION conflict()"
     );
-    app.database.pool.execute(AssertSqlSafe(statements)).await.unwrap();
+    app.database
+        .pool
+        .execute(AssertSqlSafe(statements))
+        .await
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,12 +41,23 @@ async fn a_conflict_is_run_again_three_times_and_then_the_client_is_told_to_come
         fail(&app, code, i64::MAX).await;
         assert_problem(&app.sign_in(&claims).await, 503, "service_unavailable");
         let tries = app.database.count("SELECT last_value FROM failures").await;
-        assert_eq!(tries, 5, "{code}: with others, then by itself once and three times more");
-        assert_eq!(app.database.rows().await, before, "{code}: nothing is half done");
+        assert_eq!(
+            tries, 5,
+            "{code}: with others, then by itself once and three times more"
+        );
+        assert_eq!(
+            app.database.rows().await,
+            before,
+            "{code}: nothing is half done"
+        );
 
         fail(&app, code, 3).await;
         assert_eq!(app.sign_in(&claims).await.outcome(), "created", "{code}");
-        assert_eq!(app.database.rows().await, before.map(|rows| rows + 1), "{code}: and done once");
+        assert_eq!(
+            app.database.rows().await,
+            before.map(|rows| rows + 1),
+            "{code}: and done once"
+        );
     }
 }
 
@@ -50,7 +65,11 @@ async fn a_conflict_is_run_again_three_times_and_then_the_client_is_told_to_come
 async fn what_the_database_does_not_support_is_not_run_again() {
     let app = App::start().await;
     fail(&app, "0A000", i64::MAX).await;
-    assert_problem(&app.sign_in(&claims("ada", "ada@example.com")).await, 500, "internal_error");
+    assert_problem(
+        &app.sign_in(&claims("ada", "ada@example.com")).await,
+        500,
+        "internal_error",
+    );
     let tries = app.database.count("SELECT last_value FROM failures").await;
     assert_eq!(tries, 2, "with others, then by itself");
 }
@@ -60,7 +79,8 @@ async fn what_the_database_does_not_support_is_not_run_again() {
 async fn a_sign_in_that_waited_for_the_holder_of_its_address_looks_at_them_again() {
     let app = App::start_with(|figment| figment.merge(("idp.recycled_email", "refuse"))).await;
     let app = Arc::new(app);
-    app.sign_in_at("second", &at("second", "ada", "ada@example.com")).await;
+    app.sign_in_at("second", &at("second", "ada", "ada@example.com"))
+        .await;
     // Somebody links an identity of the same provider, and has not committed yet.
     let mut linking = app.database.pool.begin().await.unwrap();
     for sql in [
@@ -73,13 +93,14 @@ async fn a_sign_in_that_waited_for_the_holder_of_its_address_looks_at_them_again
         let app = app.clone();
         async move { app.sign_in(&claims("recycled", "ada@example.com")).await }
     });
-    app.database.until_waiting(1, "^-- Signs in one identity").await;
+    app.database
+        .until_waiting(1, "^-- Signs in one identity")
+        .await;
     linking.commit().await.unwrap();
     assert_problem(&waiting.await.unwrap(), 409, "identity_conflict");
 }
 
-const WAITING: &str =
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'";
+const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'";
 const SESSIONS: &str = "SELECT count(*) FROM sessions";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,12 +110,18 @@ async fn a_sign_in_while_its_identity_is_being_deleted_waits_for_the_end_of_that
     app.sign_in(&ada).await;
     for (end, outcome, sessions) in [("ROLLBACK", "signed_in", 2), ("COMMIT", "created", 1)] {
         let mut deletion = app.database.pool.acquire().await.unwrap();
-        deletion.execute("BEGIN; DELETE FROM identities").await.unwrap();
+        deletion
+            .execute("BEGIN; DELETE FROM identities")
+            .await
+            .unwrap();
         let signing_in = tokio::spawn({
             let (app, ada) = (app.clone(), ada.clone());
             async move { app.sign_in(&ada).await }
         });
-        eventually("it waits", async || (app.database.count(WAITING).await > 0).then_some(())).await;
+        eventually("it waits", async || {
+            (app.database.count(WAITING).await > 0).then_some(())
+        })
+        .await;
         deletion.execute(end).await.unwrap();
         assert_eq!(signing_in.await.unwrap().outcome(), outcome, "{end}");
         assert_eq!(app.database.count(SESSIONS).await, sessions, "{end}");
@@ -113,7 +140,10 @@ async fn a_session_that_is_being_opened_goes_with_its_identity() {
         let pool = app.database.pool.clone();
         async move { pool.execute("DELETE FROM identities").await }
     });
-    eventually("it waits", async || (app.database.count(WAITING).await > 0).then_some(())).await;
+    eventually("it waits", async || {
+        (app.database.count(WAITING).await > 0).then_some(())
+    })
+    .await;
     opening.commit().await.unwrap();
     deletion.await.unwrap().unwrap();
     assert_eq!(app.database.count(SESSIONS).await, 0);

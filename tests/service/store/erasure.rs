@@ -48,7 +48,10 @@ async fn whoever_was_claimed_to_be_very_often_is_deleted_and_forgotten_all_the_s
     let app = App::start().await;
     let ada = app.sign_in(&claims("ada", ADA)).await;
     claim(&app, 300_000).await;
-    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&ada.access_token(), "/api/v1/me").await.status,
+        204
+    );
     assert_eq!(app.database.rows().await, [0; 3]);
     // What took too long for the one who asked.
     let (left, _) = traces(&app, ADA).await;
@@ -57,41 +60,67 @@ async fn whoever_was_claimed_to_be_very_often_is_deleted_and_forgotten_all_the_s
     assert_eq!(i64::try_from(pruned.forgotten).unwrap(), left);
     assert_eq!(traces(&app, ADA).await, (0, 0));
     let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND ip IS NULL AND detail IS NULL";
-    assert_eq!(app.database.count(kept).await, 300_000, "that they were refused is still known");
+    assert_eq!(
+        app.database.count(kept).await,
+        300_000,
+        "that they were refused is still known"
+    );
 }
 
 /// Deletes a user as they do it themselves.
 async fn delete(pool: &PgPool, user: Uuid) -> Deletion {
-    let sql =
-        "SELECT s.id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE i.user_id = $1 LIMIT 1";
+    let sql = "SELECT s.id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE i.user_id = $1 LIMIT 1";
     let session = value!(pool, sql, user);
-    users::delete(pool, user, None, Asking::User(session, &Origin::default())).await.unwrap()
+    users::delete(pool, user, None, Asking::User(session, &Origin::default()))
+        .await
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_deletion_is_finished_by_any_instance_and_leaves_the_next_user_of_the_address_alone() {
+async fn an_interrupted_deletion_is_finished_by_any_instance_and_leaves_the_next_user_of_the_address_alone()
+ {
     let app = App::start().await;
     let pool = &app.database.pool;
     let ada = app.sign_in(&claims("ada", ADA)).await.user();
     claim(&app, 2_500).await;
     let deleted = delete(pool, ada).await;
-    let Deletion::Done(mut left) = deleted else { panic!("{deleted:?}") };
+    let Deletion::Done(mut left) = deleted else {
+        panic!("{deleted:?}")
+    };
     left.sort();
     assert_eq!(left, [ada.to_string(), ADA.to_owned()]);
     assert_eq!(erase(pool, None).await.unwrap(), Some(1), "her sign-in");
-    assert_eq!(traces(&app, ADA).await, (2_500, 2), "the statement that deletes is as long for everybody");
+    assert_eq!(
+        traces(&app, ADA).await,
+        (2_500, 2),
+        "the statement that deletes is as long for everybody"
+    );
 
     assert_eq!(app.sign_in(&claims("next", ADA)).await.outcome(), "created");
-    assert_eq!(app.sign_in(&unverified(claims("stranger", ADA))).await.error(), "link_required");
+    assert_eq!(
+        app.sign_in(&unverified(claims("stranger", ADA)))
+            .await
+            .error(),
+        "link_required"
+    );
 
-    assert_eq!(erase(pool, Some(&["grace@example.com".to_owned()])).await.unwrap(), None);
+    assert_eq!(
+        erase(pool, Some(&["grace@example.com".to_owned()]))
+            .await
+            .unwrap(),
+        None
+    );
     assert_eq!(erase(pool, None).await.unwrap(), Some(1_000));
     assert_eq!(traces(&app, ADA).await, (1_501, 2));
     let (one, other) = tokio::join!(prune(pool, LIMITS), prune(pool, LIMITS));
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_500);
     assert_eq!(traces(&app, ADA).await, (1, 0));
     let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'ada@example.com' AND ip IS NOT NULL";
-    assert_eq!(app.database.count(kept).await, 1, "an attempt on the next user's account");
+    assert_eq!(
+        app.database.count(kept).await,
+        1,
+        "an attempt on the next user's account"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,12 +135,22 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
             user_agent: Some("a browser".into()),
             request_id: "request-1".into(),
         };
-        let candidate =
-            Candidate { email: address, provider: "idp", subject: "stranger", unproven: None, before: None };
-        let admission = staff::open_session(pool, candidate, &[1; 32], &origin).await.unwrap();
+        let candidate = Candidate {
+            email: address,
+            provider: "idp",
+            subject: "stranger",
+            unproven: None,
+            before: None,
+        };
+        let admission = staff::open_session(pool, candidate, &[1; 32], &origin)
+            .await
+            .unwrap();
         assert_eq!(admission, Err(Stranger::NotStaff));
         let shouted = address.to_uppercase().replace('Ë', "ë");
-        let (within, other) = (format!("  Ada <{address}> "), address.replace("example", "EXAMPLE"));
+        let (within, other) = (
+            format!("  Ada <{address}> "),
+            address.replace("example", "EXAMPLE"),
+        );
         let searches = [
             ("users_viewed", vec![("q", shouted.as_str())]),
             ("users_exported", vec![("q", &within)]),
@@ -129,16 +168,33 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
             reason: Some("asked by phone"),
             origin: &origin,
         };
-        access::add(pool, "staff@example.com", Role::Admin, by).await.unwrap();
+        access::add(pool, "staff@example.com", Role::Admin, by)
+            .await
+            .unwrap();
         for (kind, search) in searches.iter().chain(&others) {
-            let look = Look { kind, user: None, search, reason: None };
-            assert!(record_look(pool, look, Actor::Staff("staff@example.com"), &origin).await.unwrap());
+            let look = Look {
+                kind,
+                user: None,
+                search,
+                reason: None,
+            };
+            assert!(
+                record_look(pool, look, Actor::Staff("staff@example.com"), &origin)
+                    .await
+                    .unwrap()
+            );
         }
         assert_eq!(traces(&app, address).await, (6, 0));
 
         if by_staff {
-            let by = By { actor: Actor::Staff("staff@example.com"), ..by };
-            assert_eq!(made(pool, Change::Delete { user }, None, by).await, Some(Outcome::Done));
+            let by = By {
+                actor: Actor::Staff("staff@example.com"),
+                ..by
+            };
+            assert_eq!(
+                made(pool, Change::Delete { user }, None, by).await,
+                Some(Outcome::Done)
+            );
         } else {
             let deleted = app.delete(&signed_in.access_token(), "/api/v1/me").await;
             assert_eq!(deleted.status, 204);
@@ -150,11 +206,18 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
         let looks = "SELECT count(*) FROM events WHERE kind NOT IN ('user_deleted', 'staff_added')
                      AND actor = 'staff@example.com'
                      AND host(ip) = '192.0.2.7' AND user_agent = 'a browser'";
-        assert_eq!(app.database.count(looks).await, 8, "{address}: that staff looked is still known");
-        let kept: Vec<Value> =
-            values!(pool, "SELECT detail->'search' FROM events WHERE detail ? 'search' ORDER BY id");
+        assert_eq!(
+            app.database.count(looks).await,
+            8,
+            "{address}: that staff looked is still known"
+        );
+        let kept: Vec<Value> = values!(
+            pool,
+            "SELECT detail->'search' FROM events WHERE detail ? 'search' ORDER BY id"
+        );
         let field = |(name, text): (&str, &str)| (name.to_owned(), json!(text));
-        let fields = others.map(|(_, search)| Value::Object(search.into_iter().map(field).collect()));
+        let fields =
+            others.map(|(_, search)| Value::Object(search.into_iter().map(field).collect()));
         assert_eq!(kept, fields, "{address}");
     }
 }
@@ -172,7 +235,11 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
     let deleted = delete(pool, ada).await;
     assert!(matches!(deleted, Deletion::Done(_)), "{deleted:?}");
     assert_eq!(app.database.rows().await, [0; 3]);
-    assert_eq!(app.database.count(about).await, 2_501, "the statement that deletes is as long for everybody");
+    assert_eq!(
+        app.database.count(about).await,
+        2_501,
+        "the statement that deletes is as long for everybody"
+    );
     assert_eq!(erase(pool, Some(&[])).await.unwrap(), None);
     assert_eq!(erase(pool, None).await.unwrap(), Some(1_000));
     // Any instance goes on where this one was interrupted.
@@ -188,7 +255,8 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
 async fn nobody_has_the_attempts_on_anothers_address_forgotten() {
     // Ada's address is her user's own, or only that of an identity of hers.
     for own in [ADA, "lovelace@example.com"] {
-        let app = App::start_with(|figment| figment.merge(("providers.second.link", "never"))).await;
+        let app =
+            App::start_with(|figment| figment.merge(("providers.second.link", "never"))).await;
         // Verified there, and yet it links to nobody.
         let link = async |token: &str, subject: &str| {
             let linked = app.link(token, "second", &at("second", subject, ADA)).await;
@@ -199,7 +267,12 @@ async fn nobody_has_the_attempts_on_anothers_address_forgotten() {
         claim(&app, 3).await;
         let mallory = app.sign_in(&claims("mallory", "mallory@example.com")).await;
         link(&mallory.access_token(), "mallory").await;
-        assert_eq!(app.delete(&mallory.access_token(), "/api/v1/me").await.status, 204);
+        assert_eq!(
+            app.delete(&mallory.access_token(), "/api/v1/me")
+                .await
+                .status,
+            204
+        );
         prune(&app.database.pool, LIMITS).await.unwrap();
         let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'ada@example.com' AND ip IS NOT NULL";
         assert_eq!(app.database.count(kept).await, 3, "{own}");
@@ -259,7 +332,13 @@ async fn who_merely_claims_an_address_erases_no_evidence_about_it() {
                 }
             }
         };
-        assert_eq!(app.delete(&leaves.access_token(), "/api/v1/me").await.status, 204, "{claim}");
+        assert_eq!(
+            app.delete(&leaves.access_token(), "/api/v1/me")
+                .await
+                .status,
+            204,
+            "{claim}"
+        );
         prune(&app.database.pool, LIMITS).await.unwrap();
         assert_eq!(kept(&app, BOSS).await, 3, "{claim}");
     }
@@ -271,13 +350,18 @@ async fn no_deletion_erases_evidence_about_a_member_of_staff() {
     for former in [false, true] {
         let app = App::start().await;
         let pool = &app.database.pool;
-        access::add(pool, BOSS, Role::Support, By::COMMAND_LINE).await.unwrap();
+        access::add(pool, BOSS, Role::Support, By::COMMAND_LINE)
+            .await
+            .unwrap();
         if former {
             access::remove(pool, BOSS, By::COMMAND_LINE).await.unwrap();
         }
         evidence(&app, BOSS).await;
         let boss = app.sign_in(&claims("boss", BOSS)).await;
-        assert_eq!(app.delete(&boss.access_token(), "/api/v1/me").await.status, 204);
+        assert_eq!(
+            app.delete(&boss.access_token(), "/api/v1/me").await.status,
+            204
+        );
         prune(pool, LIMITS).await.unwrap();
         assert_eq!(kept(&app, BOSS).await, 3, "former: {former}");
         let own = "SELECT count(*) FROM events WHERE user_id IS NOT NULL AND email IS NOT NULL";
@@ -288,11 +372,21 @@ async fn no_deletion_erases_evidence_about_a_member_of_staff() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_address_that_a_user_proved_earlier_is_forgotten_with_them() {
     const NEW: &str = "lovelace@example.com";
-    for step in ["changed", "unlinked", "merged, then changed", "changed, then merged", "vouched for"] {
+    for step in [
+        "changed",
+        "unlinked",
+        "merged, then changed",
+        "changed, then merged",
+        "vouched for",
+    ] {
         let app = App::start().await;
         let merge = async || {
-            let grace = app.sign_in_at("second", &at("second", "grace", "grace@example.com")).await;
-            let merged = app.merge(&grace.access_token(), "idp", &claims("ada", NEW)).await;
+            let grace = app
+                .sign_in_at("second", &at("second", "grace", "grace@example.com"))
+                .await;
+            let merged = app
+                .merge(&grace.access_token(), "idp", &claims("ada", NEW))
+                .await;
             assert_eq!(merged.status, 200, "{}", merged.text);
             grace
         };
@@ -300,7 +394,9 @@ async fn each_address_that_a_user_proved_earlier_is_forgotten_with_them() {
             let key = app.api_key("backend", KeyRole::Admin).await;
             let user = json!({ "email": ADA, "email_verified": true,
                                "identities": [{ "provider": "idp", "subject": "ada" }] });
-            let made = app.as_user(&key, Method::POST, "/api/v1/admin/users", Some(&user)).await;
+            let made = app
+                .as_user(&key, Method::POST, "/api/v1/admin/users", Some(&user))
+                .await;
             assert_eq!(made.status, 201, "{}", made.text);
         } else {
             app.sign_in(&claims("ada", ADA)).await;
@@ -309,15 +405,25 @@ async fn each_address_that_a_user_proved_earlier_is_forgotten_with_them() {
             "unlinked" => {
                 let ada = app.sign_in(&claims("ada", ADA)).await;
                 let other = at("second", "ada", NEW);
-                assert_eq!(app.link(&ada.access_token(), "second", &other).await.status, 201);
+                assert_eq!(
+                    app.link(&ada.access_token(), "second", &other).await.status,
+                    201
+                );
                 let session = app.sign_in_at("second", &other).await;
                 let identity = format!("/api/v1/me/identities/{}", ada.identity_id());
-                assert_eq!(app.delete(&session.access_token(), &identity).await.status, 204);
+                assert_eq!(
+                    app.delete(&session.access_token(), &identity).await.status,
+                    204
+                );
                 session
             }
             "merged, then changed" => {
-                let grace = app.sign_in_at("second", &at("second", "grace", "grace@example.com")).await;
-                let merged = app.merge(&grace.access_token(), "idp", &claims("ada", ADA)).await;
+                let grace = app
+                    .sign_in_at("second", &at("second", "grace", "grace@example.com"))
+                    .await;
+                let merged = app
+                    .merge(&grace.access_token(), "idp", &claims("ada", ADA))
+                    .await;
                 assert_eq!(merged.status, 200, "{}", merged.text);
                 app.sign_in(&claims("ada", NEW)).await
             }
@@ -328,10 +434,20 @@ async fn each_address_that_a_user_proved_earlier_is_forgotten_with_them() {
             _ => app.sign_in(&claims("ada", NEW)).await,
         };
         claim(&app, 3).await;
-        assert_eq!(app.delete(&last.access_token(), "/api/v1/me").await.status, 204, "{step}");
+        assert_eq!(
+            app.delete(&last.access_token(), "/api/v1/me").await.status,
+            204,
+            "{step}"
+        );
         prune(&app.database.pool, LIMITS).await.unwrap();
         assert_eq!(traces(&app, ADA).await, (0, 0), "{step}");
-        assert_eq!(app.database.count("SELECT count(*) FROM former_addresses").await, 0, "{step}");
+        assert_eq!(
+            app.database
+                .count("SELECT count(*) FROM former_addresses")
+                .await,
+            0,
+            "{step}"
+        );
     }
 }
 
@@ -342,7 +458,10 @@ async fn an_earlier_address_that_is_anothers_now_stays_with_its_owner() {
     let ada = app.sign_in(&claims("ada", "lovelace@example.com")).await;
     assert_eq!(app.sign_in(&claims("next", ADA)).await.outcome(), "created");
     claim(&app, 3).await;
-    assert_eq!(app.delete(&ada.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&ada.access_token(), "/api/v1/me").await.status,
+        204
+    );
     prune(&app.database.pool, LIMITS).await.unwrap();
     let kept = "SELECT count(*) FROM events WHERE email = 'ada@example.com' AND ip IS NOT NULL";
     assert_eq!(app.database.count(kept).await, 3);

@@ -23,7 +23,13 @@ async fn sign_in(database: &Database, at: &str, by_its_clock: &str) {
 /// What the overview shows: how many sign-ins in the hours that begin at 19:00 and 20:00.
 async fn shown(pool: &PgPool) -> [i64; 2] {
     let counts = since(pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
-    let of = |hour| counts.iter().filter(|row| row.hour.hour() == hour).map(|row| row.count).sum();
+    let of = |hour| {
+        counts
+            .iter()
+            .filter(|row| row.hour.hour() == hour)
+            .map(|row| row.count)
+            .sum()
+    };
     [of(19), of(20)]
 }
 
@@ -37,14 +43,22 @@ async fn what_an_instance_writes_whose_clock_is_ten_minutes_off_is_counted_once(
     assert_eq!(shown(&early).await, [2, 0]);
 
     sign_in(&database, "2026-03-01 20:06Z", "2026-03-01 19:56Z").await;
-    let [later, still_later] =
-        [database.at("2026-03-01T20:10Z").await, database.at("2026-03-01T20:16Z").await];
+    let [later, still_later] = [
+        database.at("2026-03-01T20:10Z").await,
+        database.at("2026-03-01T20:16Z").await,
+    ];
     for pool in [early, later, still_later] {
         assert_eq!(shown(&pool).await, [2, 1]);
         catch_up(&pool).await.unwrap();
         assert_eq!(shown(&pool).await, [2, 1]);
     }
-    assert_eq!(database.count("SELECT sum(count)::bigint FROM event_counts").await, 3, "by now, all are");
+    assert_eq!(
+        database
+            .count("SELECT sum(count)::bigint FROM event_counts")
+            .await,
+        3,
+        "by now, all are"
+    );
 }
 
 /// Events of an hour ago.
@@ -70,7 +84,10 @@ async fn instances_that_count_at_once_count_each_event_once_and_wait_for_nobody(
     let pool = &database.pool;
     database.run(EVENTS).await;
     let mut other = pool.begin().await.unwrap();
-    other.execute("SELECT FROM places WHERE walk = 'events' FOR UPDATE").await.unwrap();
+    other
+        .execute("SELECT FROM places WHERE walk = 'events' FOR UPDATE")
+        .await
+        .unwrap();
     assert!(!count(pool, 400).await.unwrap());
     assert_eq!(database.count(COUNTED).await, 0);
     other.rollback().await.unwrap();

@@ -8,7 +8,15 @@ use crate::support::process::eventually;
 use crate::support::provider::Behaviour;
 use crate::support::token::{at, claims, encode, now, opaque, unverified, with};
 
-type Event = (String, Option<String>, Option<String>, Option<String>, Option<String>, String, Option<Value>);
+type Event = (
+    String,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    String,
+    Option<Value>,
+);
 
 /// The events, once there are that many: refusals are written off the caller's path.
 async fn events(app: &App, count: usize) -> Vec<Event> {
@@ -32,13 +40,24 @@ async fn a_refused_token_is_remembered_with_what_it_claimed_and_why() {
     let ip = Some("127.0.0.1".to_owned());
     let (kind, idp) = ("sign_in_refused".to_owned(), Some("idp".to_owned()));
     let request_id = refused.json()["request_id"].as_str().unwrap().to_owned();
-    let detail = json!({ "claimed_issuer": "https://other.example", "claimed_audience": "another-app" });
+    let detail =
+        json!({ "claimed_issuer": "https://other.example", "claimed_audience": "another-app" });
     let email = Some("ada@example.com".to_owned());
-    let expected =
-        (kind.clone(), Some("issuer_mismatch".into()), idp.clone(), email, ip, request_id, Some(detail));
+    let expected = (
+        kind.clone(),
+        Some("issuer_mismatch".into()),
+        idp.clone(),
+        email,
+        ip,
+        request_id,
+        Some(detail),
+    );
     assert_eq!(events[0], expected);
     let (refused, reason, provider, ..) = &events[1];
-    assert_eq!((refused, reason.as_deref(), provider), (&kind, Some("provider_unavailable"), &idp));
+    assert_eq!(
+        (refused, reason.as_deref(), provider),
+        (&kind, Some("provider_unavailable"), &idp)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,12 +81,21 @@ async fn no_event_holds_a_token() {
 async fn refusals_that_wait_to_be_written_are_written_before_the_service_ends() {
     const REFUSALS: i64 = 200;
     let mut app = App::start().await;
-    let token = app.token(&with(claims("ada", "ada@example.com"), &json!({ "aud": "another-app" })));
+    let token = app.token(&with(
+        claims("ada", "ada@example.com"),
+        &json!({ "aud": "another-app" }),
+    ));
     for _ in 0..REFUSALS {
-        assert_eq!(app.post("idp", &json!({ "id_token": token })).await.error(), "audience_mismatch");
+        assert_eq!(
+            app.post("idp", &json!({ "id_token": token })).await.error(),
+            "audience_mismatch"
+        );
     }
     app.stop().await;
-    assert_eq!(app.database.count("SELECT count(*) FROM events").await, REFUSALS);
+    assert_eq!(
+        app.database.count("SELECT count(*) FROM events").await,
+        REFUSALS
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,32 +103,59 @@ async fn invented_tokens_fill_no_audit_and_hide_no_refusal_of_a_verified_one() {
     let app = App::start_with(|figment| figment.merge(("trusted_proxies", ["127.0.0.1"]))).await;
     let client = reqwest::Client::new();
     let post = async |token: &str, address: &str| {
-        let request =
-            client.post(format!("{}/api/v1/auth/oauth/idp", app.url)).header("X-Forwarded-For", address);
+        let request = client
+            .post(format!("{}/api/v1/auth/oauth/idp", app.url))
+            .header("X-Forwarded-For", address);
         let request = request.header("Content-Type", "application/json");
         let body = json!({ "id_token": token }).to_string();
-        App::answer(request.body(body).send().await.unwrap()).await.error()
+        App::answer(request.body(body).send().await.unwrap())
+            .await
+            .error()
     };
     // Nobody signed the one, and the provider rejects the other.
-    let invented = [encode(r#"{"alg":"none"}"#, &claims("ada", "ada@example.com").to_string()), opaque()];
-    let networks = ["192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8:1::1", "2001:db8:2::1"];
+    let invented = [
+        encode(
+            r#"{"alg":"none"}"#,
+            &claims("ada", "ada@example.com").to_string(),
+        ),
+        opaque(),
+    ];
+    let networks = [
+        "192.0.2.1",
+        "198.51.100.1",
+        "203.0.113.1",
+        "2001:db8:1::1",
+        "2001:db8:2::1",
+    ];
     for address in networks {
         for number in 0..30 {
             assert_eq!(post(&invented[number % 2], address).await, "invalid_token");
         }
     }
-    let genuine = app.token(&with(claims("ada", "ada@example.com"), &json!({ "aud": "another-app" })));
+    let genuine = app.token(&with(
+        claims("ada", "ada@example.com"),
+        &json!({ "aud": "another-app" }),
+    ));
     for _ in 0..70 {
         assert_eq!(post(&genuine, networks[0]).await, "audience_mismatch");
     }
-    let recorded = "SELECT reason, count(*), count(DISTINCT ip) FROM events GROUP BY reason ORDER BY reason";
+    let recorded =
+        "SELECT reason, count(*), count(DISTINCT ip) FROM events GROUP BY reason ORDER BY reason";
     eventually("all that is to be recorded is", async || {
         let rows: Vec<(String, i64, i64)> = app.database.all(recorded).await;
-        (rows == [("audience_mismatch".into(), 70, 1), ("invalid_token".into(), 60, 3)]).then_some(())
+        (rows
+            == [
+                ("audience_mismatch".into(), 70, 1),
+                ("invalid_token".into(), 60, 3),
+            ])
+        .then_some(())
     })
     .await;
     let metrics = app.send(Method::GET, "/metrics", None, "").await.text;
-    assert!(metrics.contains("vestibule_unrecorded_refusals_total 90\n"), "{metrics}");
+    assert!(
+        metrics.contains("vestibule_unrecorded_refusals_total 90\n"),
+        "{metrics}"
+    );
 }
 
 /// What happened to a user, in order: the kinds, and the details but ids of other users.
@@ -118,7 +173,8 @@ fn updated(fields: &[&str]) -> (String, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_no_other_sign_in_has_one() {
+async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_no_other_sign_in_has_one()
+ {
     let app = App::start().await;
     let bare = json!({ "name": null, "picture": null });
     let verified = with(claims("ada", "ada@example.com"), &bare);
@@ -135,25 +191,45 @@ async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_
         (verified, &[]),
         (with(claims("ada", new), &bare), &["email"]),
         (with(claims("ada", new), &named), &["name"]),
-        (with(claims("ada", "third@example.com"), &pictured), &["email", "picture"]),
+        (
+            with(claims("ada", "third@example.com"), &pictured),
+            &["email", "picture"],
+        ),
         (with(claims("ada", "third@example.com"), &pictured), &[]),
         // The identity's address changes, not the user's, which nothing proves any more.
         (with(claims("ada", taken), &pictured), &["email_verified"]),
         (with(claims("ada", taken), &bare), &[]),
     ];
     for (claimed, fields) in sign_ins {
-        app.database.run("UPDATE users SET seen_noted_on = current_date - 35").await;
+        app.database
+            .run("UPDATE users SET seen_noted_on = current_date - 35")
+            .await;
         let again = app.sign_in(&claimed).await;
-        assert_eq!((again.outcome().as_str(), again.user_id()), ("signed_in", ada.user_id()));
+        assert_eq!(
+            (again.outcome().as_str(), again.user_id()),
+            ("signed_in", ada.user_id())
+        );
         expected.extend((!fields.is_empty()).then(|| updated(fields)));
         assert_eq!(history(&app, &ada).await, expected, "{claimed}");
     }
     let told: (String, Option<String>, bool) = app.database.row("SELECT DISTINCT e.provider, host(e.ip), bool_and(s.id IS NOT NULL AND e.request_id IS NOT NULL) OVER ()
          FROM events e LEFT JOIN sessions s ON s.id = e.session_id WHERE e.kind = 'user_updated' AND e.reason IS NULL").await;
     assert_eq!(told, ("idp".into(), Some("127.0.0.1".into()), true));
-    let gone = app.delete(&app.sign_in(&claims("ada", taken)).await.access_token(), "/api/v1/me").await;
+    let gone = app
+        .delete(
+            &app.sign_in(&claims("ada", taken)).await.access_token(),
+            "/api/v1/me",
+        )
+        .await;
     assert_eq!(gone.status, 204);
-    assert_eq!(history(&app, &ada).await.iter().filter(|(_, detail)| !detail.is_null()).count(), 1);
+    assert_eq!(
+        history(&app, &ada)
+            .await
+            .iter()
+            .filter(|(_, detail)| !detail.is_null())
+            .count(),
+        1
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,19 +237,32 @@ async fn what_becomes_of_an_identity_names_it_and_what_it_changes_of_its_user() 
     let app = App::start().await;
     let at = |provider: &str, email: &str| at(provider, "ada", email);
     let bare = json!({ "email_verified": "false", "name": null, "picture": null });
-    let ada = app.sign_in(&with(claims("ada", "typo@example.com"), &bare)).await;
+    let ada = app
+        .sign_in(&with(claims("ada", "typo@example.com"), &bare))
+        .await;
     let mut expected = vec![("user_created".to_owned(), Value::Null)];
     let link = async |provider: &str, email: &str| {
-        let linked = app.link(&ada.access_token(), provider, &at(provider, email)).await.json();
-        ("identity_linked".to_owned(), json!({ "identity_id": linked["id"] }))
+        let linked = app
+            .link(&ada.access_token(), provider, &at(provider, email))
+            .await
+            .json();
+        (
+            "identity_linked".to_owned(),
+            json!({ "identity_id": linked["id"] }),
+        )
     };
     expected.push(link("second", "ada@example.com").await);
     expected.push(updated(&["email", "email_verified"]));
     assert_eq!(history(&app, &ada).await, expected);
 
     // The e-mail address is the user's own by now.
-    let linked = app.sign_in_at("third", &at("third", "ada@example.com")).await;
-    assert_eq!((linked.outcome().as_str(), linked.user_id()), ("linked", ada.user_id()));
+    let linked = app
+        .sign_in_at("third", &at("third", "ada@example.com"))
+        .await;
+    assert_eq!(
+        (linked.outcome().as_str(), linked.user_id()),
+        ("linked", ada.user_id())
+    );
     let id = linked.json()["identity"]["id"].clone();
     expected.push(("identity_linked".into(), json!({ "identity_id": id })));
     expected.push(updated(&["name", "picture"]));
@@ -183,7 +272,11 @@ async fn what_becomes_of_an_identity_names_it_and_what_it_changes_of_its_user() 
     assert_eq!(app.delete(&ada.access_token(), &path).await.status, 204);
     expected.push(("identity_unlinked".into(), json!({ "identity_id": id })));
     expected.push(link("third", "another@example.com").await);
-    assert_eq!(history(&app, &ada).await, expected, "a link that changes no field of the user");
+    assert_eq!(
+        history(&app, &ada).await,
+        expected,
+        "a link that changes no field of the user"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,8 +286,14 @@ async fn a_sign_out_names_its_session_and_how_far_it_goes() {
     for scope in ["local", "others", "global"] {
         app.sign_in(&claims("ada", "ada@example.com")).await;
         let session = app.sign_in(&claims("ada", "ada@example.com")).await;
-        assert_eq!(app.sign_out(&session.access_token(), scope).await.status, 204);
-        let id: String = app.database.value("SELECT id::text FROM sessions ORDER BY id DESC LIMIT 1").await;
+        assert_eq!(
+            app.sign_out(&session.access_token(), scope).await.status,
+            204
+        );
+        let id: String = app
+            .database
+            .value("SELECT id::text FROM sessions ORDER BY id DESC LIMIT 1")
+            .await;
         ended.push((Some(scope.to_owned()), Some(id)));
     }
     let told: Vec<(Option<String>, Option<String>)> = app

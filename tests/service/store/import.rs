@@ -33,10 +33,15 @@ fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
 
 /// The program in the release profile, with two providers.
 fn command(url: &str, arguments: &[&str]) -> Command {
-    let second = ("ROCKET_PROVIDERS", r#"{second={client_id="client.example",preset="google"}}"#);
+    let second = (
+        "ROCKET_PROVIDERS",
+        r#"{second={client_id="client.example",preset="google"}}"#,
+    );
     let complete = process::complete_settings(url, "https://issuer.example/tokeninfo");
-    let mut command =
-        process::command(&[&complete[..], &[second]].concat(), &[&["import"], arguments].concat());
+    let mut command = process::command(
+        &[&complete[..], &[second]].concat(),
+        &[&["import"], arguments].concat(),
+    );
     command.stdin(Stdio::null());
     command
 }
@@ -58,18 +63,41 @@ impl Ended {
         let (out, error) = (text(&output.stdout), text(&output.stderr));
         let count = |word: &str| {
             let line = out.lines().find(|line| line.contains(word));
-            line.map_or(0, |line| line.split_whitespace().next().unwrap().parse().unwrap())
+            line.map_or(0, |line| {
+                line.split_whitespace().next().unwrap().parse().unwrap()
+            })
         };
         let mut refused: Vec<(u64, String)> = fs::read(list)
-            .map(|list| csv::Reader::from_reader(list.as_slice()).deserialize().map(Result::unwrap).collect())
+            .map(|list| {
+                csv::Reader::from_reader(list.as_slice())
+                    .deserialize()
+                    .map(Result::unwrap)
+                    .collect()
+            })
             .unwrap_or_default();
         refused.sort_unstable();
         assert_eq!(count(" refused"), refused.len(), "{out}{error}");
-        let (imported, already, left_out) = (count(" imported"), count(" already"), count(" users left out"));
+        let (imported, already, left_out) = (
+            count(" imported"),
+            count(" already"),
+            count(" users left out"),
+        );
         if output.status.code() != Some(1) {
-            assert_eq!(count(" rows read"), imported + already + left_out + refused.len(), "{out}");
+            assert_eq!(
+                count(" rows read"),
+                imported + already + left_out + refused.len(),
+                "{out}"
+            );
         }
-        Self { code: output.status.code(), imported, already, left_out, refused, out, error }
+        Self {
+            code: output.status.code(),
+            imported,
+            already,
+            left_out,
+            refused,
+            out,
+            error,
+        }
     }
 
     fn counts(&self) -> (Option<i32>, usize, usize, usize) {
@@ -96,9 +124,17 @@ async fn import(database: &Database, path: &Path) -> Ended {
 }
 
 async fn import_with(database: &Database, path: &Path, arguments: &[&str]) -> Ended {
-    let mut command = command(&database.url, &[&[path.to_str().unwrap()], arguments].concat());
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-    Ended::read(&output, &PathBuf::from(format!("{}.refused.csv", path.display())))
+    let mut command = command(
+        &database.url,
+        &[&[path.to_str().unwrap()], arguments].concat(),
+    );
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap();
+    Ended::read(
+        &output,
+        &PathBuf::from(format!("{}.refused.csv", path.display())),
+    )
 }
 
 /// Everybody with everything but what is new each time, in lines.
@@ -148,21 +184,42 @@ async fn a_file_brings_everybody_once_and_the_same_in_either_format() {
     let again = import_with(&database, &path, IGNORING).await;
     assert_eq!(again.counts(), (Some(0), 0, 6, 0), "{again:?}");
     assert_eq!(everybody(&database).await, people);
-    let events: Vec<(String, String, String)> =
-        database.all("SELECT kind, actor, detail::text FROM events").await;
+    let events: Vec<(String, String, String)> = database
+        .all("SELECT kind, actor, detail::text FROM events")
+        .await;
     let told = r#"{"users": 4, "identities": 5}"#;
-    assert_eq!(events, [("users_imported".into(), "the command line".into(), told.into())]);
-    let filter = Filter { what: EventCategory::Staff, ..Filter::default() };
-    let audit = event_log::page(&database.pool, &filter, None, 10).await.unwrap().0;
+    assert_eq!(
+        events,
+        [(
+            "users_imported".into(),
+            "the command line".into(),
+            told.into()
+        )]
+    );
+    let filter = Filter {
+        what: EventCategory::Staff,
+        ..Filter::default()
+    };
+    let audit = event_log::page(&database.pool, &filter, None, 10)
+        .await
+        .unwrap()
+        .0;
     assert_eq!(audit[0].about.as_deref(), Some("4 users, 5 identities"));
     let ids = "SELECT count(*) FROM users WHERE email = 'grace@example.com' AND id < '017e1400-0000-7000-8000-000000000000'";
-    assert_eq!(database.count(ids).await, 1, "a new id tells the time of the sign-up");
+    assert_eq!(
+        database.count(ids).await,
+        1,
+        "a new id tells the time of the sign-up"
+    );
 
     let path = file("people.jsonl", THE_SAME_PEOPLE);
     let ended = import_with(&other, &path, IGNORING).await;
     assert_eq!(ended.counts(), (Some(0), 4, 0, 0), "{ended:?}");
     assert_eq!(everybody(&other).await, people);
-    assert_eq!(import_with(&database, &path, IGNORING).await.counts(), (Some(0), 0, 4, 0));
+    assert_eq!(
+        import_with(&database, &path, IGNORING).await.counts(),
+        (Some(0), 0, 4, 0)
+    );
     assert_eq!(everybody(&database).await, people);
 }
 
@@ -177,8 +234,14 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
     for (row, why) in [
         ("ada@example.com,,,", ""),
         ("too@example.com,few", "has 2 fields, but the header has 4"),
-        ("too@example.com,,,,many", "has 5 fields, but the header has 4"),
-        (",,,", "has neither an `email` nor a `provider` with a `subject`"),
+        (
+            "too@example.com,,,,many",
+            "has 5 fields, but the header has 4",
+        ),
+        (
+            ",,,",
+            "has neither an `email` nor a `provider` with a `subject`",
+        ),
         ("b@example.com,elsewhere,1,", ""),
         (&long, "is longer than 1048576 bytes"),
         ("c@example.com,idp,1,", ""),
@@ -190,7 +253,10 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
             "e@example.com,,,00000000-0000-4000-8000-000000000002",
             "its `email` belongs to a user with another id",
         ),
-        ("\"quoted, and \"\"more\"\"@example.com\",,,", "`email` is not exactly one e-mail address"),
+        (
+            "\"quoted, and \"\"more\"\"@example.com\",,,",
+            "`email` is not exactly one e-mail address",
+        ),
     ] {
         rows.extend(row.as_bytes());
         rows.push(b'\n');
@@ -201,12 +267,18 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
         }
         line += 1 + row.matches('\n').count() as u64;
     }
-    rows.extend(b"caf\xe9@example.com,,,\nz@example.com,,,\n\"never@example.com,,,\nclosed@example.com,,,");
+    rows.extend(
+        b"caf\xe9@example.com,,,\nz@example.com,,,\n\"never@example.com,,,\nclosed@example.com,,,",
+    );
     expected.push((line, "is not UTF-8".into()));
     expected.push((line + 2, "has a quotation mark that is never closed".into()));
     let ended = import(&database, &file("rows.csv", rows)).await;
     assert_eq!(ended.refused, expected);
-    assert_eq!((ended.code, ended.imported + ended.already), (Some(3), sound + 2), "{ended:?}");
+    assert_eq!(
+        (ended.code, ended.imported + ended.already),
+        (Some(3), sound + 2),
+        "{ended:?}"
+    );
     assert_eq!(database.rows().await[..2], [6, 2]);
 
     // Of people who are there.
@@ -215,7 +287,10 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
     let ended = import(&database, &file("contradicting.csv", rows)).await;
     assert_eq!(ended.counts(), (Some(3), 0, 0, 3), "{ended:?}");
     assert_eq!(ended.why(2), "its identity belongs to another user");
-    assert_eq!(ended.why(3), "its `id` belongs to a user with another e-mail address");
+    assert_eq!(
+        ended.why(3),
+        "its `id` belongs to a user with another e-mail address"
+    );
     assert_eq!(ended.why(4), "its identity belongs to another user");
 
     let lines = [
@@ -260,7 +335,10 @@ async fn the_owner_of_an_imported_address_gets_it_and_joins_nobody_who_never_pro
          ada@example.com,true,Ada,second,ada-elsewhere\n\
          grace@example.com,false,Not Grace,second,mallory\n",
     );
-    assert_eq!(import(&app.database, &path).await.counts(), (Some(0), 2, 0, 0));
+    assert_eq!(
+        import(&app.database, &path).await.counts(),
+        (Some(0), 2, 0, 0)
+    );
 
     // Known by the identity, as if they had always been here.
     let mallory = with(
@@ -268,21 +346,38 @@ async fn the_owner_of_an_imported_address_gets_it_and_joins_nobody_who_never_pro
         &json!({ "iss": "https://second.example", "email_verified": false }),
     );
     let answer = app.sign_in_at("second", &mallory).await;
-    assert_eq!((answer.status.as_u16(), answer.outcome().as_str()), (200, "signed_in"), "{}", answer.text);
+    assert_eq!(
+        (answer.status.as_u16(), answer.outcome().as_str()),
+        (200, "signed_in"),
+        "{}",
+        answer.text
+    );
     let (intruder, session) = (answer.user_id(), answer.refresh_token());
 
     let answer = app.sign_in(&claims("ada", "ada@example.com")).await;
-    assert_eq!((answer.status.as_u16(), answer.outcome().as_str()), (200, "linked"), "{}", answer.text);
+    assert_eq!(
+        (answer.status.as_u16(), answer.outcome().as_str()),
+        (200, "linked"),
+        "{}",
+        answer.text
+    );
     let answer = app.sign_in(&claims("grace", "grace@example.com")).await;
     assert_eq!(answer.outcome(), "created", "{}", answer.text);
     assert_ne!(answer.user_id(), intruder);
     assert_eq!(answer.json()["user"]["email_verified"], true);
-    assert_eq!(app.refresh(&session).await.status, 200, "each has an account of their own");
+    assert_eq!(
+        app.refresh(&session).await.status,
+        200,
+        "each has an account of their own"
+    );
 
     // The same file does not let them in again, nor take anything from anybody.
     let again = import(&app.database, &path).await;
     assert_eq!((again.code, again.already), (Some(3), 1), "{again:?}");
-    assert!(again.why(3).contains("belongs to another user"), "{again:?}");
+    assert!(
+        again.why(3).contains("belongs to another user"),
+        "{again:?}"
+    );
     let identities: Vec<String> = app
         .database
         .values(
@@ -330,14 +425,26 @@ async fn no_row_is_a_way_to_somebody_elses_account() {
         assert!(ended.why(line).contains("nothing is added"), "{ended:?}");
     }
     assert_eq!(ended.why(6), "its identity belongs to another user");
-    assert_eq!(ended.why(7), "its `id` belongs to a user with another e-mail address");
+    assert_eq!(
+        ended.why(7),
+        "its `id` belongs to a user with another e-mail address"
+    );
     for line in [11, 13, 14] {
-        assert!(ended.why(line).contains("an unverified address is not linked"), "{ended:?}");
+        assert!(
+            ended
+                .why(line)
+                .contains("an unverified address is not linked"),
+            "{ended:?}"
+        );
     }
     let after = everybody(&app.database).await;
     let kept = after.iter().filter(|line| before.contains(line)).count();
     assert_eq!((kept, after.len()), (1, 3), "{after:#?}");
-    assert_eq!(import(&app.database, &path).await.refused, ended.refused, "and again");
+    assert_eq!(
+        import(&app.database, &path).await.refused,
+        ended.refused,
+        "and again"
+    );
     assert_eq!(everybody(&app.database).await, after);
     assert_eq!(app.refresh(&victim.refresh_token()).await.status, 200);
 }
@@ -346,7 +453,10 @@ async fn no_row_is_a_way_to_somebody_elses_account() {
 async fn who_signed_up_before_the_import_and_proved_the_address_gets_what_the_row_has() {
     let app = App::start().await;
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
-    let unverified = with(claims("eve", "grace@example.com"), &json!({ "email_verified": false }));
+    let unverified = with(
+        claims("eve", "grace@example.com"),
+        &json!({ "email_verified": false }),
+    );
     assert_eq!(app.sign_in(&unverified).await.outcome(), "created");
     let barred = app.sign_in(&claims("barred", "barred@example.com")).await;
     let path = file(
@@ -361,16 +471,42 @@ async fn who_signed_up_before_the_import_and_proved_the_address_gets_what_the_ro
     assert_eq!(ended.counts(), (Some(3), 3, 0, 1), "{ended:?}");
     assert!(ended.why(5).contains("nothing is added"), "{ended:?}");
     // Eve merely claimed an address that the old system has verified.
-    let eves = app.sign_in(&with(claims("eve", "grace@example.com"), &json!({ "email": null }))).await.json();
+    let eves = app
+        .sign_in(&with(
+            claims("eve", "grace@example.com"),
+            &json!({ "email": null }),
+        ))
+        .await
+        .json();
     assert_eq!(eves["user"]["email"], json!(null));
-    let grace =
-        with(claims("grace-before", "grace@example.com"), &json!({ "iss": "https://second.example" }));
-    assert_eq!(app.sign_in_at("second", &grace).await.outcome(), "signed_in");
-    assert_eq!(app.database.count("SELECT count(*) FROM events WHERE kind = 'email_lost'").await, 1);
-    let before = with(claims("ada-before", "ada@example.com"), &json!({ "iss": "https://second.example" }));
+    let grace = with(
+        claims("grace-before", "grace@example.com"),
+        &json!({ "iss": "https://second.example" }),
+    );
+    assert_eq!(
+        app.sign_in_at("second", &grace).await.outcome(),
+        "signed_in"
+    );
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM events WHERE kind = 'email_lost'")
+            .await,
+        1
+    );
+    let before = with(
+        claims("ada-before", "ada@example.com"),
+        &json!({ "iss": "https://second.example" }),
+    );
     let signed_in = app.sign_in_at("second", &before).await;
-    assert_eq!((signed_in.outcome(), signed_in.user_id()), ("signed_in".to_owned(), ada.user_id()));
-    assert_eq!(app.refresh(&ada.refresh_token()).await.status, 200, "nothing of hers is taken");
+    assert_eq!(
+        (signed_in.outcome(), signed_in.user_id()),
+        ("signed_in".to_owned(), ada.user_id())
+    );
+    assert_eq!(
+        app.refresh(&ada.refresh_token()).await.status,
+        200,
+        "nothing of hers is taken"
+    );
     assert_eq!(app.refresh(&barred.refresh_token()).await.status, 200);
     let again = import(&app.database, &path).await;
     assert_eq!(again.counts(), (Some(3), 0, 3, 1), "{again:?}");
@@ -378,7 +514,8 @@ async fn who_signed_up_before_the_import_and_proved_the_address_gets_what_the_ro
 
 /// So many people, each with a row for either provider, one behind all others.
 fn crowd(people: i64) -> String {
-    let row = |number, provider| format!("p{number}@example.com,true,P {number},{provider},s{number}\n");
+    let row =
+        |number, provider| format!("p{number}@example.com,true,P {number},{provider},s{number}\n");
     let rows = ["idp", "second"]
         .into_iter()
         .flat_map(|provider| (0..people).map(move |number| row(number, provider)));
@@ -405,25 +542,38 @@ async fn killed_in_the_middle_and_run_again_it_is_exactly_the_file() {
         }
         kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
         child.wait().unwrap();
-        let halves =
-            "SELECT count(*) FROM users u WHERE NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id)";
+        let halves = "SELECT count(*) FROM users u WHERE NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id)";
         assert_eq!(database.count(halves).await, 0, "nobody is there by half");
         let now = database.count(IDENTITIES).await;
-        assert!(there < now && now < 2 * PEOPLE, "it was in the middle: {there}, {now}");
+        assert!(
+            there < now && now < 2 * PEOPLE,
+            "it was in the middle: {there}, {now}"
+        );
         there = now;
     }
     // The last one's connections may still be at work for a moment; what they do is what the next one would.
     let ended = import(&database, &path).await;
     assert_eq!((ended.code, ended.refused.len()), (Some(0), 0), "{ended:?}");
-    assert_eq!(ended.imported + ended.already, usize::try_from(2 * PEOPLE).unwrap());
+    assert_eq!(
+        ended.imported + ended.already,
+        usize::try_from(2 * PEOPLE).unwrap()
+    );
     let exactly = "SELECT count(*) FROM generate_series(0, 39999) n
         JOIN users u ON u.email = 'p' || n || '@example.com' AND u.email_verified AND u.name = 'P ' || n
         JOIN identities i ON i.user_id = u.id AND i.subject = 's' || n AND i.provider IN ('idp', 'second')";
     assert_eq!(database.count(exactly).await, 2 * PEOPLE);
     let [users, identities, ..] = database.rows().await;
-    assert_eq!((users * 2, identities), (usize::try_from(2 * PEOPLE).unwrap(), users * 2));
-    let counted = "SELECT sum((detail->>'users')::bigint)::bigint FROM events WHERE kind = 'users_imported'";
-    assert_eq!(database.count(counted).await, PEOPLE, "the audit has them all, across the kills");
+    assert_eq!(
+        (users * 2, identities),
+        (usize::try_from(2 * PEOPLE).unwrap(), users * 2)
+    );
+    let counted =
+        "SELECT sum((detail->>'users')::bigint)::bigint FROM events WHERE kind = 'users_imported'";
+    assert_eq!(
+        database.count(counted).await,
+        PEOPLE,
+        "the audit has them all, across the kills"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -434,17 +584,31 @@ async fn people_sign_in_while_they_are_imported_and_are_one_person_each() {
     let imported = import(&app.database, &path);
     let signed_in = async {
         for number in (0..PEOPLE).step_by(250) {
-            let answer = app.sign_in(&claims(&format!("s{number}"), &format!("p{number}@example.com"))).await;
+            let answer = app
+                .sign_in(&claims(
+                    &format!("s{number}"),
+                    &format!("p{number}@example.com"),
+                ))
+                .await;
             assert!(answer.status.is_success(), "{}", answer.text);
         }
     };
     let (ended, ()) = tokio::join!(imported, signed_in);
     // Who came before their rows keeps what they came with; the other identity is not added to them.
-    assert!(ended.refused.iter().all(|(_, why)| why.contains("nothing is added")), "{ended:?}");
+    assert!(
+        ended
+            .refused
+            .iter()
+            .all(|(_, why)| why.contains("nothing is added")),
+        "{ended:?}"
+    );
     assert!(ended.refused.len() <= 60, "{ended:?}");
     let [users, identities, sessions] = app.database.rows().await;
     assert_eq!(users, usize::try_from(PEOPLE).unwrap());
-    assert_eq!((identities, sessions), (2 * users - ended.refused.len(), 60));
+    assert_eq!(
+        (identities, sessions),
+        (2 * users - ended.refused.len(), 60)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -461,19 +625,44 @@ async fn standard_input_is_read_too_and_what_is_refused_is_said() {
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
     };
-    let output = run(&["-", "--format", "csv"], "email\nada@example.com\nnobody\n");
+    let output = run(
+        &["-", "--format", "csv"],
+        "email\nada@example.com\nnobody\n",
+    );
     assert_eq!(output.status.code(), Some(3));
-    assert_eq!(text(&output.stderr), "line 3: `email` is not exactly one e-mail address\n");
+    assert_eq!(
+        text(&output.stderr),
+        "line 3: `email` is not exactly one e-mail address\n"
+    );
     let list = file("list.csv", "what an earlier import left");
-    let arguments = ["-", "--format", "jsonl", "--refused", list.to_str().unwrap()];
+    let arguments = [
+        "-",
+        "--format",
+        "jsonl",
+        "--refused",
+        list.to_str().unwrap(),
+    ];
     assert_eq!(run(&arguments, "{}\n").status.code(), Some(3));
-    assert!(fs::read_to_string(&list).unwrap().contains("\n1,has neither"));
-    assert_eq!(run(&arguments, "{\"email\":\"ada@example.com\"}").status.code(), Some(0));
+    assert!(
+        fs::read_to_string(&list)
+            .unwrap()
+            .contains("\n1,has neither")
+    );
+    assert_eq!(
+        run(&arguments, "{\"email\":\"ada@example.com\"}")
+            .status
+            .code(),
+        Some(0)
+    );
     assert!(!list.exists(), "nothing is refused any more");
 
     for wrong in [&["-"][..], &["people.txt"], &["-", "--format", "xml"]] {
         let output = run(wrong, "");
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{wrong:?}");
+        assert_eq!(
+            (output.status.code(), output.stdout.len()),
+            (Some(2), 0),
+            "{wrong:?}"
+        );
     }
     for (wrong, words) in [
         ("", "it is missing"),
@@ -486,7 +675,11 @@ async fn standard_input_is_read_too_and_what_is_refused_is_said() {
     ] {
         let output = run(&["-", "--format", "csv"], wrong);
         let said = text(&output.stderr);
-        assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+        assert_eq!(
+            (output.status.code(), said.lines().count()),
+            (Some(1), 1),
+            "{said}"
+        );
         assert!(said.contains(words), "{said}");
     }
 }
@@ -507,25 +700,40 @@ async fn an_import_brings_no_deleted_user_back() {
          8e7f5c51-5f6e-4b57-9c4e-9f0f3a2c6a03,joan@example.com,false,,\n\
          ,grace@example.com,true,idp,grace\n",
     );
-    assert_eq!(import(&app.database, &path).await.counts(), (Some(0), 4, 0, 0));
+    assert_eq!(
+        import(&app.database, &path).await.counts(),
+        (Some(0), 4, 0, 0)
+    );
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
     let alan = app.sign_in(&claims("alan", "alan@example.com")).await;
     for gone in [&ada, &grace, &alan] {
-        assert_eq!(app.delete(&gone.access_token(), "/api/v1/me").await.status, 204);
+        assert_eq!(
+            app.delete(&gone.access_token(), "/api/v1/me").await.status,
+            204
+        );
     }
     // Another user takes over Joan, whose id names nobody from then on.
     let into = app.sign_in(&claims("joan", "joan@new.example")).await;
     let joan = Uuid::parse_str("8e7f5c51-5f6e-4b57-9c4e-9f0f3a2c6a03").unwrap();
-    let merge = Change::Merge { from: joan, into: into.user() };
+    let merge = Change::Merge {
+        from: joan,
+        into: into.user(),
+    };
     assert!(matches!(app.by_staff(merge).await, Some(Outcome::Done)));
 
     let again = import(&app.database, &path).await;
     assert_eq!(again.counts(), (Some(3), 0, 0, 4), "{again:?}");
     for line in [2, 3, 5] {
-        assert_eq!(again.why(line), "its user, or its identity, was deleted here");
+        assert_eq!(
+            again.why(line),
+            "its user, or its identity, was deleted here"
+        );
     }
-    assert_eq!(again.why(4), "its `id` is that of a user who was merged into another one here");
+    assert_eq!(
+        again.why(4),
+        "its `id` is that of a user who was merged into another one here"
+    );
     assert_eq!(app.database.rows().await[0], 1);
 
     // The hash of an identity is kept for a day, the event of a deletion with the events.
@@ -539,7 +747,10 @@ async fn an_import_brings_no_deleted_user_back() {
 async fn an_identity_that_an_import_adds_to_a_live_user_is_an_event() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('shop', '{identity.linked}')");
+    run!(
+        pool,
+        "INSERT INTO webhooks (name, events) VALUES ('shop', '{identity.linked}')"
+    );
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let path = file(
         "live.csv",
@@ -549,27 +760,48 @@ async fn an_identity_that_an_import_adds_to_a_live_user_is_an_event() {
          new@example.com,true,idp,new\n\
          new@example.com,true,second,new\n",
     );
-    assert_eq!(import(&app.database, &path).await.counts(), (Some(0), 4, 0, 0));
+    assert_eq!(
+        import(&app.database, &path).await.counts(),
+        (Some(0), 4, 0, 0)
+    );
     let linked = "identity_linked imported the command line second";
-    assert_eq!(app.database.values::<String>(LINKED).await, [linked, linked]);
+    assert_eq!(
+        app.database.values::<String>(LINKED).await,
+        [linked, linked]
+    );
     let told: Vec<String> = app
         .database
-        .values("SELECT payload::jsonb #>> '{data,identity,subject}' FROM webhook_messages ORDER BY id")
+        .values(
+            "SELECT payload::jsonb #>> '{data,identity,subject}' FROM webhook_messages ORDER BY id",
+        )
         .await;
     assert_eq!(told, ["ada-before", "ada-long-before"]);
-    let users: Vec<String> = app.database.values("SELECT DISTINCT user_id::text FROM webhook_messages").await;
+    let users: Vec<String> = app
+        .database
+        .values("SELECT DISTINCT user_id::text FROM webhook_messages")
+        .await;
     assert_eq!(users, [ada.user_id()]);
-    assert_eq!(import(&app.database, &path).await.counts(), (Some(0), 0, 4, 0));
-    assert_eq!(app.database.values::<String>(LINKED).await.len(), 2, "an import again adds nothing");
+    assert_eq!(
+        import(&app.database, &path).await.counts(),
+        (Some(0), 0, 4, 0)
+    );
+    assert_eq!(
+        app.database.values::<String>(LINKED).await.len(),
+        2,
+        "an import again adds nothing"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_import_links_to_a_user_who_is_disabled_or_hijacked() {
     let app = App::start().await;
     for name in ["ada", "eve", "far"] {
-        app.sign_in(&claims(name, &format!("{name}@example.com"))).await;
+        app.sign_in(&claims(name, &format!("{name}@example.com")))
+            .await;
     }
-    app.database.run("UPDATE users SET disabled_at = now() WHERE email = 'eve@example.com'").await;
+    app.database
+        .run("UPDATE users SET disabled_at = now() WHERE email = 'eve@example.com'")
+        .await;
     app.database
         .run("UPDATE identities SET reported_at = now(), reported_reason = 'hijacking' WHERE subject = 'ada'")
         .await;
@@ -591,12 +823,15 @@ async fn a_user_gets_at_most_twenty_identities_from_rows() {
     let database = Database::create().await;
     let header = "email,email_verified,provider,subject\n";
     let row = |subject: usize| format!("ada@example.com,true,idp,{subject}\n");
-    let rows: String = std::iter::once(header.to_owned()).chain((1..=22).map(row)).collect();
+    let rows: String = std::iter::once(header.to_owned())
+        .chain((1..=22).map(row))
+        .collect();
     let ended = import(&database, &file("many.csv", rows)).await;
     assert_eq!(ended.counts(), (Some(3), 20, 0, 2), "{ended:?}");
     assert_eq!(ended.why(23), "its user would have more than 20 identities");
-    let identities: Vec<_> =
-        (1..=21).map(|subject| json!({ "provider": "second", "subject": subject.to_string() })).collect();
+    let identities: Vec<_> = (1..=21)
+        .map(|subject| json!({ "provider": "second", "subject": subject.to_string() }))
+        .collect();
     let lines = json!({ "email": "grace@example.com", "identities": identities }).to_string();
     let ended = import(&database, &file("many.jsonl", lines)).await;
     assert_eq!(ended.why(1), "its user would have more than 20 identities");
@@ -609,29 +844,56 @@ async fn an_import_again_vouches_for_no_existing_user() {
         OR EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.email_verified)";
     let app = App::start().await;
     let row = "ada@example.com,true,second,ada\n";
-    let path = file("vouched.csv", format!("email,email_verified,provider,subject\n{row}"));
-    assert_eq!(import(&app.database, &path).await.counts(), (Some(0), 1, 0, 0));
+    let path = file(
+        "vouched.csv",
+        format!("email,email_verified,provider,subject\n{row}"),
+    );
+    assert_eq!(
+        import(&app.database, &path).await.counts(),
+        (Some(0), 1, 0, 0)
+    );
     let vouched = "SELECT count(*) FROM users WHERE email_vouched AND email_verified";
     assert_eq!(app.database.count(vouched).await, 1);
     let flags = "SELECT count(*) FROM identities WHERE email_verified";
-    assert_eq!(app.database.count(flags).await, 0, "no token has shown that the identity has the address");
+    assert_eq!(
+        app.database.count(flags).await,
+        0,
+        "no token has shown that the identity has the address"
+    );
     // The vouch ended with a prover, who is gone.
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     assert_eq!(ada.outcome(), "linked");
-    app.database.run("UPDATE users SET email_vouched = false").await;
+    app.database
+        .run("UPDATE users SET email_vouched = false")
+        .await;
     let more = file(
         "more.csv",
         format!("email,email_verified,provider,subject\n{row}ada@example.com,true,second,ada-2\n"),
     );
-    assert_eq!(import(&app.database, &more).await.counts(), (Some(0), 1, 1, 0));
+    assert_eq!(
+        import(&app.database, &more).await.counts(),
+        (Some(0), 1, 1, 0)
+    );
     assert_eq!(app.database.count(vouched).await, 0);
-    app.database.run("DELETE FROM identities WHERE subject = 'ada' AND provider = 'idp'").await;
+    app.database
+        .run("DELETE FROM identities WHERE subject = 'ada' AND provider = 'idp'")
+        .await;
     assert_eq!(app.database.count(PROVEN).await, 0);
-    assert_eq!(app.database.count("SELECT count(*) FROM users WHERE email_verified").await, 0);
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM users WHERE email_verified")
+            .await,
+        0
+    );
     let again = import(&app.database, &more).await;
     assert_eq!((again.imported, again.already), (0, 2), "{again:?}");
     assert_eq!(app.database.count(PROVEN).await, 0);
-    assert_eq!(app.sign_in(&claims("next-owner", "ada@example.com")).await.outcome(), "created");
+    assert_eq!(
+        app.sign_in(&claims("next-owner", "ada@example.com"))
+            .await
+            .outcome(),
+        "created"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -640,35 +902,65 @@ async fn columns_are_read_however_they_are_spelt_and_unknown_ones_named() {
     for (separator, end) in [(",", "\n"), (";", "\r\n"), ("\t", "\r")] {
         let database = Database::create().await;
         let header = "\u{feff}Email-Verified\u{b7} Name \u{b7}createdAt\u{b7}DISABLED\u{b7}E-Mail\u{b7}Provider\u{b7}\u{200b}subject\n";
-        let text = format!("{header}{rows}").replace('\u{b7}', separator).replace('\n', end);
+        let text = format!("{header}{rows}")
+            .replace('\u{b7}', separator)
+            .replace('\n', end);
         let ended = import(&database, &file("spelt.csv", text)).await;
         assert_eq!(ended.counts(), (Some(0), 1, 0, 0), "{ended:?}");
-        let ada = "new|ada@example.com|t|Ada|2024-01-02 03:04:05.5+00|t|t|idp:ada:ada@example.com:f:Ada";
+        let ada =
+            "new|ada@example.com|t|Ada|2024-01-02 03:04:05.5+00|t|t|idp:ada:ada@example.com:f:Ada";
         assert_eq!(everybody(&database).await, [ada]);
     }
     let database = Database::create().await;
     let line = r#"{"E-Mail":" ada@example.com ","emailVerified":true,"Identities":[{"Provider":"IDP","Sub-ject":"1"}]}"#;
-    assert_eq!(import(&database, &file("spelt.jsonl", line)).await.counts(), (Some(0), 1, 0, 0));
+    assert_eq!(
+        import(&database, &file("spelt.jsonl", line)).await.counts(),
+        (Some(0), 1, 0, 0)
+    );
     let twice = r#"{"email":"ada@example.com","E-Mail":"eve@example.com"}"#;
-    assert_eq!(import(&database, &file("twice.jsonl", twice)).await.why(1), "has a duplicate member");
+    assert_eq!(
+        import(&database, &file("twice.jsonl", twice)).await.why(1),
+        "has a duplicate member"
+    );
 
-    let path = file("extra.csv", "email,Shoe Size,mail,\nada@example.com,38,x,\ngrace@example.com,,,lost\n");
+    let path = file(
+        "extra.csv",
+        "email,Shoe Size,mail,\nada@example.com,38,x,\ngrace@example.com,,,lost\n",
+    );
     let ended = import(&database, &path).await;
-    assert_eq!((ended.code, ended.imported, ended.error.lines().count()), (Some(1), 0, 1), "{ended:?}");
+    assert_eq!(
+        (ended.code, ended.imported, ended.error.lines().count()),
+        (Some(1), 0, 1),
+        "{ended:?}"
+    );
     for word in ["`Shoe Size`, `mail`", "email_verified", "--ignore"] {
         assert!(ended.error.contains(word), "{ended:?}");
     }
     let ignored = import_with(&database, &path, &["--ignore", "shoe-size,mail"]).await;
     assert_eq!(ignored.counts(), (Some(3), 0, 1, 1), "{ignored:?}");
-    assert_eq!(ignored.why(3), "has a value in column 4, which has no name in the header");
+    assert_eq!(
+        ignored.why(3),
+        "has a value in column 4, which has no name in the header"
+    );
     let lines = "{\"email\":\"joan@example.com\",\"Shoe Size\":38}\n{\"email\":\"alan@example.com\"}\n\
         {\"identities\":[{\"provider\":\"idp\",\"subject\":\"7\",\"since\":\"1999\"}]}";
     let path = file("extra.jsonl", lines);
     let ended = import(&database, &path).await;
     assert_eq!(ended.counts(), (Some(3), 1, 0, 2), "{ended:?}");
-    assert_eq!(ended.why(1), "has the unknown member `Shoe Size`; `--ignore` leaves it out");
-    assert_eq!(ended.why(3), "has the unknown member `since`; `--ignore` leaves it out");
-    let ignored = import_with(&database, &path, &["--ignore", "Shoe Size", "--ignore", "since"]).await;
+    assert_eq!(
+        ended.why(1),
+        "has the unknown member `Shoe Size`; `--ignore` leaves it out"
+    );
+    assert_eq!(
+        ended.why(3),
+        "has the unknown member `since`; `--ignore` leaves it out"
+    );
+    let ignored = import_with(
+        &database,
+        &path,
+        &["--ignore", "Shoe Size", "--ignore", "since"],
+    )
+    .await;
     assert_eq!(ignored.counts(), (Some(0), 2, 1, 0), "{ignored:?}");
 }
 
@@ -689,7 +981,10 @@ async fn a_bad_row_costs_no_other_row() {
         (b"\"d@example.com,Dan", after),
         (b"\"e@example.com\",Eve", ""),
         (b"f@example.com,Fay\0", ""),
-        (b"g\0@example.com,Gus", "`email` is not exactly one e-mail address"),
+        (
+            b"g\0@example.com,Gus",
+            "`email` is not exactly one e-mail address",
+        ),
         (long.as_bytes(), "is longer than 1048576 bytes"),
         (b"h@example.com,Hal,", "has 3 fields, but the header has 2"),
         (b"i@example.com,\"Ida\" Ick", after),
@@ -713,8 +1008,7 @@ async fn a_bad_row_costs_no_other_row() {
     assert_eq!(ended.refused, bad);
     assert_eq!(ended.counts(), (Some(3), good + 40_000, 0, bad.len()));
 
-    let several =
-        "email,name\nm@example.com,\"Mia\r\nof two lines\"\nn@example.com,\"Ned,\no@example.com,Oda\n";
+    let several = "email,name\nm@example.com,\"Mia\r\nof two lines\"\nn@example.com,\"Ned,\no@example.com,Oda\n";
     let ended = import(&database, &file("lines.csv", several)).await;
     assert_eq!(ended.counts(), (Some(3), 2, 0, 1), "{ended:?}");
     assert_eq!(ended.why(4), unclosed);
@@ -724,12 +1018,19 @@ async fn a_bad_row_costs_no_other_row() {
 
 /// Runs a program over a file of `deploy/moving`; `None` if the program is not there.
 fn moved_by(program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
-    let run = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let run = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output();
     let Ok(output) = run else {
         skip(program);
         return None;
     };
-    assert!(output.status.success(), "{program}: {}", text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{program}: {}",
+        text(&output.stderr)
+    );
     Some(output.stdout)
 }
 
@@ -761,7 +1062,10 @@ async fn ten_thousand_users_of_supabase_are_all_accounted_for() {
     let (old, database) = (Database::bare().await, Database::create().await);
     sqlx::raw_sql(SUPABASE).execute(&old.pool).await.unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/moving/supabase.sql");
-    let Some(lines) = moved_by("psql", &["-XAt", "-v", "ON_ERROR_STOP=1", "-f", script, &old.url]) else {
+    let Some(lines) = moved_by(
+        "psql",
+        &["-XAt", "-v", "ON_ERROR_STOP=1", "-f", script, &old.url],
+    ) else {
         return;
     };
     let path = file("supabase.jsonl", lines);
@@ -770,24 +1074,30 @@ async fn ten_thousand_users_of_supabase_are_all_accounted_for() {
     assert_eq!(ended.counts(), (Some(0), 7_000, 0, 0), "{ended:?}");
     assert_eq!(ended.left_out, 2_000, "{ended:?}");
     assert!(
-        ended.out.contains("4000 identities left out: `github` (3000), `twitter` (1000)"),
+        ended
+            .out
+            .contains("4000 identities left out: `github` (3000), `twitter` (1000)"),
         "{}",
         ended.out
     );
     assert_eq!(database.rows().await[..2], [7_000, 5_000]);
     let again = import(&database, &path).await;
-    assert_eq!((again.code, again.already, again.left_out), (Some(0), 7_000, 2_000), "{again:?}");
+    assert_eq!(
+        (again.code, again.already, again.left_out),
+        (Some(0), 7_000, 2_000),
+        "{again:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_of_firebase_is_imported_whatever_one_user_lacks() {
     let database = Database::create().await;
     let user = |changes: serde_json::Value| {
-        let sound =
-            json!({ "localId": "x", "emailVerified": true, "createdAt": "1704164645678", "disabled": false });
+        let sound = json!({ "localId": "x", "emailVerified": true, "createdAt": "1704164645678", "disabled": false });
         with(sound, &changes)
     };
-    let google = |id: &str| json!([{ "providerId": "google.com", "rawId": id, "email": "a@example.com" }]);
+    let google =
+        |id: &str| json!([{ "providerId": "google.com", "rawId": id, "email": "a@example.com" }]);
     let export = json!({ "users": [
         user(json!({ "email": "ada@example.com", "providerUserInfo": google("1") })),
         user(json!({ "email": "grace@example.com", "createdAt": null, "providerUserInfo": google("2") })),
@@ -800,11 +1110,19 @@ async fn an_export_of_firebase_is_imported_whatever_one_user_lacks() {
     ] });
     let export = file("export.json", export.to_string());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/moving/firebase.jq");
-    let Some(lines) = moved_by("jq", &["-cf", script, export.to_str().unwrap()]) else { return };
+    let Some(lines) = moved_by("jq", &["-cf", script, export.to_str().unwrap()]) else {
+        return;
+    };
     let ended = import(&database, &file("firebase.jsonl", lines)).await;
-    assert_eq!((ended.counts(), ended.left_out), ((Some(0), 4, 0, 0), 2), "{ended:?}");
+    assert_eq!(
+        (ended.counts(), ended.left_out),
+        ((Some(0), 4, 0, 0), 2),
+        "{ended:?}"
+    );
     assert!(
-        ended.out.contains("2 identities left out: `github.com` (1), `twitter.com` (1)"),
+        ended
+            .out
+            .contains("2 identities left out: `github.com` (1), `twitter.com` (1)"),
         "{}",
         ended.out
     );
@@ -812,7 +1130,14 @@ async fn an_export_of_firebase_is_imported_whatever_one_user_lacks() {
         .values("SELECT email || ' ' || (created_at AT TIME ZONE 'UTC')::text FROM users WHERE created_at < '2025-01-01' ORDER BY 1")
         .await;
     let at = |name: &str, time: &str| format!("{name}@example.com 2024-01-02 {time}");
-    assert_eq!(created, [at("ada", "03:04:05.678"), at("alan", "03:04:05"), at("joan", "03:04:05.678")]);
+    assert_eq!(
+        created,
+        [
+            at("ada", "03:04:05.678"),
+            at("alan", "03:04:05"),
+            at("joan", "03:04:05.678")
+        ]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -820,8 +1145,11 @@ async fn a_moved_subject_signs_in_as_the_user_of_the_old_one() {
     let app = App::start().await;
     let old = at("second", "old", "relay-1@privaterelay.example");
     let ada = app.sign_in_at("second", &old).await;
-    let early = app.sign_in_at("second", &at("second", "early-new", "early@example.com")).await;
-    app.sign_in_at("second", &at("second", "early-old", "other@example.com")).await;
+    let early = app
+        .sign_in_at("second", &at("second", "early-new", "early@example.com"))
+        .await;
+    app.sign_in_at("second", &at("second", "early-old", "other@example.com"))
+        .await;
     let path = file(
         "moved.csv",
         "provider,subject,new_subject\n\
@@ -832,7 +1160,11 @@ async fn a_moved_subject_signs_in_as_the_user_of_the_old_one() {
          elsewhere,old,new\n",
     );
     let ended = import(&app.database, &path).await;
-    assert_eq!((ended.counts(), ended.left_out), ((Some(3), 1, 0, 3), 1), "{ended:?}");
+    assert_eq!(
+        (ended.counts(), ended.left_out),
+        ((Some(3), 1, 0, 3), 1),
+        "{ended:?}"
+    );
     assert_eq!(ended.why(3), "no user has its `subject`");
     assert_eq!(ended.why(4), "its identity belongs to another user");
     assert_eq!(ended.why(5), "has a duplicate identity");
@@ -841,14 +1173,31 @@ async fn a_moved_subject_signs_in_as_the_user_of_the_old_one() {
         ["identity_linked imported the command line second"]
     );
 
-    let new = app.sign_in_at("second", &at("second", "new", "relay-2@privaterelay.example")).await;
-    assert_eq!((new.outcome(), new.user_id()), ("signed_in".to_owned(), ada.user_id()), "{}", new.text);
-    assert_eq!(new.json()["user"]["email"], "relay-2@privaterelay.example", "the address follows");
+    let new = app
+        .sign_in_at(
+            "second",
+            &at("second", "new", "relay-2@privaterelay.example"),
+        )
+        .await;
+    assert_eq!(
+        (new.outcome(), new.user_id()),
+        ("signed_in".to_owned(), ada.user_id()),
+        "{}",
+        new.text
+    );
+    assert_eq!(
+        new.json()["user"]["email"],
+        "relay-2@privaterelay.example",
+        "the address follows"
+    );
     assert_eq!(app.refresh(&ada.refresh_token()).await.status, 200);
     assert_eq!(app.refresh(&early.refresh_token()).await.status, 200);
     let again = import(&app.database, &path).await;
     assert_eq!(again.counts(), (Some(3), 0, 1, 3), "{again:?}");
-    let mixed = file("mixed.csv", "email,provider,subject,new_subject\nada@example.com,second,old,new-2\n");
+    let mixed = file(
+        "mixed.csv",
+        "email,provider,subject,new_subject\nada@example.com,second,old,new-2\n",
+    );
     let why = "`new_subject` needs a `provider` and a `subject`, and no other value beside them";
     assert_eq!(import(&app.database, &mixed).await.why(2), why);
 }
@@ -857,9 +1206,17 @@ async fn a_moved_subject_signs_in_as_the_user_of_the_old_one() {
 async fn a_database_that_is_not_there_is_named_and_its_password_is_not() {
     let mut database = Database::gone();
     database.url =
-        "postgres://vestibule:hunter2-hunter2@127.0.0.1:1/vestibule?application_name=hunter2".into();
+        "postgres://vestibule:hunter2-hunter2@127.0.0.1:1/vestibule?application_name=hunter2"
+            .into();
     let path = file("people.csv", PEOPLE);
     let ended = import(&database, &path).await;
-    assert_eq!((ended.code, ended.error.lines().count()), (Some(1), 1), "{ended:?}");
-    assert!(ended.error.contains("DATABASE_URL") && !ended.error.contains("hunter2"), "{ended:?}");
+    assert_eq!(
+        (ended.code, ended.error.lines().count()),
+        (Some(1), 1),
+        "{ended:?}"
+    );
+    assert!(
+        ended.error.contains("DATABASE_URL") && !ended.error.contains("hunter2"),
+        "{ended:?}"
+    );
 }

@@ -22,8 +22,15 @@ async fn instances_that_start_together_migrate_once_and_share_one_signing_key() 
         });
     }
     starts.join_all().await;
-    let applied = database.count("SELECT count(*) FROM _sqlx_migrations WHERE success").await;
-    assert_eq!(applied, database.count("SELECT count(DISTINCT version) FROM _sqlx_migrations").await);
+    let applied = database
+        .count("SELECT count(*) FROM _sqlx_migrations WHERE success")
+        .await;
+    assert_eq!(
+        applied,
+        database
+            .count("SELECT count(DISTINCT version) FROM _sqlx_migrations")
+            .await
+    );
     assert!(applied > 0);
     assert_eq!(database.count("SELECT count(*) FROM signing_keys").await, 1);
 }
@@ -40,11 +47,17 @@ async fn a_schema_that_no_longer_serves_the_program_is_refused() {
     let config = Config::read(figment(&database.url, "http://127.0.0.1:1/")).unwrap();
     app::migrate(&config.figment).await.expect("it only adds");
     for (change, oldest) in [
-        ("UPDATE oldest_version SET version = '0.1.1'", "version 0.1.1 and newer"),
+        (
+            "UPDATE oldest_version SET version = '0.1.1'",
+            "version 0.1.1 and newer",
+        ),
         ("DROP TABLE oldest_version", "version unknown and newer"),
     ] {
         sqlx::raw_sql(change).execute(&database.pool).await.unwrap();
         let error = app::migrate(&config.figment).await.unwrap_err().to_string();
-        assert!(error.contains("99991231235959") && error.contains(oldest), "{error}");
+        assert!(
+            error.contains("99991231235959") && error.contains(oldest),
+            "{error}"
+        );
     }
 }

@@ -46,7 +46,9 @@ async fn ring_of(database: &Database, secret_key: &SecretKeys) -> KeyRing {
 }
 
 async fn access_token(app: &App) -> String {
-    app.sign_in(&claims("subject", "ada@example.com")).await.access_token()
+    app.sign_in(&claims("subject", "ada@example.com"))
+        .await
+        .access_token()
 }
 
 async fn reload(instances: &[&App]) {
@@ -73,10 +75,16 @@ async fn tokens_of_one_instance_are_accepted_by_the_other_before_during_and_afte
     all_accept(&old).await;
 
     assert!(one.keys.rotation().rotate().await.unwrap());
-    assert!(!other.keys.rotation().rotate().await.unwrap(), "the next one is announced already");
+    assert!(
+        !other.keys.rotation().rotate().await.unwrap(),
+        "the next one is announced already"
+    );
     reload(&[&one, &other]).await;
     let during = [access_token(&one).await, access_token(&other).await];
-    assert!(during.iter().all(|token| kid(token) == kid(&old[0])), "the new key does not sign yet");
+    assert!(
+        during.iter().all(|token| kid(token) == kid(&old[0])),
+        "the new key does not sign yet"
+    );
     all_accept(&old).await;
     all_accept(&during).await;
 
@@ -96,9 +104,18 @@ async fn tokens_of_one_instance_are_accepted_by_the_other_before_during_and_afte
     all_accept(&old).await;
     pass(&one.database, 60).await;
     reload(&[&one, &other]).await;
-    assert!(!accepts(&one, &old[0]).await && !accepts(&other, &old[1]).await, "its time is over");
+    assert!(
+        !accepts(&one, &old[0]).await && !accepts(&other, &old[1]).await,
+        "its time is over"
+    );
     all_accept(&new).await;
-    assert_eq!(one.database.count("SELECT count(*) FROM signing_keys").await, 1, "its row is deleted");
+    assert_eq!(
+        one.database
+            .count("SELECT count(*) FROM signing_keys")
+            .await,
+        1,
+        "its row is deleted"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,7 +125,12 @@ async fn an_announced_key_begins_to_sign_in_time_without_the_database() {
     let first = ring.signing(now()).unwrap().kid.clone();
     ring.rotation().rotate().await.unwrap();
     ring.reload().await.unwrap();
-    let signs = |seconds: u32| ring.signing(now() + i64::from(seconds)).unwrap().kid.clone();
+    let signs = |seconds: u32| {
+        ring.signing(now() + i64::from(seconds))
+            .unwrap()
+            .kid
+            .clone()
+    };
     assert_eq!(signs(ANNOUNCE - 60), first);
     assert_ne!(signs(ANNOUNCE + 1), first);
     let published = |seconds: u32| ring.find(&first, now() + i64::from(seconds)).is_some();
@@ -145,7 +167,11 @@ async fn keys_follow_each_other_on_the_schedule() {
     assert_eq!(count().await, 2, "announced once");
     pass(&database, ANNOUNCE + KEEP).await;
     ring.reload().await.unwrap();
-    assert_eq!((count().await, ring.published().len()), (1, 1), "the old one is gone");
+    assert_eq!(
+        (count().await, ring.published().len()),
+        (1, 1),
+        "the old one is gone"
+    );
     // An instance that slept for months makes one key, not one for each month, and one with another secret makes none.
     pass(&database, 400 * DAY).await;
     let secret = Secret::new("another key, of more than 32 characters".to_owned()).into();
@@ -167,9 +193,16 @@ async fn eight_instances_that_rotate_at_once_make_one_key() {
             // By the schedule and by command, both at once.
             rotations.spawn(async move { rotation.rotate().await.unwrap() });
         }
-        let made = rotations.join_all().await.into_iter().filter(|made| *made).count();
+        let made = rotations
+            .join_all()
+            .await
+            .into_iter()
+            .filter(|made| *made)
+            .count();
         assert_eq!(made, 1, "round {round}");
-        let next = database.count("SELECT count(*) FROM signing_keys WHERE signs_from > now()").await;
+        let next = database
+            .count("SELECT count(*) FROM signing_keys WHERE signs_from > now()")
+            .await;
         assert_eq!(next, 1, "round {round}");
         pass(&database, ANNOUNCE).await;
     }
@@ -185,7 +218,13 @@ async fn emergencies_at_once_leave_one_key_that_is_not_retired() {
         let rotation = rotation(&database).await;
         rotations.spawn(async move { rotation.replace_all(false).await });
     }
-    assert!(rotations.join_all().await.into_iter().all(|done| done.is_ok()));
+    assert!(
+        rotations
+            .join_all()
+            .await
+            .into_iter()
+            .all(|done| done.is_ok())
+    );
     let left = "SELECT count(*) FROM signing_keys WHERE retired_at IS NULL AND signs_from <= now()";
     assert_eq!(database.count(left).await, 1);
 }
@@ -200,11 +239,19 @@ async fn a_retired_key_is_refused_and_its_successor_known_to_all_at_once() {
     one.keys.rotation().replace_all(false).await.unwrap();
     one.keys.reload().await.unwrap();
     assert!(!accepts(&one, &old).await);
-    assert_eq!(one.keys.published().len(), 1, "the announced key is retired as well");
+    assert_eq!(
+        one.keys.published().len(),
+        1,
+        "the announced key is retired as well"
+    );
 
     let new = access_token(&one).await;
     assert_ne!(kid(&new), kid(&old));
-    assert_ne!(kid(&new), kid(&access_token(&other).await), "the other has not heard of it");
+    assert_ne!(
+        kid(&new),
+        kid(&access_token(&other).await),
+        "the other has not heard of it"
+    );
     assert!(accepts(&other, &new).await, "an unknown key is looked for");
     assert!(!accepts(&other, &old).await);
     assert_eq!(kid(&new), kid(&access_token(&other).await));
@@ -230,14 +277,21 @@ async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
     let foreign = Database::create().await;
     let secret = Secret::new("another key, of more than 32 characters".to_owned()).into();
     let attacker = ring_of(&foreign, &secret).await;
-    let theirs: (String, Vec<u8>, Vec<u8>) =
-        foreign.row("SELECT kid, public_key, sealed_private_key FROM signing_keys").await;
+    let theirs: (String, Vec<u8>, Vec<u8>) = foreign
+        .row("SELECT kid, public_key, sealed_private_key FROM signing_keys")
+        .await;
     let (nobody, none) = (Uuid::nil(), CustomClaims::default());
-    let forged = issuer(&attacker).issue(nobody, nobody, "client", None, &none, now()..now() + 900).unwrap();
+    let forged = issuer(&attacker)
+        .issue(nobody, nobody, "client", None, &none, now()..now() + 900)
+        .unwrap();
     let forged = forged.expose();
 
     // Their public part in our row: the sealed part counts.
-    run!(&app.database.pool, "UPDATE signing_keys SET public_key = $1", &theirs.1);
+    run!(
+        &app.database.pool,
+        "UPDATE signing_keys SET public_key = $1",
+        &theirs.1
+    );
     app.keys.reload().await.unwrap();
     let own = access_token(&app).await;
     assert!(accepts(&app, &own).await && !accepts(&app, forged).await);

@@ -17,14 +17,27 @@ async fn start() -> (App, Value, Answer) {
 
 /// Makes everybody's last day so many days ago, and the noted one as many as that.
 async fn long_ago(app: &App, days: i32, noted: i32) {
-    run!(&app.database.pool, "UPDATE sessions SET rotated_at = now() - $1 * interval '1 day'", days);
-    run!(&app.database.pool, "UPDATE users SET seen_noted_on = current_date - $1", noted);
+    run!(
+        &app.database.pool,
+        "UPDATE sessions SET rotated_at = now() - $1 * interval '1 day'",
+        days
+    );
+    run!(
+        &app.database.pool,
+        "UPDATE users SET seen_noted_on = current_date - $1",
+        noted
+    );
 }
 
 /// For how many days the one user has not been seen.
 async fn seen(app: &App) -> i64 {
     let user = app.database.value("SELECT id FROM users").await;
-    let day = directory::user(&app.database.pool, user).await.unwrap().unwrap().user.last_seen_on;
+    let day = directory::user(&app.database.pool, user)
+        .await
+        .unwrap()
+        .unwrap()
+        .user
+        .last_seen_on;
     let today: time::Date = app.database.value("SELECT current_date").await;
     (today - day.unwrap()).whole_days()
 }
@@ -41,7 +54,11 @@ async fn noted(app: &App) -> (Option<i32>, String, bool) {
 async fn a_sign_in_or_refresh_is_seen_at_once_and_noted_when_the_noted_day_is_35_days_old() {
     let (app, ada, signed_in) = start().await;
     let mut refresh_token = signed_in.refresh_token();
-    assert_eq!((seen(&app).await, noted(&app).await.0), (0, Some(0)), "created");
+    assert_eq!(
+        (seen(&app).await, noted(&app).await.0),
+        (0, Some(0)),
+        "created"
+    );
     for by_refresh in [false, true] {
         for days in [1, 34, 35, 400] {
             long_ago(&app, 1, days).await;
@@ -57,17 +74,36 @@ async fn a_sign_in_or_refresh_is_seen_at_once_and_noted_when_the_noted_day_is_35
                 rows.push(noted(&app).await);
             }
             let noted = if days < 35 { days } else { 0 };
-            assert_eq!((rows[1].0, rows[1].2), (Some(noted), false), "{by_refresh}, {days} days");
-            assert_eq!(rows[0].1 == rows[1].1, days < 35, "{by_refresh}, {days} days: {rows:?}");
-            assert!(rows[1..].iter().all(|row| row.1 == rows[1].1), "{by_refresh}, {days} days: {rows:?}");
+            assert_eq!(
+                (rows[1].0, rows[1].2),
+                (Some(noted), false),
+                "{by_refresh}, {days} days"
+            );
+            assert_eq!(
+                rows[0].1 == rows[1].1,
+                days < 35,
+                "{by_refresh}, {days} days: {rows:?}"
+            );
+            assert!(
+                rows[1..].iter().all(|row| row.1 == rows[1].1),
+                "{by_refresh}, {days} days: {rows:?}"
+            );
         }
     }
-    app.database.run("UPDATE users SET seen_noted_on = NULL").await;
+    app.database
+        .run("UPDATE users SET seen_noted_on = NULL")
+        .await;
     app.sign_in(&ada).await;
     assert_eq!(noted(&app).await.0, Some(0), "who was never seen");
-    app.database.run("UPDATE users SET seen_noted_on = current_date + 1").await;
+    app.database
+        .run("UPDATE users SET seen_noted_on = current_date + 1")
+        .await;
     app.sign_in(&ada).await;
-    assert_eq!((seen(&app).await, noted(&app).await.0), (-1, Some(-1)), "a day never goes back");
+    assert_eq!(
+        (seen(&app).await, noted(&app).await.0),
+        (-1, Some(-1)),
+        "a day never goes back"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,13 +113,23 @@ async fn the_day_outlives_the_session_that_tells_it() {
     let expire = "UPDATE sessions SET id = first_id(now() - interval '50 days'), expires_at = now() - interval '8 days'";
     app.database.run(expire).await;
     assert_eq!(prune(&app.database.pool, LIMITS).await.unwrap().sessions, 1);
-    assert_eq!((seen(&app).await, noted(&app).await.0), (40, Some(40)), "pruned");
+    assert_eq!(
+        (seen(&app).await, noted(&app).await.0),
+        (40, Some(40)),
+        "pruned"
+    );
     let other = at("second", "ada-2", "ada@example.com");
     assert_eq!(app.sign_in_at("second", &other).await.outcome(), "linked");
     long_ago(&app, 10, 30).await;
-    app.database.run("DELETE FROM identities WHERE provider = 'second'").await;
+    app.database
+        .run("DELETE FROM identities WHERE provider = 'second'")
+        .await;
     assert_eq!(app.database.count("SELECT count(*) FROM sessions").await, 0);
-    assert_eq!((seen(&app).await, noted(&app).await.0), (10, Some(10)), "unlinked");
+    assert_eq!(
+        (seen(&app).await, noted(&app).await.0),
+        (10, Some(10)),
+        "unlinked"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,7 +140,8 @@ async fn a_sign_in_that_links_or_changes_the_user_notes_the_day_too() {
     assert_eq!(app.sign_in_at("second", &other).await.outcome(), "linked");
     assert_eq!(noted(&app).await.0, Some(0), "linked");
     long_ago(&app, 7, 7).await;
-    app.sign_in(&with(ada, &json!({ "email": "lovelace@example.com" }))).await;
+    app.sign_in(&with(ada, &json!({ "email": "lovelace@example.com" })))
+        .await;
     assert_eq!(noted(&app).await.0, Some(0), "changed");
 }
 
@@ -102,7 +149,9 @@ async fn a_sign_in_that_links_or_changes_the_user_notes_the_day_too() {
 async fn a_refused_sign_in_or_refresh_is_no_visit() {
     let (app, ada, tokens) = start().await;
     long_ago(&app, 40, 40).await;
-    app.database.run("UPDATE users SET disabled_at = now()").await;
+    app.database
+        .run("UPDATE users SET disabled_at = now()")
+        .await;
     assert_eq!(app.sign_in(&ada).await.error(), "user_disabled");
     assert_eq!(app.refresh(&tokens.refresh_token()).await.status, 401);
     assert_eq!((seen(&app).await, noted(&app).await.0), (40, Some(40)));
@@ -113,10 +162,17 @@ async fn whoever_holds_the_user_keeps_nobody_outside() {
     let (app, ada, tokens) = start().await;
     long_ago(&app, 40, 40).await;
     let mut holder = app.database.pool.begin().await.unwrap();
-    sqlx::query("SELECT FROM users FOR NO KEY UPDATE").execute(&mut *holder).await.unwrap();
+    sqlx::query("SELECT FROM users FOR NO KEY UPDATE")
+        .execute(&mut *holder)
+        .await
+        .unwrap();
     assert_eq!(app.sign_in(&ada).await.outcome(), "signed_in");
     assert_eq!(app.refresh(&tokens.refresh_token()).await.status, 200);
-    assert_eq!((seen(&app).await, noted(&app).await.0), (0, Some(40)), "the next one notes it");
+    assert_eq!(
+        (seen(&app).await, noted(&app).await.0),
+        (0, Some(40)),
+        "the next one notes it"
+    );
     holder.rollback().await.unwrap();
     app.sign_in(&ada).await;
     assert_eq!(noted(&app).await.0, Some(0));

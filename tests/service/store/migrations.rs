@@ -13,10 +13,19 @@ use crate::support::cluster::Database;
 use crate::support::process::eventually;
 
 /// Begins to apply a migration, and waits until it needs a lock that somebody holds.
-async fn begin(database: &Database, sql: &'static str, no_tx: bool) -> JoinHandle<Result<(), MigrateError>> {
+async fn begin(
+    database: &Database,
+    sql: &'static str,
+    no_tx: bool,
+) -> JoinHandle<Result<(), MigrateError>> {
     let description = Cow::Borrowed("of a later version");
-    let later =
-        Migration::new(99_991_231_235_959, description, MigrationType::Simple, sql.into_sql_str(), no_tx);
+    let later = Migration::new(
+        99_991_231_235_959,
+        description,
+        MigrationType::Simple,
+        sql.into_sql_str(),
+        no_tx,
+    );
     let url = database.url.clone();
     let applied = tokio::task::spawn_blocking(move || {
         Handle::current().block_on(async {
@@ -37,28 +46,53 @@ async fn a_migration_gives_way_to_whoever_holds_its_locks_and_to_all_who_queue_b
     let database = Database::create().await;
     let mut request = database.pool.begin().await.unwrap();
     request.execute("SELECT FROM identities").await.unwrap();
-    let later = "ALTER TABLE users ADD COLUMN later text; ALTER TABLE identities ADD COLUMN later text";
+    let later =
+        "ALTER TABLE users ADD COLUMN later text; ALTER TABLE identities ADD COLUMN later text";
     let applied = begin(&database, later, false).await;
     for _ in 0..3 {
         let limited = "SET LOCAL lock_timeout = '900ms'; SELECT FROM users";
-        database.pool.execute(limited).await.expect("another request reads what the migration has locked");
+        database
+            .pool
+            .execute(limited)
+            .await
+            .expect("another request reads what the migration has locked");
     }
-    request.execute("SELECT FROM users").await.expect("no deadlock");
+    request
+        .execute("SELECT FROM users")
+        .await
+        .expect("no deadlock");
     assert!(!applied.is_finished());
     request.commit().await.unwrap();
     applied.await.unwrap().unwrap();
-    database.pool.execute("SELECT u.later, i.later FROM users u, identities i").await.unwrap();
+    database
+        .pool
+        .execute("SELECT u.later, i.later FROM users u, identities i")
+        .await
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_is_created_concurrently_although_transactions_are_open() {
     let database = Database::create().await;
     let mut request = database.pool.begin().await.unwrap();
-    request.execute("INSERT INTO users (id) VALUES (gen_random_uuid())").await.unwrap();
-    let applied = begin(&database, "CREATE INDEX CONCURRENTLY users_later ON users (created_at)", true).await;
-    database.pool.execute("INSERT INTO users (id) VALUES (gen_random_uuid())").await.expect("writes go on");
+    request
+        .execute("INSERT INTO users (id) VALUES (gen_random_uuid())")
+        .await
+        .unwrap();
+    let applied = begin(
+        &database,
+        "CREATE INDEX CONCURRENTLY users_later ON users (created_at)",
+        true,
+    )
+    .await;
+    database
+        .pool
+        .execute("INSERT INTO users (id) VALUES (gen_random_uuid())")
+        .await
+        .expect("writes go on");
     request.commit().await.unwrap();
     applied.await.unwrap().unwrap();
-    let valid = "SELECT count(*) FROM pg_index WHERE indexrelid = 'users_later'::regclass AND indisvalid";
+    let valid =
+        "SELECT count(*) FROM pg_index WHERE indexrelid = 'users_later'::regclass AND indisvalid";
     assert_eq!(database.count(valid).await, 1);
 }

@@ -113,13 +113,20 @@ impl World {
     fn claims(&self, user: usize, second: bool) -> serde_json::Value {
         let person = format!("user-{user}-{}", self.generation[user]);
         let email = format!("{person}@example.com");
-        if second { at("second", &person, &email) } else { claims(&person, &email) }
+        if second {
+            at("second", &person, &email)
+        } else {
+            claims(&person, &email)
+        }
     }
 
     async fn sign_in(&mut self) {
         let (user, second) = (self.below(USERS), self.below(3) == 0);
         let provider = if second { "second" } else { "idp" };
-        let answer = self.app.sign_in_at(provider, &self.claims(user, second)).await;
+        let answer = self
+            .app
+            .sign_in_at(provider, &self.claims(user, second))
+            .await;
         if !self.enabled[user] {
             assert_eq!(answer.error(), "user_disabled");
             return;
@@ -128,7 +135,15 @@ impl World {
         self.ids.insert(user, answer.user_id());
         let (access, live) = (answer.access_token(), answer.refresh_token());
         let (parent, old) = (None, Vec::new());
-        self.sessions.push(Session { user, second, alive: true, access, live, parent, old });
+        self.sessions.push(Session {
+            user,
+            second,
+            alive: true,
+            access,
+            live,
+            parent,
+            old,
+        });
     }
 
     /// Refreshes of up to eight sessions at once.
@@ -143,7 +158,9 @@ impl World {
                 _ => Shown::Old,
             };
             let session = &self.sessions[index];
-            let Some(token) = session.token(shown, number) else { continue };
+            let Some(token) = session.token(shown, number) else {
+                continue;
+            };
             let expected = session.expected(shown, self.enabled[session.user]);
             let app = self.app.clone();
             requests.spawn(async move { (index, shown, expected, app.refresh(&token).await) });
@@ -151,7 +168,11 @@ impl World {
         for (index, shown, expected, answer) in requests.join_all().await {
             let refused = expected == Expected::Refused;
             let status = if refused { 401 } else { 200 };
-            assert_eq!(answer.status, status, "{shown:?} {expected:?}: {}", answer.text);
+            assert_eq!(
+                answer.status, status,
+                "{shown:?} {expected:?}: {}",
+                answer.text
+            );
             let enabled = self.enabled[self.sessions[index].user];
             self.rotated += usize::from(expected == Expected::Next);
             let session = &mut self.sessions[index];
@@ -163,7 +184,11 @@ impl World {
     }
 
     async fn execute(&self, sql: &'static str, id: &str) {
-        sqlx::query(sql).bind(id).execute(&self.app.database.pool).await.unwrap();
+        sqlx::query(sql)
+            .bind(id)
+            .execute(&self.app.database.pool)
+            .await
+            .unwrap();
     }
 
     /// Half a minute passes.
@@ -177,7 +202,10 @@ impl World {
     }
 
     async fn sign_out(&mut self) {
-        let (index, scope) = (self.below(self.sessions.len()), ["local", "others", "global"][self.below(3)]);
+        let (index, scope) = (
+            self.below(self.sessions.len()),
+            ["local", "others", "global"][self.below(3)],
+        );
         let mine = self.sessions[index].clone();
         let answer = self.app.sign_out(&mine.access, scope).await;
         assert_eq!(answer.status, 204, "{}", answer.text);
@@ -194,7 +222,9 @@ impl World {
     /// Disables or enables a user, as staff do: their sessions end in both cases.
     async fn toggle(&mut self) {
         let user = self.below(USERS);
-        let Some(id) = self.ids.get(&user).cloned() else { return };
+        let Some(id) = self.ids.get(&user).cloned() else {
+            return;
+        };
         self.enabled[user] = !self.enabled[user];
         let sql =
             "WITH changed AS (UPDATE users SET disabled_at = CASE WHEN disabled_at IS NULL THEN now() END
@@ -203,32 +233,44 @@ impl World {
                    FROM changed c JOIN identities i ON i.user_id = c.id WHERE s.identity_id = i.id";
         self.execute(sql, &id).await;
         let theirs = |session: &&mut Session| session.user == user;
-        self.sessions.iter_mut().filter(theirs).for_each(|session| session.alive = false);
+        self.sessions
+            .iter_mut()
+            .filter(theirs)
+            .for_each(|session| session.alive = false);
     }
 
     /// Removes the identity at the second provider, as unlinking it does.
     async fn unlink(&mut self) {
         let user = self.below(USERS);
-        let Some(id) = self.ids.get(&user).cloned() else { return };
+        let Some(id) = self.ids.get(&user).cloned() else {
+            return;
+        };
         self.execute(
             "DELETE FROM identities WHERE user_id = $1::uuid AND provider = 'second'
              AND EXISTS (SELECT FROM identities i WHERE i.user_id = $1::uuid AND i.provider = 'idp')",
             &id,
         )
         .await;
-        let left = "SELECT count(*) FROM identities WHERE provider = 'second' AND user_id::text = $1";
+        let left =
+            "SELECT count(*) FROM identities WHERE provider = 'second' AND user_id::text = $1";
         let left: i64 = value!(&self.app.database.pool, left, &id);
         if left == 0 {
             let theirs = |session: &&mut Session| session.user == user && session.second;
-            self.sessions.iter_mut().filter(theirs).for_each(|session| session.alive = false);
+            self.sessions
+                .iter_mut()
+                .filter(theirs)
+                .for_each(|session| session.alive = false);
         }
     }
 
     /// Deletes a user; whoever signs in after it is somebody new.
     async fn delete(&mut self) {
         let user = self.below(USERS);
-        let Some(id) = self.ids.remove(&user) else { return };
-        self.execute("DELETE FROM users WHERE id = $1::uuid", &id).await;
+        let Some(id) = self.ids.remove(&user) else {
+            return;
+        };
+        self.execute("DELETE FROM users WHERE id = $1::uuid", &id)
+            .await;
         self.sessions.retain(|session| session.user != user);
         self.enabled[user] = true;
         self.generation[user] += 1;
@@ -255,8 +297,12 @@ impl World {
         let alive = "SELECT count(*) FROM sessions s JOIN identities i ON i.id = s.identity_id
                      JOIN users u ON u.id = i.user_id WHERE s.ended_at IS NULL AND u.disabled_at IS NULL";
         let expected = self.sessions.iter().filter(|session| session.alive).count();
-        assert_eq!(usize::try_from(self.app.database.count(alive).await).unwrap(), expected);
-        let orphans = "SELECT count(*) FROM sessions WHERE identity_id NOT IN (SELECT id FROM identities)";
+        assert_eq!(
+            usize::try_from(self.app.database.count(alive).await).unwrap(),
+            expected
+        );
+        let orphans =
+            "SELECT count(*) FROM sessions WHERE identity_id NOT IN (SELECT id FROM identities)";
         assert_eq!(self.app.database.count(orphans).await, 0);
     }
 }
@@ -266,8 +312,18 @@ async fn whatever_happens_in_whatever_order_exactly_those_are_signed_in_who_must
     let rng = Rng::new();
     println!("seed {}", rng.get_seed());
     let app = Arc::new(App::start().await);
-    let (sessions, ids, enabled, generation) = (Vec::new(), HashMap::new(), [true; USERS], [0; USERS]);
-    let mut world = World { app, sessions, enabled, ids, rng, deleted: 0, rotated: 0, generation };
+    let (sessions, ids, enabled, generation) =
+        (Vec::new(), HashMap::new(), [true; USERS], [0; USERS]);
+    let mut world = World {
+        app,
+        sessions,
+        enabled,
+        ids,
+        rng,
+        deleted: 0,
+        rotated: 0,
+        generation,
+    };
     for _ in 0..500 + rounds() {
         world.step().await;
         world.compare().await;

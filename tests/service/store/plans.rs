@@ -39,11 +39,20 @@ struct Watched {
 
 impl Watched {
     async fn connect(url: &str) -> Self {
-        let options = PgPoolOptions::new().max_connections(1).after_connect(|connection, _| {
-            Box::pin(async move { connection.execute("BEGIN").await.map(drop) })
-        });
-        let pool = options.connect_with(PgConnectOptions::from_str(url).unwrap()).await.unwrap();
-        Self { pool, seen: 0, wrong: Vec::new() }
+        let options = PgPoolOptions::new()
+            .max_connections(1)
+            .after_connect(|connection, _| {
+                Box::pin(async move { connection.execute("BEGIN").await.map(drop) })
+            });
+        let pool = options
+            .connect_with(PgConnectOptions::from_str(url).unwrap())
+            .await
+            .unwrap();
+        Self {
+            pool,
+            seen: 0,
+            wrong: Vec::new(),
+        }
     }
 
     /// Notes down a statement that was just run if it read a table from end to end.
@@ -79,17 +88,26 @@ async fn filled() -> Database {
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let trigrams = "SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_trgm'";
     if database.count(trigrams).await > 0 {
-        connection.execute("CREATE EXTENSION pg_trgm").await.unwrap();
+        connection
+            .execute("CREATE EXTENSION pg_trgm")
+            .await
+            .unwrap();
     }
     migrations::apply(&mut connection).await.unwrap();
-    seed::add_users(&database.pool, PEOPLE, Some(0.1), |_| ()).await.unwrap();
+    seed::add_users(&database.pool, PEOPLE, Some(0.1), |_| ())
+        .await
+        .unwrap();
     database
 }
 
 fn all_filters() -> Vec<Filters> {
-    let today = OffsetDateTime::from_unix_timestamp(vestibule::clock::now()).unwrap().date();
-    let days =
-        |from, to| Days { from: Some(today - Duration::days(from)), to: Some(today - Duration::days(to)) };
+    let today = OffsetDateTime::from_unix_timestamp(vestibule::clock::now())
+        .unwrap()
+        .date();
+    let days = |from, to| Days {
+        from: Some(today - Duration::days(from)),
+        to: Some(today - Duration::days(to)),
+    };
     let times = |from, to| Times {
         from: Some((today - Duration::days(from)).midnight().assume_utc()),
         to: Some((today - Duration::days(to)).midnight().assume_utc()),
@@ -98,15 +116,39 @@ fn all_filters() -> Vec<Filters> {
     let mut all = vec![none()];
     for provider in ["google", "facebook", "line", "nobody"] {
         let provider = Some(provider.to_owned());
-        all.push(Filters { provider: provider.clone(), ..none() });
-        all.push(Filters { provider: provider.clone(), status: Some(Status::Disabled), ..none() });
-        all.push(Filters { provider: provider.clone(), created: times(500, 300), ..none() });
-        all.push(Filters { provider, last_seen: days(30, 0), ..none() });
+        all.push(Filters {
+            provider: provider.clone(),
+            ..none()
+        });
+        all.push(Filters {
+            provider: provider.clone(),
+            status: Some(Status::Disabled),
+            ..none()
+        });
+        all.push(Filters {
+            provider: provider.clone(),
+            created: times(500, 300),
+            ..none()
+        });
+        all.push(Filters {
+            provider,
+            last_seen: days(30, 0),
+            ..none()
+        });
     }
-    all.extend(Status::VARIANTS.iter().map(|status| Filters { status: Some(*status), ..none() }));
+    all.extend(Status::VARIANTS.iter().map(|status| Filters {
+        status: Some(*status),
+        ..none()
+    }));
     for (from, to) in [(1, 0), (30, 0), (500, 300), (1000, 900)] {
-        all.push(Filters { created: times(from, to), ..none() });
-        all.push(Filters { last_seen: days(from, to), ..none() });
+        all.push(Filters {
+            created: times(from, to),
+            ..none()
+        });
+        all.push(Filters {
+            last_seen: days(from, to),
+            ..none()
+        });
     }
     all
 }
@@ -114,9 +156,15 @@ fn all_filters() -> Vec<Filters> {
 /// One filter at most, in the order of creation: a page costs the same wherever in the order the matches are. Only for days on
 /// which users were last seen, which an index has in another order, the planner may prefer to pass the newer users.
 fn is_usual(filters: &Filters, sort: Sort) -> bool {
-    let given = [filters.provider.is_some(), filters.status.is_some(), filters.created != Times::default()];
+    let given = [
+        filters.provider.is_some(),
+        filters.status.is_some(),
+        filters.created != Times::default(),
+    ];
     let by_creation = matches!(sort, Sort::Newest | Sort::Oldest);
-    by_creation && filters.last_seen == Days::default() && given.iter().filter(|given| **given).count() < 2
+    by_creation
+        && filters.last_seen == Days::default()
+        && given.iter().filter(|given| **given).count() < 2
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,7 +172,10 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     let database = filled().await;
     let mut watched = Watched::connect(&database.url).await;
     let pool = watched.pool.clone();
-    sqlx::query("SELECT count(*) FROM users").execute(&pool).await.unwrap();
+    sqlx::query("SELECT count(*) FROM users")
+        .execute(&pool)
+        .await
+        .unwrap();
     watched.check("everything".into()).await;
     assert_eq!(watched.wrong, ["everything"], "a scan is noticed");
     watched.wrong.clear();
@@ -134,9 +185,17 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     watched.check("providers".into()).await;
     let user: Uuid = value!(&database.pool, "SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
          WHERE u.email IS NOT NULL ORDER BY s.id LIMIT 1");
-    let email = directory::user(&pool, user).await.unwrap().unwrap().user.email.unwrap();
+    let email = directory::user(&pool, user)
+        .await
+        .unwrap()
+        .unwrap()
+        .user
+        .email
+        .unwrap();
     watched.check("user".into()).await;
-    let subject = identities::of_user(&pool, user).await.unwrap()[0].subject.clone();
+    let subject = identities::of_user(&pool, user).await.unwrap()[0]
+        .subject
+        .clone();
     watched.check("identities of a user".into()).await;
     sessions::of_user(&pool, user).await.unwrap();
     watched.check("sessions of a user".into()).await;
@@ -145,16 +204,23 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     directory::notes(&pool, user).await.unwrap();
     watched.check("notes on a user".into()).await;
     sessions::why_over(&pool, Uuid::now_v7()).await.unwrap();
-    watched.check("why the session of a user who is no more is over".into()).await;
+    watched
+        .check("why the session of a user who is no more is over".into())
+        .await;
     event_log::of_user(&pool, user, 100).await.unwrap();
     watched.check("events of a user".into()).await;
     let (cost, claiming) = watched.cost(event_log::claiming(&pool, user, 20)).await;
-    assert!(claiming.is_ok() && cost < 100, "{cost} entries and blocks for the events with an address");
+    assert!(
+        claiming.is_ok() && cost < 100,
+        "{cost} entries and blocks for the events with an address"
+    );
     for filter in audits(user, &email) {
         let events = event_log::page(&pool, &filter, None, 100).await.unwrap().0;
         watched.check(format!("audit of {filter:?}")).await;
         if let Some(last) = events.last() {
-            event_log::page(&pool, &filter, Some(last.id), 100).await.unwrap();
+            event_log::page(&pool, &filter, Some(last.id), 100)
+                .await
+                .unwrap();
             watched.check(format!("second page of {filter:?}")).await;
         }
     }
@@ -162,13 +228,25 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     while counts::count(&pool, 2_000).await.unwrap() {
         watched.check("events that are counted".into()).await;
     }
-    counts::since(&pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
+    counts::since(&pool, OffsetDateTime::UNIX_EPOCH)
+        .await
+        .unwrap();
     watched.check("overview".into()).await;
-    for (field, value) in [("email", email.clone()), ("actor", email.clone()), ("user_id", user.to_string())]
-    {
-        run!(&pool, "INSERT INTO traces (field, value, requested_at) VALUES ($1, $2, now())", field, value);
+    for (field, value) in [
+        ("email", email.clone()),
+        ("actor", email.clone()),
+        ("user_id", user.to_string()),
+    ] {
+        run!(
+            &pool,
+            "INSERT INTO traces (field, value, requested_at) VALUES ($1, $2, now())",
+            field,
+            value
+        );
         while erase(&pool, None).await.unwrap().is_some() {
-            watched.check(format!("a trace that is erased, {field}")).await;
+            watched
+                .check(format!("a trace that is erased, {field}"))
+                .await;
         }
     }
     let id = user.to_string();
@@ -191,8 +269,12 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
         for filters in all_filters().into_iter().step_by(3) {
             let mut start = None;
             for page in ["first", "second", "third"] {
-                let found = search(&pool, text, &providers, &filters, start.as_ref(), PAGE).await.unwrap();
-                watched.check(format!("{page} page of a search for {text}, {filters:?}")).await;
+                let found = search(&pool, text, &providers, &filters, start.as_ref(), PAGE)
+                    .await
+                    .unwrap();
+                watched
+                    .check(format!("{page} page of a search for {text}, {filters:?}"))
+                    .await;
                 start = found.after;
                 if start.is_none() {
                     break;
@@ -214,16 +296,25 @@ async fn lists(watched: &mut Watched) {
             for page in ["first", "second", "later", "last"] {
                 // A long page leads deep into the list.
                 let size = if page == "later" { 2_000 } else { PAGE };
-                let (cost, found) =
-                    watched.cost(listing::page(&pool, &filters, sort, cursor.as_ref(), size)).await;
+                let (cost, found) = watched
+                    .cost(listing::page(&pool, &filters, sort, cursor.as_ref(), size))
+                    .await;
                 let found = found.unwrap();
-                watched.check(format!("{page} page, {sort:?}, {filters:?}")).await;
+                watched
+                    .check(format!("{page} page, {sort:?}, {filters:?}"))
+                    .await;
                 if is_usual(&filters, sort) && size == PAGE && cost > 5_000 {
-                    watched.wrong.push(format!("{cost} for the {page} page, {sort:?}, {filters:?}"));
+                    watched
+                        .wrong
+                        .push(format!("{cost} for the {page} page, {sort:?}, {filters:?}"));
                 }
                 if let Some(before) = &found.before {
-                    listing::page(&pool, &filters, sort, Some(before), PAGE).await.unwrap();
-                    watched.check(format!("before {page} page, {sort:?}, {filters:?}")).await;
+                    listing::page(&pool, &filters, sort, Some(before), PAGE)
+                        .await
+                        .unwrap();
+                    watched
+                        .check(format!("before {page} page, {sort:?}, {filters:?}"))
+                        .await;
                 }
                 let Some(after) = found.after else { break };
                 cursor = Some(after);
@@ -235,21 +326,37 @@ async fn lists(watched: &mut Watched) {
 /// What the product's backend reads and creates, beside what the pages show.
 async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: &str) {
     let pool = watched.pool.clone();
-    let page = listing::page(&pool, &Filters::default(), Sort::Newest, None, 100).await.unwrap();
+    let page = listing::page(&pool, &Filters::default(), Sort::Newest, None, 100)
+        .await
+        .unwrap();
     watched.check("a page of a hundred".into()).await;
     let ids: Vec<_> = page.users.iter().map(|user| user.id).collect();
     // Some of the first executions of a prepared statement have plans of their own.
     for execution in 1..=8 {
         assert_eq!(merging::users(&pool, &ids).await.unwrap().len(), 100);
-        watched.check(format!("users with identities, execution {execution}")).await;
+        watched
+            .check(format!("users with identities, execution {execution}"))
+            .await;
         let address = Email::parse(email).unwrap();
-        assert_eq!(backend::by_email(&pool, &address).await.unwrap(), Some(user));
-        watched.check(format!("a user by address, execution {execution}")).await;
+        assert_eq!(
+            backend::by_email(&pool, &address).await.unwrap(),
+            Some(user)
+        );
+        watched
+            .check(format!("a user by address, execution {execution}"))
+            .await;
         let provider = &merging::users(&pool, &[user]).await.unwrap()[0].identities[0].provider;
-        assert_eq!(identities::owner(&pool, provider, subject).await.unwrap(), Some(user));
-        watched.check(format!("a user by identity, execution {execution}")).await;
+        assert_eq!(
+            identities::owner(&pool, provider, subject).await.unwrap(),
+            Some(user)
+        );
+        watched
+            .check(format!("a user by identity, execution {execution}"))
+            .await;
         merging::merged_into(&pool, Uuid::now_v7()).await.unwrap();
-        watched.check(format!("the user who remains, execution {execution}")).await;
+        watched
+            .check(format!("the user who remains, execution {execution}"))
+            .await;
         let identity = backend::NewIdentity {
             provider: "google".into(),
             subject: format!("new-{execution}"),
@@ -257,10 +364,18 @@ async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: 
             email_verified: false,
         };
         let email = Email::parse(&format!("new-{execution}@example.com"));
-        let new = backend::NewUser { email, identities: vec![identity], ..Default::default() };
+        let new = backend::NewUser {
+            email,
+            identities: vec![identity],
+            ..Default::default()
+        };
         let by = Actor::Operator("tests");
-        let created = backend::create(&pool, &new, by, &Origin::default()).await.unwrap();
-        watched.check(format!("a new user, execution {execution}")).await;
+        let created = backend::create(&pool, &new, by, &Origin::default())
+            .await
+            .unwrap();
+        watched
+            .check(format!("a new user, execution {execution}"))
+            .await;
         assert!(matches!(created, backend::Created::Done(_)));
     }
     let mut after = Uuid::nil();
@@ -270,26 +385,65 @@ async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: 
         assert_eq!(events.len(), 1_000);
         after = events[999].id;
     }
-    let events = backend::events_of(&pool, user, Uuid::max(), 2).await.unwrap();
-    watched.check("events of a user, for a backend".into()).await;
-    backend::events_of(&pool, user, events[0].id, 100).await.unwrap();
-    watched.check("further events of a user, for a backend".into()).await;
+    let events = backend::events_of(&pool, user, Uuid::max(), 2)
+        .await
+        .unwrap();
+    watched
+        .check("events of a user, for a backend".into())
+        .await;
+    backend::events_of(&pool, user, events[0].id, 100)
+        .await
+        .unwrap();
+    watched
+        .check("further events of a user, for a backend".into())
+        .await;
 }
 
 /// What the audit is asked for: each of its choices, and each of its fields.
 fn audits(user: Uuid, email: &str) -> Vec<Filter> {
-    let mut filters: Vec<_> =
-        EventCategory::VARIANTS.iter().map(|&what| Filter { what, ..Filter::default() }).collect();
+    let mut filters: Vec<_> = EventCategory::VARIANTS
+        .iter()
+        .map(|&what| Filter {
+            what,
+            ..Filter::default()
+        })
+        .collect();
     let none = Filter::default();
     filters.extend([
-        Filter { email: Some(email.to_owned()), ..none.clone() },
-        Filter { email: Some("nobody@example.com".into()), ..none.clone() },
-        Filter { user: Some(user), ..none.clone() },
-        Filter { actor: Some("grace@example.com".into()), ..none.clone() },
-        Filter { request: Some("0123456789abcdef".into()), ..none.clone() },
-        Filter { request: Some(user.to_string()), ..none.clone() },
-        Filter { reason: Some("token_expired".into()), what: EventCategory::Refused, ..none.clone() },
-        Filter { from: Some(OffsetDateTime::UNIX_EPOCH), to: Some(OffsetDateTime::UNIX_EPOCH), ..none },
+        Filter {
+            email: Some(email.to_owned()),
+            ..none.clone()
+        },
+        Filter {
+            email: Some("nobody@example.com".into()),
+            ..none.clone()
+        },
+        Filter {
+            user: Some(user),
+            ..none.clone()
+        },
+        Filter {
+            actor: Some("grace@example.com".into()),
+            ..none.clone()
+        },
+        Filter {
+            request: Some("0123456789abcdef".into()),
+            ..none.clone()
+        },
+        Filter {
+            request: Some(user.to_string()),
+            ..none.clone()
+        },
+        Filter {
+            reason: Some("token_expired".into()),
+            what: EventCategory::Refused,
+            ..none.clone()
+        },
+        Filter {
+            from: Some(OffsetDateTime::UNIX_EPOCH),
+            to: Some(OffsetDateTime::UNIX_EPOCH),
+            ..none
+        },
     ]);
     filters
 }
@@ -312,7 +466,9 @@ const GONE: [&str; 2] = [
 async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
     let database = Database::create().await;
     let mut dump = PgConnection::connect(&database.url).await.unwrap();
-    dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM users").await.unwrap();
+    dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM users")
+        .await
+        .unwrap();
     for sql in GONE {
         database.pool.execute(sql).await.unwrap();
     }
@@ -320,31 +476,83 @@ async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
     let pool = &watched.pool;
     let (_, queues) = watched.cost(webhooks::summaries(pool, &[])).await;
     let queues = queues.unwrap();
-    let (everything, tokens) =
-        watched.cost(provider_tokens::summaries(pool, &[Summary::empty("apple")])).await;
+    let (everything, tokens) = watched
+        .cost(provider_tokens::summaries(pool, &[Summary::empty("apple")]))
+        .await;
     assert!(everything > 20_000, "{everything}: a walk is noticed");
     let tokens = tokens.unwrap();
-    let pending = Pending { nonce: String::new(), code_verifier: String::new(), next: String::new() };
-    let (user, traces) = (Uuid::nil(), [Uuid::nil().to_string(), "ada@example.com".to_owned()]);
+    let pending = Pending {
+        nonce: String::new(),
+        code_verifier: String::new(),
+        next: String::new(),
+    };
+    let (user, traces) = (
+        Uuid::nil(),
+        [Uuid::nil().to_string(), "ada@example.com".to_owned()],
+    );
     let first = sqlx::query("SELECT first_webhook_message('shop', $1)").bind(user);
     let mut costs = vec![
-        ("a user's first message", watched.cost(first.execute(pool)).await.0),
-        ("the queues", watched.cost(webhooks::summaries(pool, &queues)).await.0),
-        ("due messages", watched.cost(webhooks::claim(pool, "shop", queues[0].since, 16, 60)).await.0),
-        ("the queues of tokens", watched.cost(provider_tokens::summaries(pool, &tokens)).await.0),
-        ("due tokens", watched.cost(provider_tokens::claim(pool, "apple", tokens[0].since, 8, 60)).await.0),
-        ("a sign-in of staff", watched.cost(begin(pool, &[0; 32], &[0; 32], &pending)).await.0),
-        ("the traces of a deleted user", watched.cost(erase(pool, Some(&traces))).await.0),
+        (
+            "a user's first message",
+            watched.cost(first.execute(pool)).await.0,
+        ),
+        (
+            "the queues",
+            watched.cost(webhooks::summaries(pool, &queues)).await.0,
+        ),
+        (
+            "due messages",
+            watched
+                .cost(webhooks::claim(pool, "shop", queues[0].since, 16, 60))
+                .await
+                .0,
+        ),
+        (
+            "the queues of tokens",
+            watched
+                .cost(provider_tokens::summaries(pool, &tokens))
+                .await
+                .0,
+        ),
+        (
+            "due tokens",
+            watched
+                .cost(provider_tokens::claim(
+                    pool,
+                    "apple",
+                    tokens[0].since,
+                    8,
+                    60,
+                ))
+                .await
+                .0,
+        ),
+        (
+            "a sign-in of staff",
+            watched
+                .cost(begin(pool, &[0; 32], &[0; 32], &pending))
+                .await
+                .0,
+        ),
+        (
+            "the traces of a deleted user",
+            watched.cost(erase(pool, Some(&traces))).await.0,
+        ),
     ];
     costs.retain(|(_, cost)| *cost > 100);
-    assert!(costs.is_empty(), "entries and blocks that were read: {costs:?}");
+    assert!(
+        costs.is_empty(),
+        "entries and blocks that were read: {costs:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_of_what_is_pruned_does_not_read_those_before_it() {
     let database = Database::create().await;
     let mut dump = PgConnection::connect(&database.url).await.unwrap();
-    dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM users").await.unwrap();
+    dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM users")
+        .await
+        .unwrap();
     let old = "INSERT INTO provider_events (provider, message_id, received_at)
                SELECT 'idp', n, now() - interval '1 year' + n * interval '1 second' FROM generate_series(1, 5000) n;
                INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next, created_at)
@@ -355,12 +563,19 @@ async fn a_batch_of_what_is_pruned_does_not_read_those_before_it() {
     let watched = Watched::connect(&database.url).await;
     let pool = &watched.pool;
     // As in a table that is large enough.
-    pool.execute("SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off").await.unwrap();
-    let (mut froms, mut after, mut costs) = ([OffsetDateTime::UNIX_EPOCH; 2], Uuid::nil(), Vec::new());
+    pool.execute("SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off")
+        .await
+        .unwrap();
+    let (mut froms, mut after, mut costs) =
+        ([OffsetDateTime::UNIX_EPOCH; 2], Uuid::nil(), Vec::new());
     for _ in 0..5 {
         let batches = [
-            watched.cost(prune::provider_events(pool, froms[0], 1000)).await,
-            watched.cost(prune::staff_sign_ins(pool, froms[1], 1000)).await,
+            watched
+                .cost(prune::provider_events(pool, froms[0], 1000))
+                .await,
+            watched
+                .cost(prune::staff_sign_ins(pool, froms[1], 1000))
+                .await,
         ];
         let (cost, events) = watched.cost(prune::events(pool, after, 400, 1000)).await;
         let (deleted, last) = events.unwrap();

@@ -51,11 +51,28 @@ async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
          FROM generate_series(1, 2500) AS n";
     app.database.run(old).await;
     let events = app.database.count("SELECT count(*) FROM events").await;
-    let limits = Limits { sessions_per_identity: 10_000, ..LIMITS };
+    let limits = Limits {
+        sessions_per_identity: 10_000,
+        ..LIMITS
+    };
     let pruned = prune(pool, limits).await.unwrap();
-    assert_eq!(pruned, Pruned { sessions: 2500, events: 2500, ..Pruned::default() });
-    assert_eq!(app.database.rows().await, [1, 1, 2], "users and identities stay, and the live sessions");
-    assert_eq!(app.database.count("SELECT count(*) FROM events").await, events - 2500);
+    assert_eq!(
+        pruned,
+        Pruned {
+            sessions: 2500,
+            events: 2500,
+            ..Pruned::default()
+        }
+    );
+    assert_eq!(
+        app.database.rows().await,
+        [1, 1, 2],
+        "users and identities stay, and the live sessions"
+    );
+    assert_eq!(
+        app.database.count("SELECT count(*) FROM events").await,
+        events - 2500
+    );
     assert_eq!(prune(pool, limits).await.unwrap(), Pruned::default());
     assert_eq!(app.refresh(&next.refresh_token()).await.status, 200);
 }
@@ -68,13 +85,32 @@ async fn a_session_that_expired_stays_to_say_so_and_takes_no_live_ones_place() {
     let age = "UPDATE sessions SET expires_at = now() - interval '6 days 23 hours'
                WHERE id = (SELECT id FROM sessions ORDER BY id DESC LIMIT 1)";
     app.database.run(age).await;
-    assert_eq!(prune(&app.database.pool, LIMITS).await.unwrap(), Pruned::default());
-    assert_eq!(app.refresh(&expired.refresh_token()).await.json()["reason"], "session_expired");
+    assert_eq!(
+        prune(&app.database.pool, LIMITS).await.unwrap(),
+        Pruned::default()
+    );
+    assert_eq!(
+        app.refresh(&expired.refresh_token()).await.json()["reason"],
+        "session_expired"
+    );
     app.sign_in(&person).await;
-    let limits = Limits { sessions_per_identity: 2, ..LIMITS };
+    let limits = Limits {
+        sessions_per_identity: 2,
+        ..LIMITS
+    };
     let pruned = prune(&app.database.pool, limits).await.unwrap();
-    assert_eq!(pruned, Pruned { surplus_sessions: 1, ..Pruned::default() });
-    assert_eq!(app.refresh(&live.refresh_token()).await.status, 200, "though it is the oldest one");
+    assert_eq!(
+        pruned,
+        Pruned {
+            surplus_sessions: 1,
+            ..Pruned::default()
+        }
+    );
+    assert_eq!(
+        app.refresh(&live.refresh_token()).await.status,
+        200,
+        "though it is the oldest one"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,24 +127,31 @@ async fn a_session_is_read_four_times_at_most_and_goes_within_a_week() {
     .await;
     let (pool, mut deleted, mut read) = (database.in_hours(0).await, 0, 0);
     // PostgreSQL counts what a transaction reads.
-    pool.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off").await.unwrap();
+    pool.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+        .await
+        .unwrap();
     for day in (0..=375).step_by(5) {
-        let clock =
-            "SELECT set_config('moment.now', (transaction_timestamp() + $1 * interval '1 day')::text, true)";
+        let clock = "SELECT set_config('moment.now', (transaction_timestamp() + $1 * interval '1 day')::text, true)";
         run!(&pool, clock, day);
-        let fetched = "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'sessions'";
+        let fetched =
+            "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'sessions'";
         let before: i64 = value!(&pool, fetched);
         deleted += expired_sessions(&pool, LIMITS).await.unwrap();
         let after: i64 = value!(&pool, fetched);
         read += after - before;
-        let kept: i64 =
-            value!(&pool, "SELECT count(*) FROM sessions WHERE expires_at > now() - interval '7 days'");
+        let kept: i64 = value!(
+            &pool,
+            "SELECT count(*) FROM sessions WHERE expires_at > now() - interval '7 days'"
+        );
         let used = (0..365).filter(|n| (n + 30).min(365) + 7 > day).count();
         assert_eq!(usize::try_from(kept).unwrap(), used, "{day}");
     }
     assert_eq!(deleted, 365);
     // Three times by the walks, and once to find a later sign-in of the identity.
-    assert!((deleted..=4 * deleted).contains(&usize::try_from(read).unwrap()), "{read}");
+    assert!(
+        (deleted..=4 * deleted).contains(&usize::try_from(read).unwrap()),
+        "{read}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,14 +169,26 @@ async fn instances_that_prune_at_once_read_a_session_twice_and_wait_for_nobody()
     let options = PgConnectOptions::from_str(&database.url)
         .unwrap()
         .options([("enable_seqscan", "off"), ("enable_bitmapscan", "off")]);
-    let instances =
-        [(); 3].map(|()| PgPoolOptions::new().max_connections(1).connect_lazy_with(options.clone()));
+    let instances = [(); 3].map(|()| {
+        PgPoolOptions::new()
+            .max_connections(1)
+            .connect_lazy_with(options.clone())
+    });
     let mut other = database.pool.begin().await.unwrap();
-    other.execute("SELECT FROM places FOR UPDATE").await.unwrap();
-    assert_eq!(prune(&instances[0], LIMITS).await.unwrap(), Pruned::default());
+    other
+        .execute("SELECT FROM places FOR UPDATE")
+        .await
+        .unwrap();
+    assert_eq!(
+        prune(&instances[0], LIMITS).await.unwrap(),
+        Pruned::default()
+    );
     other.rollback().await.unwrap();
     let deleted = join_all(instances.iter().map(|pool| expired_sessions(pool, LIMITS))).await;
-    assert_eq!(deleted.into_iter().map(Result::unwrap).sum::<usize>(), 12_000);
+    assert_eq!(
+        deleted.into_iter().map(Result::unwrap).sum::<usize>(),
+        12_000
+    );
     for pool in instances {
         pool.close().await;
     }
@@ -157,10 +212,17 @@ async fn a_session_that_outlives_a_shortened_lifetime_goes_once_it_has_expired()
          FROM generate_series(1, 20) AS n",
     )
     .await;
-    let limits = Limits { absolute_ttl: 100 * 86_400, ..LIMITS };
+    let limits = Limits {
+        absolute_ttl: 100 * 86_400,
+        ..LIMITS
+    };
     for (day, deleted) in [(0, 19), (26, 0), (28, 1)] {
         let pool = database.in_hours(24 * day).await;
-        assert_eq!(expired_sessions(&pool, limits).await.unwrap(), deleted, "{day}");
+        assert_eq!(
+            expired_sessions(&pool, limits).await.unwrap(),
+            deleted,
+            "{day}"
+        );
     }
 }
 
@@ -168,14 +230,21 @@ async fn a_session_that_outlives_a_shortened_lifetime_goes_once_it_has_expired()
 async fn no_identity_keeps_more_sessions_than_it_may_wherever_a_step_ends() {
     let app = App::start().await;
     for subject in ["few", "many", "most"] {
-        app.sign_in(&claims(subject, &format!("{subject}@example.com"))).await;
+        app.sign_in(&claims(subject, &format!("{subject}@example.com")))
+            .await;
     }
     let open = "INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
                 SELECT (left(first_id(now())::text, 14) || substr(gen_random_uuid()::text, 15))::uuid, i.id, uuid_send(gen_random_uuid()), uuid_send(gen_random_uuid()), now() + interval '1 day', 'client'
                 FROM identities i, generate_series(1, CASE subject WHEN 'few' THEN 99 WHEN 'many' THEN 1500 ELSE 2500 END)";
     app.database.run(open).await;
     let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
-    assert_eq!(pruned, Pruned { surplus_sessions: 1501 + 2501 - 200, ..Pruned::default() });
+    assert_eq!(
+        pruned,
+        Pruned {
+            surplus_sessions: 1501 + 2501 - 200,
+            ..Pruned::default()
+        }
+    );
     let whole = "SELECT count(*) FROM (SELECT identity_id FROM sessions GROUP BY identity_id HAVING count(*) = 100) AS whole";
     assert_eq!(app.database.count(whole).await, 3);
 }
@@ -190,15 +259,34 @@ const OLD_MONTH: &str = "CREATE TABLE events_2001_01 PARTITION OF events
 #[tokio::test(flavor = "multi_thread")]
 async fn months_of_events_are_made_ahead_and_dropped_when_they_are_old() {
     let app = App::start().await;
-    assert_eq!(app.database.count(MONTHS).await, 4, "this month, the next two, and the default one");
+    assert_eq!(
+        app.database.count(MONTHS).await,
+        4,
+        "this month, the next two, and the default one"
+    );
     app.sign_in(&claims("ada", "ada@example.com")).await;
-    assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 0);
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM events_default")
+            .await,
+        0
+    );
     // A month that was not made in time takes over what was written meanwhile.
     app.database.run(NO_MONTH).await;
     app.sign_in(&claims("ada", "ada@example.com")).await;
-    assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 1);
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM events_default")
+            .await,
+        1
+    );
     prune(&app.database.pool, LIMITS).await.unwrap();
-    assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 0);
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM events_default")
+            .await,
+        0
+    );
     app.database.run(OLD_MONTH).await;
     let many = (0..8).map(|_| prune(&app.database.pool, LIMITS));
     for pruned in join_all(many).await {
@@ -210,15 +298,19 @@ async fn months_of_events_are_made_ahead_and_dropped_when_they_are_old() {
 
 /// Waits until a task needs a lock that somebody holds, or has ended.
 async fn until_it_waits<T>(database: &Database, task: &JoinHandle<T>) {
-    eventually("it waits", async || (task.is_finished() || database.waiting("").await == 1).then_some(()))
-        .await;
+    eventually("it waits", async || {
+        (task.is_finished() || database.waiting("").await == 1).then_some(())
+    })
+    .await;
 }
 
 /// Makes partitions, until it waits for a lock.
 async fn keep_partitions(database: &Database) -> JoinHandle<Result<(), Error>> {
     let pool = database.pool.clone();
     let keeping =
-        tokio::spawn(async move { partitions::keep(&mut pool.acquire().await.unwrap(), None).await });
+        tokio::spawn(
+            async move { partitions::keep(&mut pool.acquire().await.unwrap(), None).await },
+        );
     until_it_waits(database, &keeping).await;
     keeping
 }
@@ -238,9 +330,17 @@ async fn an_old_month_that_a_dump_reads_delays_no_request_and_no_other_pruning()
         async move { prune(&pool, LIMITS).await }
     });
     until_it_waits(&app.database, &pruning).await;
-    pool.execute("SET LOCAL lock_timeout = '900ms'; SELECT FROM events").await.expect("a request goes on");
+    pool.execute("SET LOCAL lock_timeout = '900ms'; SELECT FROM events")
+        .await
+        .expect("a request goes on");
     let Incomplete { pruned, failed } = pruning.await.unwrap().unwrap_err();
-    assert_eq!(pruned, Pruned { sessions: 1, ..Pruned::default() });
+    assert_eq!(
+        pruned,
+        Pruned {
+            sessions: 1,
+            ..Pruned::default()
+        }
+    );
     assert!(matches!(&failed[..], [(Step::Partitions, _)]), "{failed:?}");
     assert_eq!(app.database.count(MONTHS).await, 5);
     dump.rollback().await.unwrap();
@@ -249,7 +349,8 @@ async fn an_old_month_that_a_dump_reads_delays_no_request_and_no_other_pruning()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn months_that_cannot_be_made_during_a_dump_let_the_service_start_and_a_wrong_schema_does_not() {
+async fn months_that_cannot_be_made_during_a_dump_let_the_service_start_and_a_wrong_schema_does_not()
+ {
     let database = Database::create().await;
     let settings = figment(&database.url, "https://provider.example/tokeninfo");
     let mut dump = database.pool.begin().await.unwrap();
@@ -267,7 +368,11 @@ async fn a_new_month_takes_over_what_was_being_written_when_it_was_made() {
     let database = Database::create().await;
     loop {
         let mut request = database.pool.begin().await.unwrap();
-        run!(&mut *request, "INSERT INTO events (id, kind) VALUES ($1, 'signed_in')", Uuid::now_v7());
+        run!(
+            &mut *request,
+            "INSERT INTO events (id, kind) VALUES ($1, 'signed_in')",
+            Uuid::now_v7()
+        );
         let keeping = keep_partitions(&database).await;
         request.commit().await.unwrap();
         match keeping.await.unwrap() {
@@ -276,7 +381,10 @@ async fn a_new_month_takes_over_what_was_being_written_when_it_was_made() {
             Err(error) => panic!("{error:?}"),
         }
     }
-    assert_eq!(database.count("SELECT count(*) FROM events_default").await, 0);
+    assert_eq!(
+        database.count("SELECT count(*) FROM events_default").await,
+        0
+    );
     assert_ne!(database.count("SELECT count(*) FROM events").await, 0);
 }
 
@@ -295,8 +403,17 @@ async fn sessions_of_staff_that_are_idle_or_old_go_and_the_others_stay() {
         app.database.run(sql).await;
     }
     let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
-    assert_eq!(pruned, Pruned { staff_sessions: 2001, ..Pruned::default() });
-    let left: Vec<bool> = app.database.values("SELECT hash = sha256('live') FROM staff_sessions").await;
+    assert_eq!(
+        pruned,
+        Pruned {
+            staff_sessions: 2001,
+            ..Pruned::default()
+        }
+    );
+    let left: Vec<bool> = app
+        .database
+        .values("SELECT hash = sha256('live') FROM staff_sessions")
+        .await;
     assert_eq!(left, [true]);
 }
 
@@ -307,11 +424,17 @@ async fn whoever_signs_in_while_a_new_month_takes_over_is_signed_in() {
     for number in 0.. {
         pool.execute(NO_MONTH).await.unwrap();
         let mut request = pool.begin().await.unwrap();
-        request.execute("SELECT FROM events_default FOR UPDATE").await.unwrap();
+        request
+            .execute("SELECT FROM events_default FOR UPDATE")
+            .await
+            .unwrap();
         let keeping = keep_partitions(&app.database).await;
         let signing_in = tokio::spawn({
             let (app, subject) = (app.clone(), format!("ada-{number}"));
-            async move { app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await }
+            async move {
+                app.sign_in(&claims(&subject, &format!("{subject}@example.com")))
+                    .await
+            }
         });
         let both = "^-- Signs in one identity|LOCK TABLE events_default";
         eventually("both wait", async || {
@@ -327,7 +450,12 @@ async fn whoever_signs_in_while_a_new_month_takes_over_is_signed_in() {
             Err(error) => panic!("{error:?}"),
         }
     }
-    assert_eq!(app.database.count("SELECT count(*) FROM events_default").await, 0);
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM events_default")
+            .await,
+        0
+    );
 }
 
 /// A row that is due to go in each table that pruning empties, and a deleted user who is still in an event.
@@ -368,17 +496,44 @@ async fn a_step_that_fails_keeps_no_other_step_away() {
         )
         .await;
         let mut other = database.pool.begin().await.unwrap();
-        other.execute(AssertSqlSafe(format!("LOCK TABLE {locked} IN ACCESS EXCLUSIVE MODE"))).await.unwrap();
-        let options = PgConnectOptions::from_str(&database.url).unwrap().options([("lock_timeout", "50ms")]);
-        let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
+        other
+            .execute(AssertSqlSafe(format!(
+                "LOCK TABLE {locked} IN ACCESS EXCLUSIVE MODE"
+            )))
+            .await
+            .unwrap();
+        let options = PgConnectOptions::from_str(&database.url)
+            .unwrap()
+            .options([("lock_timeout", "50ms")]);
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .connect_with(options)
+            .await
+            .unwrap();
         let Incomplete { failed, .. } = prune(&pool, LIMITS).await.unwrap_err();
-        assert!(failed.iter().any(|(failed, _)| *failed == step), "{locked}: {failed:?}");
+        assert!(
+            failed.iter().any(|(failed, _)| *failed == step),
+            "{locked}: {failed:?}"
+        );
         other.rollback().await.unwrap();
         for (table, _) in EMPTIED {
-            let left: i64 = value!(&pool, AssertSqlSafe(format!("SELECT count(*) FROM {table}")));
-            assert_eq!(left, i64::from(table == locked), "{table}, while {locked} is locked");
+            let left: i64 = value!(
+                &pool,
+                AssertSqlSafe(format!("SELECT count(*) FROM {table}"))
+            );
+            assert_eq!(
+                left,
+                i64::from(table == locked),
+                "{table}, while {locked} is locked"
+            );
         }
-        let named = database.count("SELECT count(*) FROM events WHERE email IS NOT NULL").await;
-        assert_eq!(named, i64::from(locked == "traces"), "while {locked} is locked");
+        let named = database
+            .count("SELECT count(*) FROM events WHERE email IS NOT NULL")
+            .await;
+        assert_eq!(
+            named,
+            i64::from(locked == "traces"),
+            "while {locked} is locked"
+        );
     }
 }

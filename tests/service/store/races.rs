@@ -29,18 +29,27 @@ async fn at_once(
         let (provider, token) = which(number);
         requests.spawn(async move {
             barrier.wait().await;
-            (number, app.post(provider, &json!({ "id_token": token })).await)
+            (
+                number,
+                app.post(provider, &json!({ "id_token": token })).await,
+            )
         });
     }
     requests.join_all().await
 }
 
 fn outcomes(answers: &[(usize, Answer)]) -> BTreeMap<(u16, String), usize> {
-    answers.iter().fold(BTreeMap::new(), |mut counts, (_, answer)| {
-        let name = if answer.status.is_success() { answer.outcome() } else { answer.error() };
-        *counts.entry((answer.status.as_u16(), name)).or_default() += 1;
-        counts
-    })
+    answers
+        .iter()
+        .fold(BTreeMap::new(), |mut counts, (_, answer)| {
+            let name = if answer.status.is_success() {
+                answer.outcome()
+            } else {
+                answer.error()
+            };
+            *counts.entry((answer.status.as_u16(), name)).or_default() += 1;
+            counts
+        })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,15 +57,27 @@ async fn parallel_first_sign_ins_of_one_identity_make_one_user() {
     let app = Arc::new(App::start().await);
     for round in 0..rounds() {
         // Without an address, nothing but the identity's own key can tell the requests apart.
-        let email = if round % 2 == 0 { json!(format!("user-{round}@example.com")) } else { json!(null) };
-        let token = app.token(&with(claims(&format!("subject-{round}"), ""), &json!({ "email": email })));
+        let email = if round % 2 == 0 {
+            json!(format!("user-{round}@example.com"))
+        } else {
+            json!(null)
+        };
+        let token = app.token(&with(
+            claims(&format!("subject-{round}"), ""),
+            &json!({ "email": email }),
+        ));
         let answers = at_once(&app, parallel(round), |_| ("idp", token.clone())).await;
 
-        let expected =
-            BTreeMap::from([((200, "signed_in".into()), parallel(round) - 1), ((201, "created".into()), 1)]);
+        let expected = BTreeMap::from([
+            ((200, "signed_in".into()), parallel(round) - 1),
+            ((201, "created".into()), 1),
+        ]);
         assert_eq!(outcomes(&answers), expected, "round {round}");
         let user = answers[0].1.user_id();
-        assert!(answers.iter().all(|(_, answer)| answer.user_id() == user), "round {round}");
+        assert!(
+            answers.iter().all(|(_, answer)| answer.user_id() == user),
+            "round {round}"
+        );
         app.provider.revoke(&token);
     }
     let sign_ins: usize = (0..rounds()).map(parallel).sum();

@@ -18,7 +18,10 @@ async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
     let app = Arc::new(App::start().await);
     for round in 0..rounds() {
         // A session's first refresh differs from those after it, so every other round has a fresh session.
-        let mut token = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+        let mut token = app
+            .sign_in(&claims("subject", "ada@example.com"))
+            .await
+            .refresh_token();
         if round % 2 == 0 {
             token = app.refresh(&token).await.refresh_token();
         }
@@ -41,7 +44,11 @@ async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
         }
         successors.dedup();
         assert_eq!(successors.len(), 1, "round {round}: all get the same one");
-        assert_eq!(app.refresh(&successors[0]).await.status, 200, "round {round}");
+        assert_eq!(
+            app.refresh(&successors[0]).await.status,
+            200,
+            "round {round}"
+        );
     }
     assert_eq!(app.database.count(REPLAYS).await, 0);
 }
@@ -50,17 +57,31 @@ async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
 async fn a_thief_and_the_owner_are_both_signed_out_whoever_comes_first() {
     for thief_first in [true, false] {
         let app = App::start().await;
-        let stolen = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+        let stolen = app
+            .sign_in(&claims("subject", "ada@example.com"))
+            .await
+            .refresh_token();
         let first = app.refresh(&stolen).await;
         app.half_a_minute_later().await;
         let second = app.refresh(&stolen).await;
-        let (thief, owner) = if thief_first { (&first, &second) } else { (&second, &first) };
+        let (thief, owner) = if thief_first {
+            (&first, &second)
+        } else {
+            (&second, &first)
+        };
         // Each goes on with what it got, in turn, until the service notices that they are two.
         let turns = [thief.refresh_token(), owner.refresh_token()];
         let answers = [app.refresh(&turns[0]).await, app.refresh(&turns[1]).await];
-        assert!(answers.iter().any(|answer| answer.status == 401), "they are told apart");
+        assert!(
+            answers.iter().any(|answer| answer.status == 401),
+            "they are told apart"
+        );
         for answer in &answers {
-            assert_eq!(app.refresh(&answer.refresh_token()).await.status, 401, "and neither goes on");
+            assert_eq!(
+                app.refresh(&answer.refresh_token()).await.status,
+                401,
+                "and neither goes on"
+            );
         }
         assert_eq!(app.database.count(REPLAYS).await, 1);
     }
@@ -69,9 +90,19 @@ async fn a_thief_and_the_owner_are_both_signed_out_whoever_comes_first() {
 /// Refreshes as a client at that address with that user agent.
 async fn refresh_as(app: &App, token: &str, address: &str, agent: &str) -> Answer {
     let request = reqwest::Client::new().post(format!("{}/api/v1/auth/refresh", app.url));
-    let request = request.header("X-Forwarded-For", address).header("User-Agent", agent);
+    let request = request
+        .header("X-Forwarded-For", address)
+        .header("User-Agent", agent);
     let body = json!({ "refresh_token": token }).to_string();
-    App::answer(request.header("Content-Type", "application/json").body(body).send().await.unwrap()).await
+    App::answer(
+        request
+            .header("Content-Type", "application/json")
+            .body(body)
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await
 }
 
 const OWNER: (&str, &str) = ("192.0.2.1", "App/1 (Android 17)");
@@ -80,11 +111,15 @@ const THIEF: (&str, &str) = ("198.51.100.7", "curl/8");
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeat_from_elsewhere_is_recorded_once_and_one_of_a_phone_that_moves_is_not() {
     let app = App::start_with(|figment| figment.merge(("trusted_proxies", ["127.0.0.1"]))).await;
-    let mut token = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+    let mut token = app
+        .sign_in(&claims("subject", "ada@example.com"))
+        .await
+        .refresh_token();
     for rotation in 1..=2 {
-        let next = refresh_as(&app, &token, OWNER.0, OWNER.1).await.refresh_token();
-        let row =
-            "SELECT concat_ws(' ', token_hash, parent_hash, rotated_at, expires_at, ended_at) FROM sessions";
+        let next = refresh_as(&app, &token, OWNER.0, OWNER.1)
+            .await
+            .refresh_token();
+        let row = "SELECT concat_ws(' ', token_hash, parent_hash, rotated_at, expires_at, ended_at) FROM sessions";
         let before: String = app.database.value(row).await;
         for (address, agent, recorded) in [
             (OWNER.0, OWNER.1, rotation - 1),
@@ -94,30 +129,51 @@ async fn a_repeat_from_elsewhere_is_recorded_once_and_one_of_a_phone_that_moves_
             (THIEF.0, THIEF.1, rotation),
             (OWNER.0, OWNER.1, rotation),
         ] {
-            assert_eq!(refresh_as(&app, &token, address, agent).await.refresh_token(), next);
+            assert_eq!(
+                refresh_as(&app, &token, address, agent)
+                    .await
+                    .refresh_token(),
+                next
+            );
             let events: Vec<(String, String, Uuid)> = app.database.all(
                 "SELECT host(e.ip), e.user_agent, u.id FROM events e JOIN users u ON u.id = e.user_id JOIN sessions s ON s.id = e.session_id
                  WHERE e.kind = 'refresh_token_repeated' AND e.reason = 'another_client'").await;
             assert_eq!(events.len(), recorded, "{address} {agent}");
-            assert!(events.iter().all(|event| (event.0.as_str(), event.1.as_str()) == THIEF), "{events:?}");
+            assert!(
+                events
+                    .iter()
+                    .all(|event| (event.0.as_str(), event.1.as_str()) == THIEF),
+                "{events:?}"
+            );
             assert_eq!(app.database.value::<String>(row).await, before);
         }
         token = next;
     }
-    assert_eq!(refresh_as(&app, &token, OWNER.0, OWNER.1).await.status, 200, "the session goes on");
+    assert_eq!(
+        refresh_as(&app, &token, OWNER.0, OWNER.1).await.status,
+        200,
+        "the session goes on"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_an_owner_and_a_thief_who_refresh_at_once_the_second_is_recorded() {
     let app = App::start_with(|figment| figment.merge(("trusted_proxies", ["127.0.0.1"]))).await;
-    let mut token = app.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+    let mut token = app
+        .sign_in(&claims("subject", "ada@example.com"))
+        .await
+        .refresh_token();
     for round in 1..=rounds() {
-        let (owner, thief) =
-            at_once(refresh_as(&app, &token, OWNER.0, OWNER.1), refresh_as(&app, &token, THIEF.0, THIEF.1))
-                .await;
+        let (owner, thief) = at_once(
+            refresh_as(&app, &token, OWNER.0, OWNER.1),
+            refresh_as(&app, &token, THIEF.0, THIEF.1),
+        )
+        .await;
         assert_eq!(owner.refresh_token(), thief.refresh_token());
-        let recorded =
-            app.database.count("SELECT count(*) FROM events WHERE kind = 'refresh_token_repeated'").await;
+        let recorded = app
+            .database
+            .count("SELECT count(*) FROM events WHERE kind = 'refresh_token_repeated'")
+            .await;
         assert_eq!(recorded, i64::try_from(round).unwrap(), "round {round}");
         token = owner.refresh_token();
     }
@@ -130,8 +186,11 @@ async fn of_two_users_who_link_one_identity_at_once_one_gets_it() {
         let mut tokens = Vec::new();
         for name in ["ada", "grace"] {
             let subject = format!("{name}-{round}");
-            tokens
-                .push(app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await.access_token());
+            tokens.push(
+                app.sign_in(&claims(&subject, &format!("{subject}@example.com")))
+                    .await
+                    .access_token(),
+            );
         }
         let identity = at("second", &format!("identity-{round}"), "");
         let [one, other] = [0, 1].map(|user: usize| app.link(&tokens[user], "second", &identity));
@@ -148,19 +207,27 @@ async fn a_user_who_unlinks_both_identities_at_once_keeps_one() {
     let app = App::start().await;
     for round in 0..rounds() {
         let email = format!("ada-{round}@example.com");
-        let first = app.sign_in(&claims(&format!("first-{round}"), &email)).await;
+        let first = app
+            .sign_in(&claims(&format!("first-{round}"), &email))
+            .await;
         let identity = at("second", &format!("second-{round}"), &email);
         let second = app.sign_in_at("second", &identity).await;
         // Each session takes away the other's identity.
         let unlink = async |mine: &Answer, theirs: &Answer| {
             let path = format!("/api/v1/me/identities/{}", theirs.identity_id());
-            app.delete(&mine.access_token(), &path).await.status.as_u16()
+            app.delete(&mine.access_token(), &path)
+                .await
+                .status
+                .as_u16()
         };
         let (one, other) = at_once(unlink(&first, &second), unlink(&second, &first)).await;
         let mut statuses = [one, other];
         statuses.sort_unstable();
         // The one that loses has lost its session, too, or finds that its target is the last.
-        assert!(matches!(statuses[..], [204, 401 | 409 | 404]), "round {round}: {statuses:?}");
+        assert!(
+            matches!(statuses[..], [204, 401 | 409 | 404]),
+            "round {round}: {statuses:?}"
+        );
     }
     assert_eq!(app.database.rows().await[..2], [rounds(), rounds()]);
 }
@@ -171,13 +238,17 @@ async fn a_deletion_that_races_a_sign_in_leaves_no_half_of_anybody() {
     for round in 0..rounds() {
         let claimed = claims("subject", "ada@example.com");
         let token = app.sign_in(&claimed).await.access_token();
-        let (deleted, signed_in) = at_once(app.delete(&token, "/api/v1/me"), app.sign_in(&claimed)).await;
+        let (deleted, signed_in) =
+            at_once(app.delete(&token, "/api/v1/me"), app.sign_in(&claimed)).await;
         for answer in [deleted, signed_in] {
             // A deletion in the next second is after the token.
             let done = answer.status.is_success() || answer.error() == "token_expired";
             assert!(done, "round {round}: {}", answer.text);
         }
         let [users, identities, sessions] = app.database.rows().await;
-        assert!(users <= 1 && users == identities && sessions <= users, "round {round}");
+        assert!(
+            users <= 1 && users == identities && sessions <= users,
+            "round {round}"
+        );
     }
 }

@@ -53,7 +53,10 @@ impl Counted {
             count.map(|count| count.fetch_add(1, Ordering::SeqCst));
             true
         });
-        Self { relay: relay.await, counts }
+        Self {
+            relay: relay.await,
+            counts,
+        }
     }
 
     fn executed(&self) -> usize {
@@ -82,17 +85,27 @@ async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three(
         (changed.clone(), 3),
         (changed.clone(), 1),
     ] {
-        assert_eq!(relay.cost(app.sign_in(&claimed)).await.1, statements, "{claimed}");
+        assert_eq!(
+            relay.cost(app.sign_in(&claimed)).await.1,
+            statements,
+            "{claimed}"
+        );
     }
     let body = json!({ "id_token": app.token(&changed), "authorization_code": "code" });
     let (coded, cost) = relay.cost(app.post("idp", &body)).await;
-    assert_eq!((coded.outcome().as_str(), cost), ("signed_in", 1), "for a provider that revokes nothing");
+    assert_eq!(
+        (coded.outcome().as_str(), cost),
+        ("signed_in", 1),
+        "for a provider that revokes nothing"
+    );
     let token = app.sign_in(&changed).await.refresh_token();
     for what in ["refresh", "repeat"] {
         assert_eq!(relay.cost(app.refresh(&token)).await.1, 1, "{what}");
     }
     let (bound, opened) = relay.cost(dpop::sign_in(&app, Signer::Ec)).await;
-    let (_, refreshed) = relay.cost(dpop::refresh(&app, Signer::Ec, &bound.refresh_token())).await;
+    let (_, refreshed) = relay
+        .cost(dpop::refresh(&app, Signer::Ec, &bound.refresh_token()))
+        .await;
     assert_eq!((opened, refreshed), (2, 1), "as without a key");
     let opened = app.sign_in(&changed).await;
     for path in ["/api/v1/me", "/api/v1/me/identities"] {
@@ -101,9 +114,16 @@ async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three(
     }
     app.sign_out(&opened.access_token(), "local").await;
     let refreshed = relay.cost(app.refresh(&opened.refresh_token())).await;
-    let read = relay.cost(app.get(&opened.access_token(), "/api/v1/me")).await;
+    let read = relay
+        .cost(app.get(&opened.access_token(), "/api/v1/me"))
+        .await;
     for ((refused, cost), statements) in [(refreshed, 1), (read, 2)] {
-        assert_eq!(refused.json()["reason"], "session_ended", "{}", refused.text);
+        assert_eq!(
+            refused.json()["reason"],
+            "session_ended",
+            "{}",
+            refused.text
+        );
         assert_eq!(cost, statements, "{}", refused.text);
     }
 }
@@ -120,7 +140,11 @@ async fn sign_ins_and_refreshes_that_arrive_together_share_statements() {
     }
     let together = app.together(people.iter().map(|person| app.sign_in(person)));
     let (signed_in, sign_ins) = relay.cost(together).await;
-    assert!(signed_in.iter().all(|answer| answer.outcome() == "signed_in"));
+    assert!(
+        signed_in
+            .iter()
+            .all(|answer| answer.outcome() == "signed_in")
+    );
     assert!(sign_ins <= PEOPLE / 2, "{sign_ins} statements for {PEOPLE}");
     assert_eq!(app.database.rows().await, [PEOPLE, PEOPLE, 2 * PEOPLE]);
 }
@@ -130,7 +154,10 @@ async fn between_refreshes_no_connection_goes_back_to_the_pool() {
     const REFRESHES: usize = 40;
     let relay = Counted::open().await;
     let app = behind(&relay).await;
-    let mut token = app.sign_in(&claims("ada", "ada@example.com")).await.refresh_token();
+    let mut token = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .refresh_token();
     let counts = || (relay.executed(), relay.counts.sync.load(Ordering::SeqCst));
     let (executed, synced) = counts();
     for _ in 0..REFRESHES {
@@ -143,8 +170,13 @@ async fn between_refreshes_no_connection_goes_back_to_the_pool() {
 }
 
 async fn behind(relay: &Counted) -> App {
-    App::start_with(|figment| relay.relay.behind(figment).merge(("databases.vestibule.max_connections", 1)))
-        .await
+    App::start_with(|figment| {
+        relay
+            .relay
+            .behind(figment)
+            .merge(("databases.vestibule.max_connections", 1))
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -155,7 +187,8 @@ async fn a_sign_in_asks_nothing_of_the_database_while_the_provider_is_asked() {
     // Connections open, and statements are prepared on them.
     app.sign_in(&claims("first", "first@example.com")).await;
     let executed = || relay.executed();
-    let others = || relay.counts.parse.load(Ordering::SeqCst) + relay.counts.query.load(Ordering::SeqCst);
+    let others =
+        || relay.counts.parse.load(Ordering::SeqCst) + relay.counts.query.load(Ordering::SeqCst);
     let before = (executed(), others());
     let begins = relay.counts.query.load(Ordering::SeqCst);
 
@@ -164,7 +197,10 @@ async fn a_sign_in_asks_nothing_of_the_database_while_the_provider_is_asked() {
     let requests: Vec<_> = (0..SIGN_INS)
         .map(|number| {
             let claimed = match number % 4 {
-                0 => claims(&format!("new-{number}"), &format!("new-{number}@example.com")),
+                0 => claims(
+                    &format!("new-{number}"),
+                    &format!("new-{number}@example.com"),
+                ),
                 1 => claims(&format!("other-{number}"), "first@example.com"),
                 2 => claims("first", "first@example.com"),
                 _ => with(
@@ -192,7 +228,11 @@ async fn a_sign_in_asks_nothing_of_the_database_while_the_provider_is_asked() {
     for request in requests {
         assert!([200, 201, 409].contains(&request.await.unwrap()));
     }
-    assert_eq!(relay.counts.query.load(Ordering::SeqCst), begins, "and no statement needs a BEGIN");
+    assert_eq!(
+        relay.counts.query.load(Ordering::SeqCst),
+        begins,
+        "and no statement needs a BEGIN"
+    );
 }
 
 /// Statements of tasks that run beside the requests, such as the one that looks for a key by an unknown `kid`.
@@ -202,10 +242,16 @@ const BESIDE: usize = 20;
 async fn forged_access_tokens_cost_no_statement() {
     let relay = Counted::open().await;
     let app = App::start_with(|figment| relay.relay.behind(figment)).await;
-    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let token = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .access_token();
     let (message, _) = token.rsplit_once('.').unwrap();
     let (_, payload) = message.split_once('.').unwrap();
-    let unknown_key = format!(r#"{{"alg":"ES256","typ":"at+jwt","kid":"{}"}}"#, "x".repeat(43));
+    let unknown_key = format!(
+        r#"{{"alg":"ES256","typ":"at+jwt","kid":"{}"}}"#,
+        "x".repeat(43)
+    );
     let before = relay.executed();
     for number in 0..100 {
         let forged = match number % 3 {
@@ -224,9 +270,13 @@ async fn forged_access_tokens_cost_no_statement() {
 async fn a_pages_cookie_that_is_refused_costs_no_statement() {
     let relay = Counted::open().await;
     let page = "https://app.example.com";
-    let app = App::start_with(|figment| relay.relay.behind(figment).merge(("web.origins", [page]))).await;
+    let app =
+        App::start_with(|figment| relay.relay.behind(figment).merge(("web.origins", [page]))).await;
     let signed_in = app.sign_in(&claims("ada", "ada@example.com")).await;
-    let other = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let other = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .access_token();
     let cookie = format!("vestibule={}", signed_in.refresh_token());
     let client = reqwest::Client::new();
     let before = relay.executed();
@@ -236,11 +286,30 @@ async fn a_pages_cookie_that_is_refused_costs_no_statement() {
             1 => (page, "text/plain", String::new()),
             _ => (page, "application/json", format!("Bearer {other}")),
         };
-        for path in ["/api/v1/auth/refresh", "/api/v1/auth/logout", "/api/v1/auth/oauth/idp"] {
-            let request = client.post(format!("{}{path}", app.url)).header("Cookie", &cookie).body("{}");
-            let request = request.header("Origin", origin).header("Content-Type", content_type);
-            let answer = App::answer(request.header("Authorization", &bearer).send().await.unwrap()).await;
-            assert_eq!((answer.status.as_u16(), answer.error().as_str()), (403, "cookie_refused"));
+        for path in [
+            "/api/v1/auth/refresh",
+            "/api/v1/auth/logout",
+            "/api/v1/auth/oauth/idp",
+        ] {
+            let request = client
+                .post(format!("{}{path}", app.url))
+                .header("Cookie", &cookie)
+                .body("{}");
+            let request = request
+                .header("Origin", origin)
+                .header("Content-Type", content_type);
+            let answer = App::answer(
+                request
+                    .header("Authorization", &bearer)
+                    .send()
+                    .await
+                    .unwrap(),
+            )
+            .await;
+            assert_eq!(
+                (answer.status.as_u16(), answer.error().as_str()),
+                (403, "cookie_refused")
+            );
         }
     }
     let cost = relay.executed() - before;
@@ -259,11 +328,19 @@ async fn made_up_staff_cookies_cost_the_statements_of_their_addresss_share() {
             .merge(("trusted_proxies", ["127.0.0.1"]))
     })
     .await;
-    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let client = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap();
     let look = async |number: usize, address: &str| {
-        let request = client.get(format!("{}/admin/users", app.url)).header("X-Forwarded-For", address);
+        let request = client
+            .get(format!("{}/admin/users", app.url))
+            .header("X-Forwarded-For", address);
         let cookie = format!("__Host-vestibule-staff={number:043}");
-        App::answer(request.header("Cookie", cookie).send().await.unwrap()).await.status.as_u16()
+        App::answer(request.header("Cookie", cookie).send().await.unwrap())
+            .await
+            .status
+            .as_u16()
     };
     let before = relay.executed();
     let mut answers = Vec::new();
@@ -275,5 +352,9 @@ async fn made_up_staff_cookies_cost_the_statements_of_their_addresss_share() {
     assert!(refused > 80, "{answers:?}");
     let cost = relay.executed() - before;
     assert!(cost <= 100 - refused + BESIDE, "{cost}");
-    assert_eq!(look(0, "192.0.2.2").await, 303, "nobody elsewhere is held up by it");
+    assert_eq!(
+        look(0, "192.0.2.2").await,
+        303,
+        "nobody elsewhere is held up by it"
+    );
 }

@@ -34,10 +34,17 @@ fn token(answer: &Answer) -> String {
 /// Loses the answers of each of the two instances, and asks the other one.
 async fn lose_answers(database: &Database, one: &App, other: &App) {
     for (one, other) in [(one, other), (other, one)] {
-        let first = one.sign_in(&claims("subject", "ada@example.com")).await.refresh_token();
+        let first = one
+            .sign_in(&claims("subject", "ada@example.com"))
+            .await
+            .refresh_token();
         let lost = one.refresh(&first).await;
         let repeated = other.refresh(&first).await;
-        assert_eq!(token(&repeated), token(&lost), "a repeat gets the same successor");
+        assert_eq!(
+            token(&repeated),
+            token(&lost),
+            "a repeat gets the same successor"
+        );
         for (app, answer) in [(one, &repeated), (other, &lost)] {
             let me = app.get(&answer.access_token(), "/api/v1/me").await;
             assert_eq!(me.status, 200, "{}", me.text);
@@ -55,16 +62,26 @@ async fn lose_answers(database: &Database, one: &App, other: &App) {
 /// Announces a key on one instance, which the other one loads.
 async fn rotate(one: &App, other: &App) {
     one.keys.rotation().rotate().await.unwrap();
-    other.keys.reload().await.expect("it opens the key of the other one");
+    other
+        .keys
+        .reload()
+        .await
+        .expect("it opens the key of the other one");
     one.keys.reload().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_instances_change_their_secret_key_one_after_the_other_and_nobody_notices() {
     let database = Database::create().await;
-    let [mut one, mut other] = [start(&database, STEPS[0]).await, start(&database, STEPS[0]).await];
+    let [mut one, mut other] = [
+        start(&database, STEPS[0]).await,
+        start(&database, STEPS[0]).await,
+    ];
     // A phone whose answer got lost under the old key, and that comes back in the end.
-    let parent = one.sign_in(&claims("phone", "grace@example.com")).await.refresh_token();
+    let parent = one
+        .sign_in(&claims("phone", "grace@example.com"))
+        .await
+        .refresh_token();
     let lost = token(&one.refresh(&parent).await);
     for keys in &STEPS[1..] {
         // While the old one is recognised, the phone may come back late.
@@ -85,14 +102,22 @@ async fn two_instances_change_their_secret_key_one_after_the_other_and_nobody_no
     }
     let rotation = other.keys.rotation();
     let stored = rotation.stored().await.unwrap().unwrap().keys;
-    assert!(!stored.is_empty() && stored.iter().all(|key| rotation.sealed_by(key) == SealedBy::Current));
+    assert!(
+        !stored.is_empty()
+            && stored
+                .iter()
+                .all(|key| rotation.sealed_by(key) == SealedBy::Current)
+    );
     let replays = "SELECT count(*) FROM events WHERE kind = 'refresh_token_replayed'";
     assert_eq!(database.count(replays).await, 0);
 
     let settings = figment(&database.url, "http://127.0.0.1:1/").merge(("secret_key", OLD));
     let (_, start) = app::build(Config::read(settings).unwrap()).await.unwrap();
     let error = start.open().await.unwrap_err().to_string();
-    assert!(error.contains("encrypted with another `secret_key`") && !error.contains(OLD), "{error}");
+    assert!(
+        error.contains("encrypted with another `secret_key`") && !error.contains(OLD),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,7 +134,11 @@ async fn one_instance_takes_the_new_key_before_the_old_one_and_then_alone() {
     app.stop().await;
 
     let app = start(&database, &[NEW]).await;
-    assert_eq!(app.get("", "/.well-known/jwks.json").await.json(), jwks, "the keys stay");
+    assert_eq!(
+        app.get("", "/.well-known/jwks.json").await.json(),
+        jwks,
+        "the keys stay"
+    );
     let me = app.get(&signed_in.access_token(), "/api/v1/me").await;
     assert_eq!(me.status, 200, "{}", me.text);
     token(&app.refresh(&lost).await);

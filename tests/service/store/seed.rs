@@ -14,21 +14,40 @@ async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
     let database = Database::create().await;
     for (seed, all) in [(0.1, 6_000), (0.2, 12_000)] {
         let mut progress = 0;
-        let added = add_users(&database.pool, PEOPLE, Some(seed), |users| progress += users).await.unwrap();
+        let added = add_users(&database.pool, PEOPLE, Some(seed), |users| {
+            progress += users
+        })
+        .await
+        .unwrap();
         assert_eq!((progress, added.users), (6_000, 6_000));
         assert_eq!(database.count("SELECT count(*) FROM users").await, all);
     }
     let per_thousand = [
         (1250..1350, "SELECT count(*) FROM identities"),
         (160..220, "SELECT count(*) FROM sessions"),
-        (150..220, "SELECT count(*) FROM sessions WHERE expires_at > now()"),
+        (
+            150..220,
+            "SELECT count(*) FROM sessions WHERE expires_at > now()",
+        ),
         (270..350, "SELECT count(*) FROM events"),
-        (80..120, "SELECT count(*) FROM events WHERE kind = 'sign_in_refused'"),
-        (5..15, "SELECT count(*) FROM users WHERE disabled_at IS NOT NULL"),
-        (35..65, "SELECT count(*) FROM users WHERE email IS NOT NULL AND NOT email_verified"),
+        (
+            80..120,
+            "SELECT count(*) FROM events WHERE kind = 'sign_in_refused'",
+        ),
+        (
+            5..15,
+            "SELECT count(*) FROM users WHERE disabled_at IS NOT NULL",
+        ),
+        (
+            35..65,
+            "SELECT count(*) FROM users WHERE email IS NOT NULL AND NOT email_verified",
+        ),
         (25..55, "SELECT count(*) FROM users WHERE email IS NULL"),
         (35..65, "SELECT count(*) FROM users WHERE name IS NULL"),
-        (450..620, "SELECT count(*) FROM users WHERE seen_noted_on > current_date - 30"),
+        (
+            450..620,
+            "SELECT count(*) FROM users WHERE seen_noted_on > current_date - 30",
+        ),
     ];
     for (expected, sql) in per_thousand {
         let count = database.count(sql).await / (i64::from(PEOPLE) * 2 / 1000);
@@ -41,7 +60,10 @@ async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
         (30, "SELECT count(DISTINCT created_at::date) FROM events"),
         (4, "SELECT count(DISTINCT kind) FROM events"),
         // Events reach back over the whole month.
-        (1000, "SELECT count(*) FROM events WHERE created_at < now() - interval '15 days'"),
+        (
+            1000,
+            "SELECT count(*) FROM events WHERE created_at < now() - interval '15 days'",
+        ),
     ];
     for (least, sql) in various {
         assert!(database.count(sql).await >= least, "{sql}");
@@ -64,7 +86,9 @@ async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
         Pruned::default(),
         "nothing of it is too old to keep"
     );
-    let counted = since(&database.pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
+    let counted = since(&database.pool, OffsetDateTime::UNIX_EPOCH)
+        .await
+        .unwrap();
     let counted: i64 = counted.iter().map(|row| row.count).sum();
     assert!(counted > 2_400, "the overview counts {counted}");
 }

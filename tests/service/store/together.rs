@@ -17,14 +17,26 @@ const PEOPLE: usize = 40;
 
 /// Ways in which one item can make a statement fail: the SQL of a trigger, and whether its own retries mend it.
 const FAILURES: [(&str, &str); 8] = [
-    ("a constraint", "RAISE EXCEPTION 'bad' USING ERRCODE = '23514'"),
+    (
+        "a constraint",
+        "RAISE EXCEPTION 'bad' USING ERRCODE = '23514'",
+    ),
     ("a bug", "RAISE EXCEPTION 'bad' USING ERRCODE = 'XX000'"),
-    ("a conflict", "RAISE EXCEPTION 'bad' USING ERRCODE = '40001'"),
-    ("a deadlock", "RAISE EXCEPTION 'bad' USING ERRCODE = '40P01'"),
+    (
+        "a conflict",
+        "RAISE EXCEPTION 'bad' USING ERRCODE = '40001'",
+    ),
+    (
+        "a deadlock",
+        "RAISE EXCEPTION 'bad' USING ERRCODE = '40P01'",
+    ),
     ("a lock", "RAISE EXCEPTION 'bad' USING ERRCODE = '55P03'"),
     ("no room", "RAISE EXCEPTION 'bad' USING ERRCODE = '53100'"),
     ("a division", "PERFORM 1 / (length(NEW.device_name) - 3)"),
-    ("the end of the connection", "PERFORM pg_terminate_backend(pg_backend_pid())"),
+    (
+        "the end of the connection",
+        "PERFORM pg_terminate_backend(pg_backend_pid())",
+    ),
 ];
 
 /// Makes a change of the session whose device is called "bad" fail like that.
@@ -34,11 +46,17 @@ async fn break_it(app: &App, sql: &str) {
          BEGIN IF NEW.device_name = 'bad' THEN {sql}; END IF; RETURN NEW; END $$;
          CREATE OR REPLACE TRIGGER bad BEFORE INSERT OR UPDATE ON sessions FOR EACH ROW EXECUTE FUNCTION bad()"
     );
-    app.database.pool.execute(AssertSqlSafe(statements)).await.unwrap();
+    app.database
+        .pool
+        .execute(AssertSqlSafe(statements))
+        .await
+        .unwrap();
 }
 
 async fn mend_it(app: &App) {
-    app.database.run("DROP TRIGGER IF EXISTS bad ON sessions").await;
+    app.database
+        .run("DROP TRIGGER IF EXISTS bad ON sessions")
+        .await;
 }
 
 /// Everybody's sign-in, released by the provider at one moment. The first one's device is called "bad".
@@ -47,7 +65,11 @@ async fn sign_in_together(app: &App, name: &str) -> Vec<Answer> {
         let subject = format!("{name}-{number}");
         let token = app.token(&claims(&subject, &format!("{subject}@example.com")));
         let device = if number == 0 { "bad" } else { "good" };
-        app.post("idp", &json!({ "id_token": token, "device": { "name": device } })).await
+        app.post(
+            "idp",
+            &json!({ "id_token": token, "device": { "name": device } }),
+        )
+        .await
     };
     app.together((0..PEOPLE).map(sign_in)).await
 }
@@ -71,10 +93,17 @@ async fn one_bad_item_of_a_batch_fails_alone_in_whatever_way_it_fails() {
                 assert_eq!(answer.outcome(), step, "{way}: {}", answer.text);
             }
             let now = app.database.rows().await[2];
-            assert_eq!(now, sessions + PEOPLE - 1, "{way}, {step}: one session each");
+            assert_eq!(
+                now,
+                sessions + PEOPLE - 1,
+                "{way}, {step}: one session each"
+            );
             mend_it(&app).await;
             let mended = sign_in_together(&app, &way.replace(' ', "-")).await;
-            assert!(mended.iter().all(|answer| answer.status.is_success()), "{way}, {step}");
+            assert!(
+                mended.iter().all(|answer| answer.status.is_success()),
+                "{way}, {step}"
+            );
             if step == "signed_in" {
                 break_it(&app, sql).await;
                 let mut tokens: Vec<_> = mended.iter().map(Answer::refresh_token).collect();
@@ -87,7 +116,10 @@ async fn one_bad_item_of_a_batch_fails_alone_in_whatever_way_it_fails() {
                 }
                 mend_it(&app).await;
                 let answers = refresh_together(&app, &tokens).await;
-                assert!(answers.iter().all(|answer| answer.status == 200), "{way}: nobody lost a session");
+                assert!(
+                    answers.iter().all(|answer| answer.status == 200),
+                    "{way}: nobody lost a session"
+                );
             }
         }
     }
@@ -101,11 +133,23 @@ async fn sign_ins_of_one_new_identity_and_of_one_new_address_in_a_batch_make_one
             // Four identities, two of which have the address in common.
             let which: usize = number % 4;
             let subject = format!("subject-{round}-{which}");
-            app.sign_in(&claims(&subject, &format!("address-{round}-{}@example.com", which.min(2)))).await
+            app.sign_in(&claims(
+                &subject,
+                &format!("address-{round}-{}@example.com", which.min(2)),
+            ))
+            .await
         };
         let answers = app.together((0..PEOPLE).map(sign_in)).await;
-        assert!(answers.iter().all(|answer| answer.status.is_success()), "round {round}");
-        let count = |outcome: &str| answers.iter().filter(|answer| answer.outcome() == outcome).count();
+        assert!(
+            answers.iter().all(|answer| answer.status.is_success()),
+            "round {round}"
+        );
+        let count = |outcome: &str| {
+            answers
+                .iter()
+                .filter(|answer| answer.outcome() == outcome)
+                .count()
+        };
         assert_eq!((count("created"), count("linked")), (3, 1), "round {round}");
     }
     assert_eq!(app.database.rows().await, [60, 80, 20 * PEOPLE]);
@@ -115,8 +159,10 @@ async fn sign_ins_of_one_new_identity_and_of_one_new_address_in_a_batch_make_one
 async fn of_two_refreshes_of_one_session_in_a_batch_only_a_repeat_shares_the_result() {
     let app = App::start().await;
     app.sign_in(&claims("ada", "ada@example.com")).await;
-    let (session_id, family, live): (Uuid, Vec<u8>, Vec<u8>) =
-        app.database.row("SELECT id, family_hash, token_hash FROM sessions").await;
+    let (session_id, family, live): (Uuid, Vec<u8>, Vec<u8>) = app
+        .database
+        .row("SELECT id, family_hash, token_hash FROM sessions")
+        .await;
     let item = |family_hash: [u8; 16], presented_hash: [u8; 16]| {
         Arc::new(Exchange {
             session_id,
@@ -129,9 +175,28 @@ async fn of_two_refreshes_of_one_session_in_a_batch_only_a_repeat_shares_the_res
         })
     };
     let (family, live) = (family.try_into().unwrap(), live.try_into().unwrap());
-    let items = [item(family, live), item(family, live), item([0; 16], live), item(family, [0; 16])];
-    let lifetimes = Lifetimes { refresh_token: 60, session: 60, repeat: 30, grace: 60 };
-    let verdicts = sessions::refresh(&app.database.pool, &items, lifetimes).await.unwrap();
-    let told = verdicts.iter().map(|verdict| verdict.as_ref().map(Result::is_ok)).collect::<Vec<_>>();
-    assert_eq!(told, [Some(true), Some(true), None, None], "another family or another token runs after it");
+    let items = [
+        item(family, live),
+        item(family, live),
+        item([0; 16], live),
+        item(family, [0; 16]),
+    ];
+    let lifetimes = Lifetimes {
+        refresh_token: 60,
+        session: 60,
+        repeat: 30,
+        grace: 60,
+    };
+    let verdicts = sessions::refresh(&app.database.pool, &items, lifetimes)
+        .await
+        .unwrap();
+    let told = verdicts
+        .iter()
+        .map(|verdict| verdict.as_ref().map(Result::is_ok))
+        .collect::<Vec<_>>();
+    assert_eq!(
+        told,
+        [Some(true), Some(true), None, None],
+        "another family or another token runs after it"
+    );
 }

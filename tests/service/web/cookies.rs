@@ -78,9 +78,24 @@ fn line(app: &str, lines: &[u8]) -> Vec<u8> {
 async fn refresh_cookie(app: &App, subject: &str) -> String {
     let body = json!({ "id_token": app.token(&claims(subject, &format!("{subject}@example.com"))), "session": "cookie" });
     let headers = [("Origin", PAGE), ("Content-Type", "application/json")];
-    let answer = app.send_with(Method::POST, "/api/v1/auth/oauth/idp", &headers, body.to_string()).await;
-    let set = answer.header("Set-Cookie").unwrap_or_else(|| panic!("{}", answer.text));
-    set.split(';').next().unwrap().split_once('=').unwrap().1.to_owned()
+    let answer = app
+        .send_with(
+            Method::POST,
+            "/api/v1/auth/oauth/idp",
+            &headers,
+            body.to_string(),
+        )
+        .await;
+    let set = answer
+        .header("Set-Cookie")
+        .unwrap_or_else(|| panic!("{}", answer.text));
+    set.split(';')
+        .next()
+        .unwrap()
+        .split_once('=')
+        .unwrap()
+        .1
+        .to_owned()
 }
 
 fn session_of(token: &str, answer: &Answer) -> bool {
@@ -91,15 +106,21 @@ fn session_of(token: &str, answer: &Answer) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pages_cookie_is_read_by_its_exact_name() {
-    for (public_url, name) in
-        [("http://127.0.0.1:8000", "vestibule"), ("https://id.example.com", "__Host-vestibule")]
-    {
+    for (public_url, name) in [
+        ("http://127.0.0.1:8000", "vestibule"),
+        ("https://id.example.com", "__Host-vestibule"),
+    ] {
         let app = App::start_with(|figment| {
-            figment.merge(("web.origins", [PAGE])).merge(("public_url", public_url))
+            figment
+                .merge(("web.origins", [PAGE]))
+                .merge(("public_url", public_url))
         })
         .await;
         for (lines, read) in CASES {
-            let (ours, other) = (refresh_cookie(&app, "ada").await, refresh_cookie(&app, "mallory").await);
+            let (ours, other) = (
+                refresh_cookie(&app, "ada").await,
+                refresh_cookie(&app, "mallory").await,
+            );
             let lines = filled(lines, name, &ours, &other);
             let shown = String::from_utf8_lossy(&lines).into_owned();
             let head = format!(
@@ -112,9 +133,16 @@ async fn a_pages_cookie_is_read_by_its_exact_name() {
                     assert!(session_of(&ours, &answer), "{shown}");
                 }
                 Read::Nothing => {
-                    assert_eq!(answer.error(), "invalid_refresh_token", "{shown}: {}", answer.text);
+                    assert_eq!(
+                        answer.error(),
+                        "invalid_refresh_token",
+                        "{shown}: {}",
+                        answer.text
+                    );
                 }
-                Read::Refused => assert_eq!(answer.error(), "cookie_refused", "{shown}: {}", answer.text),
+                Read::Refused => {
+                    assert_eq!(answer.error(), "cookie_refused", "{shown}: {}", answer.text)
+                }
             }
         }
     }
@@ -124,13 +152,22 @@ async fn a_pages_cookie_is_read_by_its_exact_name() {
 async fn the_cookie_of_a_page_goes_whatever_is_beside_it() {
     let app = App::start_with(|figment| figment.merge(("web.origins", [PAGE]))).await;
     let ours = refresh_cookie(&app, "ada").await;
-    let head =
-        format!("POST /api/v1/auth/logout HTTP/1.1\r\nOrigin: {PAGE}\r\nContent-Type: application/json\r\n");
-    let cookie = [b"Cookie: name=Jos\xe9; vestibule=", ours.as_bytes(), b"\r\n"].concat();
+    let head = format!(
+        "POST /api/v1/auth/logout HTTP/1.1\r\nOrigin: {PAGE}\r\nContent-Type: application/json\r\n"
+    );
+    let cookie = [
+        b"Cookie: name=Jos\xe9; vestibule=",
+        ours.as_bytes(),
+        b"\r\n",
+    ]
+    .concat();
     let answer = Raw::ask(&app, line(&head, &cookie), "").await;
     assert_eq!(answer.status, 204, "{}", answer.text);
     let gone = answer.header("Set-Cookie").unwrap();
-    assert!(gone.starts_with("vestibule=;") && gone.contains("Max-Age=0"), "{gone}");
+    assert!(
+        gone.starts_with("vestibule=;") && gone.contains("Max-Age=0"),
+        "{gone}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,7 +186,10 @@ async fn the_cookie_of_staff_is_read_by_its_exact_name() {
         let answer = Raw::ask(&desk.app, line("GET /admin/staff HTTP/1.1\r\n", &lines), "").await;
         if read == Read::Ours {
             assert_eq!(answer.status, 200, "{shown}");
-            assert!(answer.text.contains(&csrf_of(&desk, &ours).await), "{shown}: it is Ada's page");
+            assert!(
+                answer.text.contains(&csrf_of(&desk, &ours).await),
+                "{shown}: it is Ada's page"
+            );
         } else {
             assert_eq!(answer.status, 303, "{shown}: {}", answer.text);
         }
@@ -173,10 +213,20 @@ async fn the_cookie_of_a_sign_in_of_staff_is_read_by_its_exact_name() {
         let callback = browser.choose(&authorize, "ada@example.com").await;
         let mut attacker = Browser::new(&desk.app.url);
         attacker.begin().await;
-        let lines = filled(lines, BROWSER, &browser.cookies[BROWSER], &attacker.cookies[BROWSER]);
+        let lines = filled(
+            lines,
+            BROWSER,
+            &browser.cookies[BROWSER],
+            &attacker.cookies[BROWSER],
+        );
         let shown = String::from_utf8_lossy(&lines).into_owned();
         let path = callback.strip_prefix(&desk.app.url).unwrap_or(&callback);
-        let answer = Raw::ask(&desk.app, line(&format!("GET {path} HTTP/1.1\r\n"), &lines), "").await;
+        let answer = Raw::ask(
+            &desk.app,
+            line(&format!("GET {path} HTTP/1.1\r\n"), &lines),
+            "",
+        )
+        .await;
         let expected = if read == Read::Ours { 303 } else { 400 };
         assert_eq!(answer.status, expected, "{shown}: {}", answer.text);
     }

@@ -21,12 +21,19 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// A service that ends TLS itself.
 async fn with_tls() -> (App, CertificateDer<'static>) {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("http1-{}", std::process::id()));
+    let folder =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("http1-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let [certs, key] = ["certificate.pem", "key.pem"].map(|name| folder.join(name));
     std::fs::write(&certs, pem("CERTIFICATE", certified.cert.der())).unwrap();
-    std::fs::write(&key, pem("PRIVATE KEY", &certified.signing_key.serialize_der())).unwrap();
-    let app = App::start_with(|figment| figment.merge(("tls.certs", certs)).merge(("tls.key", key))).await;
+    std::fs::write(
+        &key,
+        pem("PRIVATE KEY", &certified.signing_key.serialize_der()),
+    )
+    .unwrap();
+    let app =
+        App::start_with(|figment| figment.merge(("tls.certs", certs)).merge(("tls.key", key)))
+            .await;
     (app, certified.cert.der().clone())
 }
 
@@ -42,9 +49,14 @@ async fn connect(
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = offered.iter().map(|name| name.as_bytes().to_vec()).collect();
+    config.alpn_protocols = offered
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
     let stream = TcpStream::connect(app.url.strip_prefix("http://").unwrap()).await?;
-    TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
+    TlsConnector::from(Arc::new(config))
+        .connect(ServerName::try_from("localhost").unwrap(), stream)
+        .await
 }
 
 /// All that is answered until the service closes the connection.
@@ -59,15 +71,23 @@ async fn answer_to(stream: &mut TlsStream<TcpStream>, request: &[u8]) -> String 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_tls_ends_here_nobody_is_offered_http_2() {
     let (app, certificate) = with_tls().await;
-    let mut stream = connect(&app, &certificate, &["h2", "http/1.1"]).await.unwrap();
+    let mut stream = connect(&app, &certificate, &["h2", "http/1.1"])
+        .await
+        .unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
     let request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let answer = answer_to(&mut stream, request).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert!(connect(&app, &certificate, &["h2"]).await.is_err(), "who wants nothing else is turned away");
+    assert!(
+        connect(&app, &certificate, &["h2"]).await.is_err(),
+        "who wants nothing else is turned away"
+    );
     let mut stream = connect(&app, &certificate, &[]).await.unwrap();
     let answer = answer_to(&mut stream, PREFACE).await;
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 400"),
+        "{answer}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,8 +97,10 @@ async fn nobody_changes_to_http_2_without_tls() {
     raw.send(PREFACE).await;
     assert!(raw.answer().await.is_none_or(|answer| answer.status == 400));
     let mut raw = Raw::connect(&app).await;
-    let upgrade =
-        "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n";
-    raw.send(format!("GET /livez HTTP/1.1\r\nHost: vestibule\r\n{upgrade}\r\n")).await;
+    let upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n";
+    raw.send(format!(
+        "GET /livez HTTP/1.1\r\nHost: vestibule\r\n{upgrade}\r\n"
+    ))
+    .await;
     assert_eq!(raw.answer().await.unwrap().status, 200, "and not 101");
 }

@@ -21,5 +21,11 @@ async fn sign_in_with(app: &App, claims: &Value, headers: &[(&str, &str)]) -> An
 /// Posts to the default provider's path with further headers.
 async fn post_with(app: &App, body: &Value, headers: &[(&str, &str)]) -> Answer {
     let headers = [&[("Content-Type", "application/json")], headers].concat();
-    app.send_with(Method::POST, "/api/v1/auth/oauth/idp", &headers, body.to_string()).await
+    app.send_with(
+        Method::POST,
+        "/api/v1/auth/oauth/idp",
+        &headers,
+        body.to_string(),
+    )
+    .await
 }

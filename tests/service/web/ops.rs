@@ -23,26 +23,43 @@ async fn a_service_is_alive_whatever_its_database_does_and_ready_only_with_it() 
     .await;
     let well = json!({ "service": "ok", "database": "ok", "migrations": "ok", "keys": "ok" });
     assert_eq!(ready.json(), well);
-    app.database.run("UPDATE _sqlx_migrations SET success = false").await;
+    app.database
+        .run("UPDATE _sqlx_migrations SET success = false")
+        .await;
     let ready = ask(&app, "/readyz").await;
-    assert_eq!((ready.status.as_u16(), &ready.json()["migrations"]), (503, &json!("missing")));
+    assert_eq!(
+        (ready.status.as_u16(), &ready.json()["migrations"]),
+        (503, &json!("missing"))
+    );
     app.database.run("DROP TABLE _sqlx_migrations").await;
     let ready = ask(&app, "/readyz").await;
-    assert_eq!((ready.status.as_u16(), &ready.json()["database"]), (503, &json!("failed")));
+    assert_eq!(
+        (ready.status.as_u16(), &ready.json()["database"]),
+        (503, &json!("failed"))
+    );
     assert_eq!(ask(&app, "/livez").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_metrics_count_what_happened_and_name_nobody() {
     let app = App::start().await;
-    let signed_in = app.sign_in(&claims("subject-of-ada", "ada@example.com")).await;
-    app.sign_in(&claims("subject-of-ada", "ada@example.com")).await;
+    let signed_in = app
+        .sign_in(&claims("subject-of-ada", "ada@example.com"))
+        .await;
+    app.sign_in(&claims("subject-of-ada", "ada@example.com"))
+        .await;
     app.post("idp", &json!({ "id_token": "x" })).await;
-    app.post("no-such-provider", &json!({ "id_token": "x" })).await;
+    app.post("no-such-provider", &json!({ "id_token": "x" }))
+        .await;
     app.refresh(&signed_in.refresh_token()).await;
     app.refresh("unknown").await;
     let metrics = ask(&app, "/metrics").await;
-    assert!(metrics.header("content-type").unwrap().starts_with("application/openmetrics-text"));
+    assert!(
+        metrics
+            .header("content-type")
+            .unwrap()
+            .starts_with("application/openmetrics-text")
+    );
     for line in [
         "vestibule_sign_ins_total{provider=\"idp\",outcome=\"created\"} 1",
         "vestibule_sign_ins_total{provider=\"idp\",outcome=\"signed_in\"} 1",
@@ -68,15 +85,32 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
         "vestibule_unrecorded_refusals_total 0",
         "# EOF",
     ] {
-        assert!(metrics.text.lines().any(|known| known == line), "{line}: {}", metrics.text);
+        assert!(
+            metrics.text.lines().any(|known| known == line),
+            "{line}: {}",
+            metrics.text
+        );
     }
     let checks = "vestibule_database_connection_checks_total ";
-    assert!(metrics.text.lines().any(|known| known.starts_with(checks)), "{}", metrics.text);
+    assert!(
+        metrics.text.lines().any(|known| known.starts_with(checks)),
+        "{}",
+        metrics.text
+    );
     let build = "vestibule_build_info{version=\"0.1.0\",commit=\"";
-    assert!(metrics.text.lines().any(|known| known.starts_with(build)), "{}", metrics.text);
-    for secret in
-        ["ada@", "subject-of", "no-such", "127.0.0.1", &signed_in.refresh_token(), &signed_in.user_id()]
-    {
+    assert!(
+        metrics.text.lines().any(|known| known.starts_with(build)),
+        "{}",
+        metrics.text
+    );
+    for secret in [
+        "ada@",
+        "subject-of",
+        "no-such",
+        "127.0.0.1",
+        &signed_in.refresh_token(),
+        &signed_in.user_id(),
+    ] {
         assert!(!metrics.text.contains(secret), "{secret}: {}", metrics.text);
     }
 }
@@ -84,16 +118,22 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
 /// The number behind a name in the metrics.
 async fn metric(app: &App, name: &str) -> i64 {
     let metrics = ask(app, "/metrics").await.text;
-    let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("{name}: {metrics}")).parse().unwrap()
+    let line = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{name}: {metrics}"))
+        .parse()
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_metrics_tell_what_is_under_way_since_when_and_by_which_clock() {
     let before = now();
     let app = App::start().await;
-    let (one, another) =
-        (claims("subject-of-ada", "ada@example.com"), claims("subject-of-bob", "bob@example.com"));
+    let (one, another) = (
+        claims("subject-of-ada", "ada@example.com"),
+        claims("subject-of-bob", "bob@example.com"),
+    );
     let gate = app.provider.hold();
     let asked = async |requests: i64| {
         until("that many are under way", async || {
@@ -120,7 +160,10 @@ async fn refusals_that_the_database_does_not_take_are_counted() {
     let app = App::start().await;
     app.database.run("ALTER TABLE events RENAME TO gone").await;
     app.post("idp", &json!({ "id_token": opaque() })).await;
-    until("it is counted", async || metric(&app, "vestibule_unrecorded_refusals_total").await == 1).await;
+    until("it is counted", async || {
+        metric(&app, "vestibule_unrecorded_refusals_total").await == 1
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,7 +178,9 @@ async fn whoever_is_outside_the_networks_for_metrics_finds_nothing() {
         ("unknown", 404),
         ("127.0.0.1, unknown", 404),
     ] {
-        let answer = app.send_with(Method::GET, "/metrics", &[("X-Forwarded-For", address)], "").await;
+        let answer = app
+            .send_with(Method::GET, "/metrics", &[("X-Forwarded-For", address)], "")
+            .await;
         assert_eq!(answer.status, status, "{address}");
     }
     let closed = App::start_with(|figment| figment.merge(("metrics.networks", [""; 0]))).await;
@@ -152,14 +197,22 @@ async fn a_scraper_gets_the_format_that_it_prefers() {
         (&[][..], OPEN),
         (&["*/*"], OPEN),
         (&["application/openmetrics-text"], OPEN),
-        (&["application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"], OPEN),
+        (
+            &[
+                "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            ],
+            OPEN,
+        ),
         (
             &[
                 "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
             ],
             OPEN,
         ),
-        (&["application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.6"], TEXT),
+        (
+            &["application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.6"],
+            TEXT,
+        ),
         (&["text/plain;version=0.0.4"], TEXT),
         (&["Text/Plain ; Version=0.0.4 ; Q=1"], TEXT),
         (&["text/plain;version=0.0.4;q=1,*/*;q=0.1"], TEXT),
@@ -180,12 +233,21 @@ async fn a_scraper_gets_the_format_that_it_prefers() {
         for (line, open) in [
             ("# TYPE vestibule_sign_ins counter", Some(true)),
             ("# TYPE vestibule_sign_ins_total counter", Some(false)),
-            ("# HELP vestibule_sign_ins_total Sign-ins by provider and outcome or error.", Some(false)),
-            ("vestibule_sign_ins_total{provider=\"idp\",outcome=\"created\"} 1", None),
+            (
+                "# HELP vestibule_sign_ins_total Sign-ins by provider and outcome or error.",
+                Some(false),
+            ),
+            (
+                "vestibule_sign_ins_total{provider=\"idp\",outcome=\"created\"} 1",
+                None,
+            ),
             ("# TYPE vestibule_build info", Some(true)),
             ("# TYPE vestibule_build_info gauge", Some(false)),
             ("# TYPE vestibule_request_duration_seconds histogram", None),
-            ("# UNIT vestibule_request_duration_seconds seconds", Some(true)),
+            (
+                "# UNIT vestibule_request_duration_seconds seconds",
+                Some(true),
+            ),
             ("# TYPE process_start_time_seconds gauge", None),
             ("# EOF", Some(true)),
         ] {

@@ -38,8 +38,16 @@ async fn sign_in_from(app: &App, subject: &str, address: &str) -> Answer {
 fn assert_limited(answer: &Answer) -> u64 {
     assert_problem(answer, 429, "rate_limited");
     let seconds = answer.header("Retry-After").unwrap();
-    assert_eq!(answer.header("RateLimit").unwrap(), format!("\"sign_in\";r=0;t={seconds}"));
-    assert!(answer.header("RateLimit-Policy").unwrap().starts_with("\"sign_in\";q="));
+    assert_eq!(
+        answer.header("RateLimit").unwrap(),
+        format!("\"sign_in\";r=0;t={seconds}")
+    );
+    assert!(
+        answer
+            .header("RateLimit-Policy")
+            .unwrap()
+            .starts_with("\"sign_in\";q=")
+    );
     seconds.parse().unwrap()
 }
 
@@ -49,8 +57,14 @@ async fn a_flood_is_refused_before_anyone_is_asked_and_hurts_nobody_else() {
     for remaining in [1, 0] {
         let answer = sign_in_from(&app, "ada", "192.0.2.1").await;
         assert!(answer.status.is_success(), "{}", answer.text);
-        assert_eq!(answer.header("RateLimit-Policy"), Some("\"sign_in\";q=2;w=60"));
-        assert_eq!(answer.header("RateLimit").unwrap(), format!("\"sign_in\";r={remaining};t=30"));
+        assert_eq!(
+            answer.header("RateLimit-Policy"),
+            Some("\"sign_in\";q=2;w=60")
+        );
+        assert_eq!(
+            answer.header("RateLimit").unwrap(),
+            format!("\"sign_in\";r={remaining};t=30")
+        );
         assert_eq!(answer.header("Retry-After"), None);
     }
     let (calls, rows) = (app.provider.calls(), app.database.rows().await);
@@ -58,23 +72,38 @@ async fn a_flood_is_refused_before_anyone_is_asked_and_hurts_nobody_else() {
         let seconds = assert_limited(&sign_in_from(&app, "ada", "192.0.2.1").await);
         assert!((1..=30).contains(&seconds), "{seconds}");
     }
-    assert_eq!((app.provider.calls(), app.database.rows().await), (calls, rows));
+    assert_eq!(
+        (app.provider.calls(), app.database.rows().await),
+        (calls, rows)
+    );
     // The same person from elsewhere: the counter is the flood's, not hers.
     let elsewhere = sign_in_from(&app, "ada", "192.0.2.2").await;
-    assert_eq!(elsewhere.header("RateLimit"), Some("\"sign_in\";r=1;t=30"), "{}", elsewhere.text);
+    assert_eq!(
+        elsewhere.header("RateLimit"),
+        Some("\"sign_in\";r=1;t=30"),
+        "{}",
+        elsewhere.text
+    );
     assert!(elsewhere.status.is_success());
     // Whatever is answered tells the standing.
     let malformed = post_with(&app, &json!({}), &[("X-Forwarded-For", "192.0.2.3")]).await;
     assert_problem(&malformed, 400, "invalid_request");
     assert_eq!(malformed.header("RateLimit"), Some("\"sign_in\";r=1;t=30"));
-    let page = app.send(Method::GET, "/problems/rate_limited", None, "").await;
-    assert_eq!((page.status.as_u16(), page.header("RateLimit")), (200, None));
+    let page = app
+        .send(Method::GET, "/problems/rate_limited", None, "")
+        .await;
+    assert_eq!(
+        (page.status.as_u16(), page.header("RateLimit")),
+        (200, None)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forged_headers_do_not_evade_the_limit() {
     let app = App::start_with(|figment| {
-        figment.merge(("rate_limit.enabled", true)).merge(("rate_limit.sign_in_per_minute", 2))
+        figment
+            .merge(("rate_limit.enabled", true))
+            .merge(("rate_limit.sign_in_per_minute", 2))
     })
     .await;
     for (number, limited) in [(1, false), (2, false), (3, true)] {
@@ -89,7 +118,9 @@ async fn forged_headers_do_not_evade_the_limit() {
 async fn a_refused_body_is_not_waited_for() {
     let app = limited(1).await;
     sign_in_from(&app, "ada", "192.0.2.1").await;
-    let mut stream = TcpStream::connect(app.url.strip_prefix("http://").unwrap()).await.unwrap();
+    let mut stream = TcpStream::connect(app.url.strip_prefix("http://").unwrap())
+        .await
+        .unwrap();
     let head = "POST /api/v1/auth/oauth/idp HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.1\r\n\
                 Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{\"id_token\":\"eyJhbGciOi";
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -107,7 +138,13 @@ async fn limits_that_are_switched_off_say_nothing() {
     for _ in 0..5 {
         let answer = sign_in_with(&app, &claims("ada", "ada@example.com"), &[]).await;
         assert!(answer.status.is_success());
-        assert_eq!((answer.header("RateLimit"), answer.header("RateLimit-Policy")), (None, None));
+        assert_eq!(
+            (
+                answer.header("RateLimit"),
+                answer.header("RateLimit-Policy")
+            ),
+            (None, None)
+        );
     }
 }
 
@@ -134,7 +171,10 @@ fn a_bucket_refills_steadily_whatever_was_refused() {
     let ask = || limits.count(Policy::SignIn, address("192.0.2.1")).unwrap();
     for remaining in (0..6).rev() {
         let standing = ask();
-        assert_eq!((standing.admitted, standing.remaining, standing.seconds), (true, remaining, 10));
+        assert_eq!(
+            (standing.admitted, standing.remaining, standing.seconds),
+            (true, remaining, 10)
+        );
     }
     for second in 0..10 {
         let standing = ask();
@@ -165,25 +205,46 @@ fn every_policy_and_every_key_has_a_bucket_of_its_own() {
         ] {
             // An address has five times as many requests with access tokens as refreshes.
             let expected = if policy == Policy::Bearer { 5 } else { 1 };
-            let admitted = (0..10).filter(|_| limits.count(policy, key).unwrap().admitted).count();
+            let admitted = (0..10)
+                .filter(|_| limits.count(policy, key).unwrap().admitted)
+                .count();
             assert_eq!(admitted, expected, "{policy:?} {key:?}");
         }
     }
-    assert!(!limits.count(Policy::SignIn, address("2001:db8:0:1:ffff::")).unwrap().admitted);
+    assert!(
+        !limits
+            .count(Policy::SignIn, address("2001:db8:0:1:ffff::"))
+            .unwrap()
+            .admitted
+    );
 }
 
 #[test]
 fn a_site_of_ipv6_has_as_much_as_sixteen_of_its_networks_and_not_65536_times() {
     let clock = FakeRelativeClock::default();
     let limits = RateLimits::with_clock(&settings(2), &clock);
-    let ask = |address: &str| limits.count(Policy::SignIn, Key::address(address.parse().ok())).unwrap();
+    let ask = |address: &str| {
+        limits
+            .count(Policy::SignIn, Key::address(address.parse().ok()))
+            .unwrap()
+    };
     // One network alone cannot use up what its neighbours have.
-    assert_eq!((0..100).filter(|_| ask("2001:db8:1:ffff::1").admitted).count(), 2);
-    let admitted = (0..1_000).filter(|network| ask(&format!("2001:db8:1:{network:x}::1")).admitted).count();
+    assert_eq!(
+        (0..100)
+            .filter(|_| ask("2001:db8:1:ffff::1").admitted)
+            .count(),
+        2
+    );
+    let admitted = (0..1_000)
+        .filter(|network| ask(&format!("2001:db8:1:{network:x}::1")).admitted)
+        .count();
     assert_eq!(admitted, 30);
     let refused = ask("2001:db8:1:eeee::1");
     assert!(!refused.admitted && refused.seconds > 0, "{refused:?}");
-    assert!(ask("2001:db8:2:1::1").admitted && ask("192.0.2.1").admitted, "the next site, and IPv4");
+    assert!(
+        ask("2001:db8:2:1::1").admitted && ask("192.0.2.1").admitted,
+        "the next site, and IPv4"
+    );
     clock.advance(Duration::from_secs(4));
     assert!(ask("2001:db8:1:eeee::1").admitted, "it refills");
     clock.advance(Duration::from_mins(2));
@@ -196,9 +257,17 @@ fn what_is_over_is_forgotten_and_what_is_not_is_kept() {
     let clock = FakeRelativeClock::default();
     let limits = RateLimits::with_clock(&settings(60), &clock);
     for number in 0..10_000 {
-        let _ = limits.count(Policy::SignIn, Key::address(Some(IpAddr::V4(number.into()))));
+        let _ = limits.count(
+            Policy::SignIn,
+            Key::address(Some(IpAddr::V4(number.into()))),
+        );
     }
-    let busy = || limits.count(Policy::SignIn, address("192.0.2.1")).unwrap().admitted;
+    let busy = || {
+        limits
+            .count(Policy::SignIn, address("192.0.2.1"))
+            .unwrap()
+            .admitted
+    };
     while busy() {}
     assert_eq!(limits.keys(), 10_001);
     clock.advance(Duration::from_secs(10));
@@ -219,12 +288,24 @@ async fn whoever_else_has_an_access_token_cannot_use_up_its_owners_limit() {
             .merge(("rate_limit.session_per_minute", 2))
     })
     .await;
-    let bearer = format!("Bearer {}", app.sign_in(&claims("ada", "ada@example.com")).await.access_token());
+    let bearer = format!(
+        "Bearer {}",
+        app.sign_in(&claims("ada", "ada@example.com"))
+            .await
+            .access_token()
+    );
     let me = async |address: &str| {
         let headers = [("X-Forwarded-For", address), ("Authorization", &bearer)];
-        app.send_with(Method::GET, "/api/v1/me", &headers, "").await.status.as_u16()
+        app.send_with(Method::GET, "/api/v1/me", &headers, "")
+            .await
+            .status
+            .as_u16()
     };
-    let thief = [me("192.0.2.1").await, me("192.0.2.1").await, me("192.0.2.1").await];
+    let thief = [
+        me("192.0.2.1").await,
+        me("192.0.2.1").await,
+        me("192.0.2.1").await,
+    ];
     assert_eq!((thief, me("198.51.100.7").await), ([200, 200, 429], 200));
     // A network of IPv6 is one address, and all networks of a site have a limit together.
     let mut admitted = 0;
@@ -238,10 +319,14 @@ async fn whoever_else_has_an_access_token_cannot_use_up_its_owners_limit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_can_be_changed_ten_times_a_minute_and_no_webhook_is_flooded() {
     let app = App::start_with(|figment| figment.merge(("rate_limit.enabled", true))).await;
-    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let token = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .access_token();
     let rename = async |number: u32| {
         let body = json!({ "name": format!("Ada {number}") });
-        app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&body)).await
+        app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&body))
+            .await
     };
     let mut answers = Vec::new();
     for number in 0..30 {
@@ -249,14 +334,29 @@ async fn a_name_can_be_changed_ten_times_a_minute_and_no_webhook_is_flooded() {
     }
     let changed = answers.iter().filter(|answer| answer.status == 200).count();
     assert!((10..30).contains(&changed), "{changed}");
-    let events = app.database.value::<i64>("SELECT count(*) FROM events WHERE kind = 'user_updated'").await;
+    let events = app
+        .database
+        .value::<i64>("SELECT count(*) FROM events WHERE kind = 'user_updated'")
+        .await;
     assert_eq!(usize::try_from(events).unwrap(), changed);
     let refused = answers.iter().find(|answer| answer.status != 200).unwrap();
     assert_problem(refused, 429, "rate_limited");
-    assert!(refused.header("Retry-After").is_some_and(|seconds| seconds.parse::<u32>().unwrap() <= 6));
+    assert!(
+        refused
+            .header("Retry-After")
+            .is_some_and(|seconds| seconds.parse::<u32>().unwrap() <= 6)
+    );
     let mut policies = refused.headers.get_all("RateLimit-Policy").iter();
-    assert!(policies.any(|policy| policy == "\"name\";q=10;w=60"), "{:?}", refused.headers);
-    assert_eq!(app.get(&token, "/api/v1/me").await.status, 200, "other requests are not affected");
+    assert!(
+        policies.any(|policy| policy == "\"name\";q=10;w=60"),
+        "{:?}",
+        refused.headers
+    );
+    assert_eq!(
+        app.get(&token, "/api/v1/me").await.status,
+        200,
+        "other requests are not affected"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -275,8 +375,17 @@ async fn refreshes_are_counted_by_address_and_account_requests_by_session() {
     }
     let refused = app.get(&ada.access_token(), "/api/v1/me/sessions").await;
     assert_problem(&refused, 429, "rate_limited");
-    assert!(refused.header("RateLimit").unwrap().starts_with("\"session\";r=0"));
-    assert_eq!(app.get(&grace.access_token(), "/api/v1/me").await.status, 200, "another session");
+    assert!(
+        refused
+            .header("RateLimit")
+            .unwrap()
+            .starts_with("\"session\";r=0")
+    );
+    assert_eq!(
+        app.get(&grace.access_token(), "/api/v1/me").await.status,
+        200,
+        "another session"
+    );
 
     let mut token = ada.refresh_token();
     for _ in 0..3 {
@@ -291,8 +400,11 @@ async fn refreshes_are_counted_by_address_and_account_requests_by_session() {
 /// Sends a request with an access token from an address.
 async fn with_session(app: &App, method: Method, path: &str, token: &str, address: &str) -> Answer {
     let bearer = format!("Bearer {token}");
-    let headers =
-        [("X-Forwarded-For", address), ("Authorization", &bearer), ("Content-Type", "application/json")];
+    let headers = [
+        ("X-Forwarded-For", address),
+        ("Authorization", &bearer),
+        ("Content-Type", "application/json"),
+    ];
     app.send_with(method, path, &headers, "{}").await
 }
 
@@ -309,7 +421,11 @@ async fn sessions_of_one_address_share_a_limit_on_every_route_of_a_session() {
     let mut tokens = Vec::new();
     for person in 0..60 {
         let address = format!("198.51.100.{person}");
-        tokens.push(sign_in_from(&app, &format!("person-{person}"), &address).await.access_token());
+        tokens.push(
+            sign_in_from(&app, &format!("person-{person}"), &address)
+                .await
+                .access_token(),
+        );
     }
     // As many as sixty sessions may send, and each session less than it may send.
     let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
@@ -319,9 +435,25 @@ async fn sessions_of_one_address_share_a_limit_on_every_route_of_a_session() {
             *statuses.entry(answer.status.as_u16()).or_default() += 1;
             if answer.status == 429 {
                 assert_problem(&answer, 429, "rate_limited");
-                assert!(answer.header("Retry-After").unwrap().parse::<u32>().unwrap() > 0, "{round}");
-                assert!(answer.header("RateLimit").unwrap().starts_with("\"bearer\";r=0;t="));
-                assert_eq!(answer.header("RateLimit-Policy"), Some("\"bearer\";q=60;w=60"));
+                assert!(
+                    answer
+                        .header("Retry-After")
+                        .unwrap()
+                        .parse::<u32>()
+                        .unwrap()
+                        > 0,
+                    "{round}"
+                );
+                assert!(
+                    answer
+                        .header("RateLimit")
+                        .unwrap()
+                        .starts_with("\"bearer\";r=0;t=")
+                );
+                assert_eq!(
+                    answer.header("RateLimit-Policy"),
+                    Some("\"bearer\";q=60;w=60")
+                );
             } else {
                 assert_eq!(answer.status, 200, "{}", answer.text);
             }
@@ -334,7 +466,9 @@ async fn sessions_of_one_address_share_a_limit_on_every_route_of_a_session() {
         if !path.starts_with("/api/v1/me") {
             continue;
         }
-        let path = path.replace("<_>", "idp").replace("<id>", &Uuid::nil().to_string());
+        let path = path
+            .replace("<_>", "idp")
+            .replace("<id>", &Uuid::nil().to_string());
         let method = Method::from_bytes(method.as_str().as_bytes()).unwrap();
         // Another request may be allowed again by now.
         let mut refused = with_session(&app, method.clone(), &path, &tokens[1], "192.0.2.1").await;
@@ -351,7 +485,14 @@ async fn sessions_of_one_address_share_a_limit_on_every_route_of_a_session() {
     let mut admitted = 0;
     for number in 0..80 {
         let address = format!("2001:db8:0:1::{number:x}");
-        let answer = with_session(&app, Method::GET, "/api/v1/me", &tokens[number % 60], &address).await;
+        let answer = with_session(
+            &app,
+            Method::GET,
+            "/api/v1/me",
+            &tokens[number % 60],
+            &address,
+        )
+        .await;
         admitted += u32::from(answer.status != 429);
     }
     assert!((60..75).contains(&admitted), "{admitted}");
@@ -378,7 +519,9 @@ async fn a_users_sessions_share_the_limit_of_names_wherever_they_are_used() {
                 ("Authorization", &bearer),
                 ("Content-Type", "application/json"),
             ];
-            let answer = app.send_with(Method::PATCH, "/api/v1/me", &headers, body).await;
+            let answer = app
+                .send_with(Method::PATCH, "/api/v1/me", &headers, body)
+                .await;
             if answer.status == 200 {
                 renamed += 1;
             } else {
@@ -390,9 +533,17 @@ async fn a_users_sessions_share_the_limit_of_names_wherever_they_are_used() {
     assert!((10..45).contains(&renamed), "{renamed}");
     let refused = refused.unwrap();
     let mut policies = refused.headers.get_all("RateLimit-Policy").iter();
-    assert!(policies.any(|policy| policy == "\"name\";q=10;w=60"), "{:?}", refused.headers);
-    let other = sign_in_from(&app, "grace", "198.51.100.1").await.access_token();
+    assert!(
+        policies.any(|policy| policy == "\"name\";q=10;w=60"),
+        "{:?}",
+        refused.headers
+    );
+    let other = sign_in_from(&app, "grace", "198.51.100.1")
+        .await
+        .access_token();
     let body = json!({ "name": "Grace" });
-    let answer = app.as_user(&other, Method::PATCH, "/api/v1/me", Some(&body)).await;
+    let answer = app
+        .as_user(&other, Method::PATCH, "/api/v1/me", Some(&body))
+        .await;
     assert_eq!(answer.status, 200, "another user");
 }

@@ -7,7 +7,10 @@ use crate::support::token::claims;
 #[tokio::test(flavor = "multi_thread")]
 async fn no_field_of_a_form_changes_its_method() {
     let app = App::start().await;
-    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let token = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .access_token();
     for (start, status) in [
         ("POST /api/v1/me", 405),
         ("PUT /api/v1/me", 405),
@@ -15,21 +18,39 @@ async fn no_field_of_a_form_changes_its_method() {
         ("POST /livez", 405),
         ("POST /nothing", 404),
     ] {
-        let methods = ["DELETE", "delete&x=y", "get", "HEAD", "head", "OPTIONS", "TRACE", "x"];
+        let methods = [
+            "DELETE",
+            "delete&x=y",
+            "get",
+            "HEAD",
+            "head",
+            "OPTIONS",
+            "TRACE",
+            "x",
+        ];
         let bodies = methods.map(|method| format!("_method={method}"));
-        for body in bodies.into_iter().chain(["&&_method=delete".into(), "x=y&_method=HEAD".into()]) {
-            for media in
-                ["application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=utf-8"]
-            {
-                let head =
-                    format!("{start} HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Type: {media}\r\n");
+        for body in bodies
+            .into_iter()
+            .chain(["&&_method=delete".into(), "x=y&_method=HEAD".into()])
+        {
+            for media in [
+                "application/x-www-form-urlencoded",
+                "application/x-www-form-urlencoded; charset=utf-8",
+            ] {
+                let head = format!(
+                    "{start} HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Type: {media}\r\n"
+                );
                 let answer = Raw::ask(&app, head, &body).await;
                 assert_eq!(answer.status, status, "{start} {body}: {}", answer.text);
                 assert!(!answer.text.is_empty(), "{start} {body}");
             }
         }
     }
-    assert_eq!(app.get(&token, "/api/v1/me").await.status, 200, "nobody was deleted or signed out");
+    assert_eq!(
+        app.get(&token, "/api/v1/me").await.status,
+        200,
+        "nobody was deleted or signed out"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,10 +72,25 @@ async fn a_path_that_is_encoded_without_need_is_not_found() {
     ] {
         let answer = Raw::ask(&app, format!("GET {path} HTTP/1.1\r\n"), "").await;
         let refusals = [(404, "not_found"), (400, "invalid_request")];
-        assert!(refusals.contains(&(answer.status.as_u16(), &answer.error())), "{path}: {}", answer.text);
+        assert!(
+            refusals.contains(&(answer.status.as_u16(), &answer.error())),
+            "{path}: {}",
+            answer.text
+        );
     }
-    for path in ["/livez", "/admin/sign-in", "/.well-known/jwks.json", "/problems/invalid_token?%61=%62"] {
-        assert_eq!(Raw::ask(&app, format!("GET {path} HTTP/1.1\r\n"), "").await.status, 200, "{path}");
+    for path in [
+        "/livez",
+        "/admin/sign-in",
+        "/.well-known/jwks.json",
+        "/problems/invalid_token?%61=%62",
+    ] {
+        assert_eq!(
+            Raw::ask(&app, format!("GET {path} HTTP/1.1\r\n"), "")
+                .await
+                .status,
+            200,
+            "{path}"
+        );
     }
 }
 
@@ -65,10 +101,19 @@ async fn two_hosts_or_two_types_in_one_request_are_refused() {
         ("/livez", "Host: vestibule\r\n", true),
         ("/admin/sign-in", "host: evil.example\r\n", true),
         ("/api/v1/me", "X-Host: evil.example\r\n", false),
-        ("/api/v1/me", "Content-Type: application/json\r\nContent-Type: text/plain\r\n", true),
+        (
+            "/api/v1/me",
+            "Content-Type: application/json\r\nContent-Type: text/plain\r\n",
+            true,
+        ),
     ] {
         let answer = Raw::ask(&app, format!("GET {path} HTTP/1.1\r\n{more}"), "").await;
-        assert_eq!(answer.text.contains("there must be exactly one `"), refused, "{path} {}", answer.text);
+        assert_eq!(
+            answer.text.contains("there must be exactly one `"),
+            refused,
+            "{path} {}",
+            answer.text
+        );
         assert_eq!(answer.status == 400, refused, "{path}");
     }
 }

@@ -41,12 +41,22 @@ async fn what_is_refused_before_its_body_was_read_is_answered() {
                 };
                 let mut raw = Raw::connect(&app).await;
                 // All of it, before anything of the answer is read.
-                raw.send(format!("{start} HTTP/1.1\r\nHost: vestibule\r\n{framed}")).await;
+                raw.send(format!("{start} HTTP/1.1\r\nHost: vestibule\r\n{framed}"))
+                    .await;
                 let answer = raw.answer_to(start).await;
-                let answer = answer.unwrap_or_else(|| panic!("{start} with {length} bytes: no answer"));
-                assert_eq!(answer.status, status, "{start} with {length} bytes: {}", answer.text);
-                raw.send("GET /livez HTTP/1.1\r\nHost: vestibule\r\n\r\n").await;
-                let next = raw.answer().await.unwrap_or_else(|| panic!("{start}: the connection is closed"));
+                let answer =
+                    answer.unwrap_or_else(|| panic!("{start} with {length} bytes: no answer"));
+                assert_eq!(
+                    answer.status, status,
+                    "{start} with {length} bytes: {}",
+                    answer.text
+                );
+                raw.send("GET /livez HTTP/1.1\r\nHost: vestibule\r\n\r\n")
+                    .await;
+                let next = raw
+                    .answer()
+                    .await
+                    .unwrap_or_else(|| panic!("{start}: the connection is closed"));
                 assert_eq!(next.text, "ok\n", "{start}");
             }
         }
@@ -64,9 +74,15 @@ async fn a_head_that_is_not_http_is_answered_before_the_connection_closes() {
         (&*format!("POST /livez HTTP/1.1\r\n{many}"), 431),
     ] {
         let mut raw = Raw::connect(&app).await;
-        raw.send(format!("{head}Host: vestibule\r\nContent-Length: 65000\r\n\r\n{}", "x".repeat(65_000)))
-            .await;
-        let answer = raw.answer().await.unwrap_or_else(|| panic!("{head:.60}: no answer"));
+        raw.send(format!(
+            "{head}Host: vestibule\r\nContent-Length: 65000\r\n\r\n{}",
+            "x".repeat(65_000)
+        ))
+        .await;
+        let answer = raw
+            .answer()
+            .await
+            .unwrap_or_else(|| panic!("{head:.60}: no answer"));
         assert_eq!(answer.status, status, "{head:.60}");
         raw.closed().await;
     }
@@ -81,5 +97,8 @@ async fn a_body_beyond_all_limits_is_answered_and_the_connection_closed() {
         "POST /api/v1/auth/refresh HTTP/1.1\r\nHost: vestibule\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
     );
     raw.send(head + &" ".repeat(length)).await;
-    assert_eq!(raw.answer().await.expect("an answer").error(), "payload_too_large");
+    assert_eq!(
+        raw.answer().await.expect("an answer").error(),
+        "payload_too_large"
+    );
 }

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 use uuid::Uuid;
 
-use super::{WAITING, change, emptied, environment, event, pass, settings, with_receivers, with_shop};
+use super::{
+    WAITING, change, emptied, environment, event, pass, settings, with_receivers, with_shop,
+};
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::process::{Process, free_port};
@@ -18,7 +20,9 @@ use crate::support::token::claims;
 
 /// Verifies a message as receivers do, with the reference library.
 fn verify(secret: &str, messages: &Received) -> Result<(), standardwebhooks::WebhookError> {
-    Webhook::new(secret).unwrap().verify(messages.body.as_bytes(), &messages.headers)
+    Webhook::new(secret)
+        .unwrap()
+        .verify(messages.body.as_bytes(), &messages.headers)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,7 +30,13 @@ async fn the_reference_library_accepts_each_message() {
     let receiver = Receiver::start().await;
     let app = with_receivers(&[("shop", &receiver)]).await;
     let signed_in = app.sign_in(&claims("subject", "ada@example.com")).await;
-    app.as_user(&signed_in.access_token(), Method::POST, "/api/v1/auth/logout", None).await;
+    app.as_user(
+        &signed_in.access_token(),
+        Method::POST,
+        "/api/v1/auth/logout",
+        None,
+    )
+    .await;
     let messages = receiver.received_all(2).await;
     let kinds: Vec<_> = messages.iter().map(Received::kind).collect();
     assert_eq!(kinds, ["user.created", "sessions.ended"]);
@@ -38,7 +48,10 @@ async fn the_reference_library_accepts_each_message() {
         assert!(verify(SECRET, &altered).is_err());
         assert_eq!(message.line, "POST /hooks");
         assert_eq!(message.header("content-type"), "application/json");
-        assert!(message.header("user-agent").starts_with("Vestibule/"), "{message:?}");
+        assert!(
+            message.header("user-agent").starts_with("Vestibule/"),
+            "{message:?}"
+        );
         assert_eq!(message.user(), signed_in.user_id());
         for secret in [signed_in.access_token(), signed_in.refresh_token()] {
             assert!(!message.body.contains(&secret));
@@ -77,8 +90,13 @@ async fn messages_of_one_user_keep_their_order_and_others_do_not_wait() {
     let app = with_receivers(&[("shop", &receiver)]).await;
     let pool = &app.database.pool;
     let (ada, linus) = (Uuid::now_v7(), Uuid::now_v7());
-    receiver
-        .behave(move |message| Behaviour::status(if message.user() == ada.to_string() { 500 } else { 204 }));
+    receiver.behave(move |message| {
+        Behaviour::status(if message.user() == ada.to_string() {
+            500
+        } else {
+            204
+        })
+    });
     change(pool, "user_created", ada).await;
     receiver.received_all(1).await;
     change(pool, "user_disabled", ada).await;
@@ -91,14 +109,33 @@ async fn messages_of_one_user_keep_their_order_and_others_do_not_wait() {
     receiver.received_all(21).await;
     receiver.behave(|_| Behaviour::status(204));
     let before: Vec<_> = receiver.received().iter().map(Received::kind).collect();
-    assert!(before.iter().all(|kind| ["user.created", "user.enabled"].contains(&&**kind)), "{before:?}");
+    assert!(
+        before
+            .iter()
+            .all(|kind| ["user.created", "user.enabled"].contains(&&**kind)),
+        "{before:?}"
+    );
     pass(pool).await;
     emptied(&app.database).await;
     let (ada, linus) = (ada.to_string(), linus.to_string());
     let about = |message: &Received| [&ada, &linus].contains(&&message.user());
-    let mut kinds: Vec<_> = receiver.received().iter().filter(|m| about(m)).map(Received::kind).collect();
+    let mut kinds: Vec<_> = receiver
+        .received()
+        .iter()
+        .filter(|m| about(m))
+        .map(Received::kind)
+        .collect();
     kinds.dedup();
-    assert_eq!(kinds, ["user.created", "user.disabled", "user.enabled", "user.merged", "user.disabled"]);
+    assert_eq!(
+        kinds,
+        [
+            "user.created",
+            "user.disabled",
+            "user.enabled",
+            "user.merged",
+            "user.disabled"
+        ]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,7 +147,11 @@ async fn two_instances_send_each_message_once() {
     let users: Vec<_> = (0..20).map(|_| Uuid::now_v7()).collect();
     for round in 0..10 {
         for user in &users {
-            let kind = if round % 2 == 0 { "user_disabled" } else { "user_enabled" };
+            let kind = if round % 2 == 0 {
+                "user_disabled"
+            } else {
+                "user_enabled"
+            };
             change(&first.database.pool, kind, *user).await;
         }
     }
@@ -119,7 +160,11 @@ async fn two_instances_send_each_message_once() {
     assert_eq!(messages.len(), 200);
     for user in users {
         let user = user.to_string();
-        let kinds: Vec<_> = messages.iter().filter(|m| m.user() == user).map(Received::kind).collect();
+        let kinds: Vec<_> = messages
+            .iter()
+            .filter(|m| m.user() == user)
+            .map(Received::kind)
+            .collect();
         assert_eq!(kinds, ["user.disabled", "user.enabled"].repeat(5));
     }
 }
@@ -131,7 +176,11 @@ async fn a_user_who_is_locked_keeps_no_other_delivery_from_being_recorded() {
     let pool = &app.database.pool;
     let users: Vec<_> = (0..5).map(|_| Uuid::now_v7()).collect();
     let mut transaction = pool.begin().await.unwrap();
-    run!(&mut *transaction, "SELECT FROM lock_webhook_users($1)", &users[..1]);
+    run!(
+        &mut *transaction,
+        "SELECT FROM lock_webhook_users($1)",
+        &users[..1]
+    );
     run!(
         pool,
         "INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, next_attempt_at)
@@ -146,7 +195,8 @@ async fn a_user_who_is_locked_keeps_no_other_delivery_from_being_recorded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_on_its_way_is_awaited_at_the_shutdown() {
-    let receiver = Receiver::start_with(|_| Behaviour::status(204).delayed(Duration::from_millis(700))).await;
+    let receiver =
+        Receiver::start_with(|_| Behaviour::status(204).delayed(Duration::from_millis(700))).await;
     let mut app = with_receivers(&[("shop", &receiver)]).await;
     change(&app.database.pool, "user_enabled", Uuid::now_v7()).await;
     receiver.received_all(1).await;
@@ -161,10 +211,19 @@ async fn a_message_that_was_sent_when_its_instance_was_killed_is_sent_again() {
     let database = Database::create().await;
     let webhooks = environment(&receiver.url);
     let settings = [("ROCKET_WEBHOOKS", webhooks.as_str())];
-    let start = || Process::start(free_port(), &database.url, "http://127.0.0.1:1/tokeninfo", &settings);
+    let start = || {
+        Process::start(
+            free_port(),
+            &database.url,
+            "http://127.0.0.1:1/tokeninfo",
+            &settings,
+        )
+    };
     let killed = start();
     killed.answers("/readyz", 200).await;
-    let (ada, id) = (Uuid::now_v7(), |message: &Received| message.header("webhook-id").to_owned());
+    let (ada, id) = (Uuid::now_v7(), |message: &Received| {
+        message.header("webhook-id").to_owned()
+    });
     change(&database.pool, "user_disabled", ada).await;
     change(&database.pool, "user_enabled", ada).await;
     receiver.received_all(1).await;
@@ -174,12 +233,18 @@ async fn a_message_that_was_sent_when_its_instance_was_killed_is_sent_again() {
     successor.answers("/readyz", 200).await;
     assert_eq!(database.count(WAITING).await, 2);
     // The lease ends.
-    database.run("UPDATE webhook_messages SET leased_until = now() WHERE attempts > 0").await;
+    database
+        .run("UPDATE webhook_messages SET leased_until = now() WHERE attempts > 0")
+        .await;
     let messages = receiver.received_all(3).await;
     emptied(&database).await;
     let kinds: Vec<_> = messages.iter().map(Received::kind).collect();
     assert_eq!(kinds, ["user.disabled", "user.disabled", "user.enabled"]);
-    assert_eq!(id(&messages[0]), id(&messages[1]), "a duplicate has the same id");
+    assert_eq!(
+        id(&messages[0]),
+        id(&messages[1]),
+        "a duplicate has the same id"
+    );
     assert_ne!(id(&messages[1]), id(&messages[2]));
 }
 
@@ -192,7 +257,11 @@ async fn what_a_receiver_has_not_got_waits_for_its_return_to_the_settings() {
     app.stop().await;
     let app = App::start_on(app.release(), |figment| figment).await;
     change(&app.database.pool, "user_enabled", Uuid::now_v7()).await;
-    assert_eq!(app.database.count(WAITING).await, 1, "nothing is queued for a receiver without settings");
+    assert_eq!(
+        app.database.count(WAITING).await,
+        1,
+        "nothing is queued for a receiver without settings"
+    );
     let mut app = app;
     app.stop().await;
     receiver.behave(|_| Behaviour::status(200));

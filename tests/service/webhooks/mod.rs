@@ -50,7 +50,13 @@ async fn change(pool: &PgPool, kind: &str, user: Uuid) -> Uuid {
 }
 
 /// Writes an event as statements do.
-async fn event(pool: &PgPool, kind: &str, user: Uuid, reason: Option<&str>, detail: &Value) -> Uuid {
+async fn event(
+    pool: &PgPool,
+    kind: &str,
+    user: Uuid,
+    reason: Option<&str>,
+    detail: &Value,
+) -> Uuid {
     let id = Uuid::now_v7();
     run!(
         pool,

@@ -27,8 +27,11 @@ const PARKED: &str = "SELECT count(*) FROM webhook_messages WHERE parked_at IS N
 /// Runs the program in the release profile, with a webhook called `shop`.
 async fn webhooks(database: &Database, url: &str, arguments: &[&str]) -> Output {
     let shop = environment(url);
-    let settings =
-        [("ROCKET_PROFILE", "release"), ("DATABASE_URL", &database.url), ("ROCKET_WEBHOOKS", &shop)];
+    let settings = [
+        ("ROCKET_PROFILE", "release"),
+        ("DATABASE_URL", &database.url),
+        ("ROCKET_WEBHOOKS", &shop),
+    ];
     run(&settings, &[&["webhooks"], arguments].concat()).await
 }
 
@@ -36,7 +39,11 @@ async fn webhooks(database: &Database, url: &str, arguments: &[&str]) -> Output 
 async fn refused(database: &Database, url: &str, arguments: &[&str]) -> String {
     let output = webhooks(database, url, arguments).await;
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{arguments:?}: {said}");
+    assert_eq!(
+        (output.status.code(), said.lines().count()),
+        (Some(1), 1),
+        "{arguments:?}: {said}"
+    );
     said
 }
 
@@ -65,15 +72,32 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
     let (app, receiver) = parked().await;
     let id = receiver.received()[0].header("webhook-id").to_owned();
     let listed = printed(&app.database, &receiver.url, &["list"]).await;
-    let host = receiver.url.strip_prefix("http://").unwrap().strip_suffix("/hooks").unwrap();
+    let host = receiver
+        .url
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/hooks")
+        .unwrap();
     let (columns, listed) = listed.split_once('\n').unwrap();
     assert_eq!(columns, "name\thost\twaiting\toldest\tparked\tlast failure");
-    assert_eq!(listed, format!("shop\t{host}\t0\t-\t1\tthe answer is 410: the receiver is gone\n"));
+    assert_eq!(
+        listed,
+        format!("shop\t{host}\t0\t-\t1\tthe answer is 410: the receiver is gone\n")
+    );
     let messages = printed(&app.database, &receiver.url, &["list", "shop"]).await;
     let (columns, messages) = messages.split_once('\n').unwrap();
-    assert_eq!(columns, "message\ttype\tuser\tattempts\tnext attempt\tlast failure");
-    assert!(messages.starts_with(&format!("{id}\tuser.disabled\t")), "{messages}");
-    assert!(messages.ends_with("\t1\tparked\tthe answer is 410: the receiver is gone\n"), "{messages}");
+    assert_eq!(
+        columns,
+        "message\ttype\tuser\tattempts\tnext attempt\tlast failure"
+    );
+    assert!(
+        messages.starts_with(&format!("{id}\tuser.disabled\t")),
+        "{messages}"
+    );
+    assert!(
+        messages.ends_with("\t1\tparked\tthe answer is 410: the receiver is gone\n"),
+        "{messages}"
+    );
 
     let other = Uuid::now_v7().to_string();
     let said = refused(&app.database, &receiver.url, &["replay", "shop", &other]).await;
@@ -86,11 +110,17 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
     }
 
     // The receiver still refuses it: it is parked again.
-    assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", &id]).await, DUE);
+    assert_eq!(
+        printed(&app.database, &receiver.url, &["replay", "shop", &id]).await,
+        DUE
+    );
     receiver.received_all(2).await;
     is_parked(&app.database).await;
     receiver.behave(|_| Behaviour::status(200));
-    assert_eq!(printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await, ALL_DUE);
+    assert_eq!(
+        printed(&app.database, &receiver.url, &["replay", "shop", "--all"]).await,
+        ALL_DUE
+    );
     emptied(&app.database).await;
     assert_eq!(receiver.received()[2].header("webhook-id"), id);
     let recorded: Vec<(String, Value)> = app
@@ -99,7 +129,10 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
         .await;
     let by = |detail| ("the command line".to_owned(), detail);
     let one = |message: &str| by(json!({ "webhook": "shop", "message": message }));
-    assert_eq!(recorded, [one(&other), one(&id), by(json!({ "webhook": "shop" }))]);
+    assert_eq!(
+        recorded,
+        [one(&other), one(&id), by(json!({ "webhook": "shop" }))]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,7 +149,10 @@ async fn an_operator_tries_a_receiver_without_a_service_or_a_database() {
 
     receiver.behave(|_| Behaviour::Raw(NO.into(), End::Stay));
     let said = refused(&database, &receiver.url, &["test", "shop"]).await;
-    assert_eq!(said, "vestibule: not accepted: the answer is 401: bad [2Jsecret\n");
+    assert_eq!(
+        said,
+        "vestibule: not accepted: the answer is 401: bad [2Jsecret\n"
+    );
     let said = refused(&database, &receiver.url, &["test", "other"]).await;
     assert!(said.contains("`other` is not configured"), "{said}");
 }
@@ -126,28 +162,55 @@ async fn a_backend_tries_a_receiver_and_sends_again_what_it_refused() {
     let (app, receiver) = parked().await;
     let key = app.api_key("backend", KeyRole::Admin).await;
     let post = async |path: &str, body: &Value| {
-        app.as_user(&key, Method::POST, &format!("/api/v1/admin/webhooks/{path}"), Some(body)).await
+        app.as_user(
+            &key,
+            Method::POST,
+            &format!("/api/v1/admin/webhooks/{path}"),
+            Some(body),
+        )
+        .await
     };
     let reason = json!({ "reason": "it is repaired" });
     let tested = post("shop/test", &json!({})).await;
-    assert_eq!((tested.status.as_u16(), &tested.json()["accepted"]), (200, &json!(false)), "{}", tested.text);
-    assert_eq!(tested.json()["failure"], "the answer is 410: the receiver is gone");
+    assert_eq!(
+        (tested.status.as_u16(), &tested.json()["accepted"]),
+        (200, &json!(false)),
+        "{}",
+        tested.text
+    );
+    assert_eq!(
+        tested.json()["failure"],
+        "the answer is 410: the receiver is gone"
+    );
     receiver.behave(|_| Behaviour::status(204));
     let tested = post("shop/test", &json!({})).await;
     assert_eq!(tested.json(), json!({ "accepted": true, "failure": null }));
     let message = receiver.received().pop().unwrap().json();
     let document = Document::new();
     let content = &document.0["webhooks"]["webhook.test"]["post"]["requestBody"]["content"];
-    document.assert_fits("webhook.test", &content["application/json"]["schema"], &message);
-    assert_eq!(app.database.count(PARKED).await, 1, "a test changes nothing");
+    document.assert_fits(
+        "webhook.test",
+        &content["application/json"]["schema"],
+        &message,
+    );
+    assert_eq!(
+        app.database.count(PARKED).await,
+        1,
+        "a test changes nothing"
+    );
 
     for path in ["shpo/test", "shpo/replay"] {
         assert_problem(&post(path, &reason).await, 404, "not_found");
     }
-    assert_eq!(post("shop/replay", &reason).await.json(), json!({ "due": 1, "of": 1 }));
+    assert_eq!(
+        post("shop/replay", &reason).await.json(),
+        json!({ "due": 1, "of": 1 })
+    );
     emptied(&app.database).await;
-    let recorded: Vec<(String, Value)> =
-        app.database.all("SELECT actor, detail FROM events WHERE kind = 'webhook_replayed'").await;
+    let recorded: Vec<(String, Value)> = app
+        .database
+        .all("SELECT actor, detail FROM events WHERE kind = 'webhook_replayed'")
+        .await;
     let detail = json!({ "reason": "it is repaired", "webhook": "shop" });
     assert_eq!(recorded, [("key:backend".to_owned(), detail)]);
 }
@@ -164,13 +227,18 @@ async fn an_admin_sees_what_is_parked_tries_the_receiver_and_sends_one_message_o
     is_parked(database).await;
     let mut admin = desk.signed_in(ADMIN).await;
     let page = admin.get("/admin/webhooks").await.text;
-    for words in
-        ["shop", "127.0.0.1:", "the answer is 410: the receiver is gone", "<span class=\"tone bad\">1</span>"]
-    {
+    for words in [
+        "shop",
+        "127.0.0.1:",
+        "the answer is 410: the receiver is gone",
+        "<span class=\"tone bad\">1</span>",
+    ] {
         assert!(page.contains(words), "no {words}: {page}");
     }
     assert!(!page.contains("hush"), "{page}");
-    let message: Uuid = database.value("SELECT message_id FROM webhook_messages").await;
+    let message: Uuid = database
+        .value("SELECT message_id FROM webhook_messages")
+        .await;
     let page = admin.get("/admin/webhooks/shop?state=parked").await.text;
     for words in [
         "user.disabled",
@@ -183,17 +251,40 @@ async fn an_admin_sees_what_is_parked_tries_the_receiver_and_sends_one_message_o
     }
     assert_eq!(admin.get("/admin/webhooks/shpo").await.status, 404);
     let tested = admin.submit("/admin/webhooks/shop/test", &[]).await.text;
-    assert!(tested.contains("shop has not accepted the test:</strong> the answer is 410"), "{tested}");
+    assert!(
+        tested.contains("shop has not accepted the test:</strong> the answer is 410"),
+        "{tested}"
+    );
 
     let replay = "/admin/webhooks/shop/replay";
-    assert_eq!(admin.submit(replay, &[]).await.status, 400, "it needs a reason");
-    let unknown = admin.submit("/admin/webhooks/shpo/replay", &[("reason", "again")]).await;
+    assert_eq!(
+        admin.submit(replay, &[]).await.status,
+        400,
+        "it needs a reason"
+    );
+    let unknown = admin
+        .submit("/admin/webhooks/shpo/replay", &[("reason", "again")])
+        .await;
     assert_eq!(unknown.status, 404);
-    assert_eq!(database.count("SELECT count(*) FROM events WHERE kind = 'webhook_replayed'").await, 0);
-    assert_eq!(database.count(PARKED).await, 1, "nor has the test changed anything");
+    assert_eq!(
+        database
+            .count("SELECT count(*) FROM events WHERE kind = 'webhook_replayed'")
+            .await,
+        0
+    );
+    assert_eq!(
+        database.count(PARKED).await,
+        1,
+        "nor has the test changed anything"
+    );
     for (id, sent) in [(Uuid::now_v7(), 0), (message, 1)] {
-        let done = admin.confirm(&format!("{replay}?message={id}"), "it is repaired").await;
-        assert_eq!(done.header("location"), Some(&*format!("/admin/webhooks/shop?sent={sent}")));
+        let done = admin
+            .confirm(&format!("{replay}?message={id}"), "it is repaired")
+            .await;
+        assert_eq!(
+            done.header("location"),
+            Some(&*format!("/admin/webhooks/shop?sent={sent}"))
+        );
     }
     receiver.received_all(3).await;
     is_parked(database).await;
@@ -204,9 +295,16 @@ async fn an_admin_sees_what_is_parked_tries_the_receiver_and_sends_one_message_o
     assert_eq!(done.header("location"), Some("/admin/webhooks/shop?sent=1"));
     emptied(database).await;
     let page = admin.get("/admin/webhooks/shop?sent=1").await.text;
-    assert!(page.contains("1 message is on the way.") && page.contains("No such message."), "{page}");
+    assert!(
+        page.contains("1 message is on the way.") && page.contains("No such message."),
+        "{page}"
+    );
     let audit = admin.get("/admin/audit?what=staff").await.text;
-    for words in ["Let the messages of a webhook be sent again", "it is repaired", "shop"] {
+    for words in [
+        "Let the messages of a webhook be sent again",
+        "it is repaired",
+        "shop",
+    ] {
         assert!(audit.contains(words), "no {words}");
     }
 }
@@ -215,8 +313,12 @@ async fn an_admin_sees_what_is_parked_tries_the_receiver_and_sends_one_message_o
 async fn the_metrics_count_attempts_and_tell_how_long_the_queues_are() {
     let (app, _receiver) = parked().await;
     let text = eventually("the queues are read", async || {
-        let text = app.send(reqwest::Method::GET, "/metrics", None, "").await.text;
-        text.contains("vestibule_webhook_parked{webhook=\"shop\"} 1").then_some(text)
+        let text = app
+            .send(reqwest::Method::GET, "/metrics", None, "")
+            .await
+            .text;
+        text.contains("vestibule_webhook_parked{webhook=\"shop\"} 1")
+            .then_some(text)
     })
     .await;
     for line in [
@@ -234,8 +336,15 @@ async fn the_clean_up_deletes_what_nobody_will_ask_for() {
     let database = Database::create().await;
     let pool = &database.pool;
     let ada = Uuid::now_v7();
-    sqlx::query("INSERT INTO users (id) VALUES ($1)").bind(ada).execute(pool).await.unwrap();
-    run!(pool, "INSERT INTO webhooks VALUES ('shop', '{user.created}'), ('gone', '{}'), ('empty', '{}')");
+    sqlx::query("INSERT INTO users (id) VALUES ($1)")
+        .bind(ada)
+        .execute(pool)
+        .await
+        .unwrap();
+    run!(
+        pool,
+        "INSERT INTO webhooks VALUES ('shop', '{user.created}'), ('gone', '{}'), ('empty', '{}')"
+    );
     for (webhook, user, kind, age, parked, stays) in [
         ("shop", ada, "user.updated", 60, false, true),
         ("shop", ada, "user.updated", 29, true, true),
@@ -265,17 +374,29 @@ async fn the_clean_up_deletes_what_nobody_will_ask_for() {
         .unwrap();
     }
     assert_eq!(prune(pool, LIMITS).await.unwrap().webhook_messages, 4);
-    assert_eq!(database.count("SELECT count(*) FROM webhook_messages WHERE failure = 'stays'").await, 7);
+    assert_eq!(
+        database
+            .count("SELECT count(*) FROM webhook_messages WHERE failure = 'stays'")
+            .await,
+        7
+    );
     let merged: Vec<(bool, Value)> = all!(
         pool,
         "SELECT user_id = $1, payload::jsonb->'data' FROM webhook_messages WHERE type = 'user.merged' ORDER BY 1",
         ada
     );
     let without = json!({ "user": null, "from": 1 });
-    let expected = [(false, without), (true, json!({ "user": { "name": "Ada" }, "from": 1 }))];
+    let expected = [
+        (false, without),
+        (true, json!({ "user": { "name": "Ada" }, "from": 1 })),
+    ];
     assert_eq!(
         merged, expected,
         "that a user was merged stays, and what it told of one who is no more does not"
     );
-    assert_eq!(database.count("SELECT count(*) FROM webhooks").await, 2, "no rest of `empty`");
+    assert_eq!(
+        database.count("SELECT count(*) FROM webhooks").await,
+        2,
+        "no rest of `empty`"
+    );
 }

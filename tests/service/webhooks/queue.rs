@@ -19,7 +19,11 @@ use crate::support::token::claims;
 /// Lets the receiver `shop` want all messages. Nothing sends to it.
 async fn subscribe(pool: &PgPool) {
     let types = <MessageType as VariantNames>::VARIANTS;
-    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('shop', $1)", types);
+    run!(
+        pool,
+        "INSERT INTO webhooks (name, events) VALUES ('shop', $1)",
+        types
+    );
 }
 
 async fn subscribed() -> Database {
@@ -30,7 +34,11 @@ async fn subscribed() -> Database {
 
 async fn user(pool: &PgPool) -> Uuid {
     let id = Uuid::now_v7();
-    sqlx::query("INSERT INTO users (id, name) VALUES ($1, 'Ada')").bind(id).execute(pool).await.unwrap();
+    sqlx::query("INSERT INTO users (id, name) VALUES ($1, 'Ada')")
+        .bind(id)
+        .execute(pool)
+        .await
+        .unwrap();
     id
 }
 
@@ -40,15 +48,28 @@ fn assert_described(message: &Value) {
     let kind = message["type"].as_str().unwrap();
     let post = &document.0["webhooks"][kind]["post"];
     let header = &post["parameters"][2]["name"];
-    assert_eq!((header, post["responses"]["2XX"].is_object()), (&json!("webhook-signature"), true), "{kind}");
-    document.assert_fits(kind, &post["requestBody"]["content"]["application/json"]["schema"], message);
+    assert_eq!(
+        (header, post["responses"]["2XX"].is_object()),
+        (&json!("webhook-signature"), true),
+        "{kind}"
+    );
+    document.assert_fits(
+        kind,
+        &post["requestBody"]["content"]["application/json"]["schema"],
+        message,
+    );
 }
 
 /// The queue, in order.
 async fn queued(pool: &PgPool) -> Vec<Value> {
-    let texts: Vec<String> =
-        sqlx::query_scalar("SELECT payload FROM webhook_messages ORDER BY id").fetch_all(pool).await.unwrap();
-    texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
+    let texts: Vec<String> = sqlx::query_scalar("SELECT payload FROM webhook_messages ORDER BY id")
+        .fetch_all(pool)
+        .await
+        .unwrap();
+    texts
+        .iter()
+        .map(|text| serde_json::from_str(text).unwrap())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,11 +83,13 @@ async fn each_change_queues_one_message_that_names_what_changed() {
         identity,
         ada
     );
-    let (linked, gone) = (json!({ "identity_id": identity }), json!({ "identity_id": other }));
+    let (linked, gone) = (
+        json!({ "identity_id": identity }),
+        json!({ "identity_id": other }),
+    );
     let held = json!({ "identity_id": identity, "by": other });
     let of = |identity: &Value| json!({ "identity": identity });
-    let there =
-        json!({ "id": identity, "provider": "idp", "subject": "subject", "email": "ada@example.com" });
+    let there = json!({ "id": identity, "provider": "idp", "subject": "subject", "email": "ada@example.com" });
     let unlinked = json!({ "id": other, "provider": "idp" });
     let unnamed = json!({ "id": null, "provider": "idp" });
     let merged = json!({ "from": other, "into": ada, "from_claims": {} });
@@ -74,7 +97,10 @@ async fn each_change_queues_one_message_that_names_what_changed() {
     let went = json!({ "from": other, "to": ada, "identity": there });
     let asked = json!({ "reason": "they asked" });
     let sessions = |which: &str, id: Option<Uuid>| json!({ "sessions": which, "session_id": id });
-    let (one, others) = (sessions("one", Some(SESSION)), sessions("others", Some(SESSION)));
+    let (one, others) = (
+        sessions("one", Some(SESSION)),
+        sessions("others", Some(SESSION)),
+    );
     let all = sessions("all", None);
     let hijacked = json!({
         "identity_id": identity, "cause": "hijacking", "at": "2026-01-31T09:26:53Z", "sessions": 2
@@ -86,26 +112,82 @@ async fn each_change_queues_one_message_that_names_what_changed() {
             "identity": there, "suspended": false, "sessions_ended": sessions,
         })
     };
-    let (hijack, less) =
-        (reported("account_disabled", Some("hijacking"), 2), reported("email_disabled", None, 0));
+    let (hijack, less) = (
+        reported("account_disabled", Some("hijacking"), 2),
+        reported("email_disabled", None, 0),
+    );
     let (null, none) = (Value::Null, json!({}));
     for (kind, reason, detail, message, expected) in [
         ("user_created", None, &null, "user.created", &none),
-        ("user_updated", None, &json!({ "fields": ["name"] }), "user.updated", &none),
-        ("email_lost", Some("email_proven"), &json!({ "to": other }), "user.updated", &none),
+        (
+            "user_updated",
+            None,
+            &json!({ "fields": ["name"] }),
+            "user.updated",
+            &none,
+        ),
+        (
+            "email_lost",
+            Some("email_proven"),
+            &json!({ "to": other }),
+            "user.updated",
+            &none,
+        ),
         ("claims_changed", None, &null, "user.updated", &none),
         ("user_disabled", None, &asked, "user.disabled", &none),
         ("user_enabled", None, &asked, "user.enabled", &none),
-        ("user_deleted", None, &json!({ "session_count": 1 }), "user.deleted", &none),
-        ("users_merged", None, &json!({ "from": other }), "user.merged", &merged),
-        ("identity_linked", None, &linked, "identity.linked", &of(&there)),
-        ("identity_linked", Some("same_provider"), &null, "identity.linked", &of(&unnamed)),
-        ("identity_unlinked", None, &gone, "identity.unlinked", &of(&unlinked)),
+        (
+            "user_deleted",
+            None,
+            &json!({ "session_count": 1 }),
+            "user.deleted",
+            &none,
+        ),
+        (
+            "users_merged",
+            None,
+            &json!({ "from": other }),
+            "user.merged",
+            &merged,
+        ),
+        (
+            "identity_linked",
+            None,
+            &linked,
+            "identity.linked",
+            &of(&there),
+        ),
+        (
+            "identity_linked",
+            Some("same_provider"),
+            &null,
+            "identity.linked",
+            &of(&unnamed),
+        ),
+        (
+            "identity_unlinked",
+            None,
+            &gone,
+            "identity.unlinked",
+            &of(&unlinked),
+        ),
         ("identity_moved", None, &moved, "identity.moved", &went),
         ("identity_held", None, &held, "identity.held", &of(&there)),
-        ("identity_released", None, &linked, "identity.released", &of(&there)),
+        (
+            "identity_released",
+            None,
+            &linked,
+            "identity.released",
+            &of(&there),
+        ),
         ("signed_out", Some("local"), &null, "sessions.ended", &one),
-        ("signed_out", Some("others"), &null, "sessions.ended", &others),
+        (
+            "signed_out",
+            Some("others"),
+            &null,
+            "sessions.ended",
+            &others,
+        ),
         ("signed_out", Some("global"), &null, "sessions.ended", &all),
         ("session_ended", None, &asked, "sessions.ended", &one),
         ("sessions_ended", None, &null, "sessions.ended", &all),
@@ -116,8 +198,20 @@ async fn each_change_queues_one_message_that_names_what_changed() {
             "security.refresh_token_replayed",
             &json!({ "session_id": SESSION }),
         ),
-        ("provider_event", Some("account_disabled"), &hijacked, "security.provider_event", &hijack),
-        ("provider_event", Some("email_disabled"), &address, "security.provider_event", &less),
+        (
+            "provider_event",
+            Some("account_disabled"),
+            &hijacked,
+            "security.provider_event",
+            &hijack,
+        ),
+        (
+            "provider_event",
+            Some("email_disabled"),
+            &address,
+            "security.provider_event",
+            &less,
+        ),
     ] {
         let id = event(pool, kind, ada, reason, detail).await;
         let rows: Vec<(String, Uuid, Uuid, Option<Uuid>, String, String)> = all!(
@@ -127,15 +221,29 @@ async fn each_change_queues_one_message_that_names_what_changed() {
         let [(webhook, message_id, user_id, other_id, named, payload)] = rows.as_slice() else {
             panic!("{kind}: {rows:?}");
         };
-        assert_eq!((webhook.as_str(), *message_id, *user_id), ("shop", id, ada), "{kind}");
-        assert_eq!(*other_id, ["users_merged", "identity_moved"].contains(&kind).then_some(other), "{kind}");
+        assert_eq!(
+            (webhook.as_str(), *message_id, *user_id),
+            ("shop", id, ada),
+            "{kind}"
+        );
+        assert_eq!(
+            *other_id,
+            ["users_merged", "identity_moved"]
+                .contains(&kind)
+                .then_some(other),
+            "{kind}"
+        );
         let text = payload.clone();
         let mut payload: Value = serde_json::from_str(payload).unwrap();
         // The user is still there in this test, and an event of an older release names no identity.
         if kind != "user_deleted" && reason != Some("same_provider") {
             assert_described(&payload);
         }
-        assert_eq!((named.as_str(), &payload["type"]), (message, &json!(message)), "{kind}");
+        assert_eq!(
+            (named.as_str(), &payload["type"]),
+            (message, &json!(message)),
+            "{kind}"
+        );
         let data = payload["data"].as_object_mut().unwrap();
         assert_eq!(data.remove("user_id"), Some(json!(ada)), "{kind}");
         assert_eq!(data.remove("user").unwrap()["name"], "Ada", "{kind}");
@@ -174,9 +282,16 @@ async fn a_message_shows_the_user_as_the_statement_leaves_them() {
     let pool = &app.database.pool;
     subscribe(pool).await;
     let answer = app.sign_in(&claims("subject", "ada@example.com")).await;
-    assert_eq!(app.sign_in(&claims("subject", "ada@example.com")).await.outcome(), "signed_in");
-    let [message]: [Value; 1] =
-        queued(pool).await.try_into().expect("a sign-in that changes nothing queues nothing");
+    assert_eq!(
+        app.sign_in(&claims("subject", "ada@example.com"))
+            .await
+            .outcome(),
+        "signed_in"
+    );
+    let [message]: [Value; 1] = queued(pool)
+        .await
+        .try_into()
+        .expect("a sign-in that changes nothing queues nothing");
     assert_eq!(message["type"], "user.created");
     assert_described(&message);
     let (told, user) = (&message["data"]["user"], &answer.json()["user"]);
@@ -184,9 +299,14 @@ async fn a_message_shows_the_user_as_the_statement_leaves_them() {
         assert_eq!(told[field], user[field], "{field}");
     }
     // Only one of them writes the zeros at the end of the microseconds.
-    let time = |user: &Value| OffsetDateTime::parse(user["created_at"].as_str().unwrap(), &Rfc3339).unwrap();
+    let time = |user: &Value| {
+        OffsetDateTime::parse(user["created_at"].as_str().unwrap(), &Rfc3339).unwrap()
+    };
     assert_eq!(time(told), time(user));
-    assert_eq!((&told["disabled_at"], &told["claims"]), (&Value::Null, &json!({})));
+    assert_eq!(
+        (&told["disabled_at"], &told["claims"]),
+        (&Value::Null, &json!({}))
+    );
     let identity = &answer.json()["identity"];
     let expected = json!([{
         "id": identity["id"], "provider": "idp", "subject": "subject", "email": "ada@example.com"
@@ -199,14 +319,20 @@ async fn a_message_shows_the_user_as_the_statement_leaves_them() {
     let message = queued(pool).await.pop().unwrap();
     assert_described(&message);
     let expected = json!({ "user_id": user["id"], "user": null });
-    assert_eq!((&message["type"], &message["data"]), (&json!("user.deleted"), &expected));
+    assert_eq!(
+        (&message["type"], &message["data"]),
+        (&json!("user.deleted"), &expected)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_does_not_happen_queues_nothing() {
     let database = subscribed().await;
     let mut transaction = database.pool.begin().await.unwrap();
-    transaction.execute(insert("user_enabled", Uuid::now_v7())).await.unwrap();
+    transaction
+        .execute(insert("user_enabled", Uuid::now_v7()))
+        .await
+        .unwrap();
     let inside: i64 = value!(&mut *transaction, "SELECT count(*) FROM webhook_messages");
     assert_eq!(inside, 1);
     transaction.rollback().await.unwrap();
@@ -226,14 +352,21 @@ async fn transactions_that_change_one_user_queue_in_the_order_of_their_commits()
     let mut second = PgConnection::connect(&database.url).await.unwrap();
     second.execute("SET lock_timeout = '50ms'").await.unwrap();
     let mut transaction = pool.begin().await.unwrap();
-    transaction.execute(sqlx::AssertSqlSafe(merged)).await.unwrap();
+    transaction
+        .execute(sqlx::AssertSqlSafe(merged))
+        .await
+        .unwrap();
     for (user, waits) in [(ada, true), (linus, true), (grace, false)] {
         let done = second.execute(insert("user_enabled", user)).await;
         assert_eq!(done.is_err(), waits, "{done:?}");
     }
     transaction.commit().await.unwrap();
     second.execute(insert("user_enabled", linus)).await.unwrap();
-    let kinds: Vec<_> = queued(pool).await.iter().map(|message| message["type"].clone()).collect();
+    let kinds: Vec<_> = queued(pool)
+        .await
+        .iter()
+        .map(|message| message["type"].clone())
+        .collect();
     assert_eq!(kinds, ["user.merged", "user.enabled", "user.enabled"]);
 }
 
@@ -243,10 +376,14 @@ async fn a_message_behind_one_that_waits_for_hours_waits_as_long() {
     let pool = &database.pool;
     let (ada, linus) = (user(pool).await, user(pool).await);
     change(pool, "user_enabled", ada).await;
-    run!(pool, "UPDATE webhook_messages SET attempts = 4, next_attempt_at = now() + interval '2 hours'");
+    run!(
+        pool,
+        "UPDATE webhook_messages SET attempts = 4, next_attempt_at = now() + interval '2 hours'"
+    );
     event(pool, "users_merged", linus, None, &json!({ "from": ada })).await;
     change(pool, "user_disabled", linus).await;
-    let waiting = "SELECT count(*) FROM webhook_messages WHERE next_attempt_at > now() + interval '1 hour'";
+    let waiting =
+        "SELECT count(*) FROM webhook_messages WHERE next_attempt_at > now() + interval '1 hour'";
     assert_eq!(database.count(waiting).await, 3);
     change(pool, "user_disabled", user(pool).await).await;
     assert_eq!(database.count(waiting).await, 3, "others do not wait");
@@ -267,9 +404,14 @@ async fn thousands_of_messages_about_one_user_delay_no_others() {
         );
     }
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
-    connection.execute("SET statement_timeout = '10s'").await.unwrap();
-    let claimed: Vec<Uuid> =
-        values!(&mut connection, "SELECT user_id FROM claim_webhook_messages('shop', 16, 60)");
+    connection
+        .execute("SET statement_timeout = '10s'")
+        .await
+        .unwrap();
+    let claimed: Vec<Uuid> = values!(
+        &mut connection,
+        "SELECT user_id FROM claim_webhook_messages('shop', 16, 60)"
+    );
     assert_eq!(claimed, [ada, linus]);
 }
 
@@ -286,9 +428,15 @@ async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
     let pool = &database.pool;
     let ada = user(pool).await;
     change(pool, "user_enabled", ada).await;
-    let claimed: i64 = value!(pool, "SELECT id FROM claim_webhook_messages('shop', 16, 60)");
+    let claimed: i64 = value!(
+        pool,
+        "SELECT id FROM claim_webhook_messages('shop', 16, 60)"
+    );
     let mut transaction = database.pool.begin().await.unwrap();
-    transaction.execute(insert("user_disabled", ada)).await.unwrap();
+    transaction
+        .execute(insert("user_disabled", ada))
+        .await
+        .unwrap();
     let settle = async {
         run!(
             pool,
@@ -301,7 +449,8 @@ async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
         eventually("it has waited, or needs not", async || {
             let waits = "SELECT count(*) FROM pg_stat_activity
                          WHERE datname = current_database() AND wait_event = 'advisory'";
-            let over = settled.load(std::sync::atomic::Ordering::SeqCst) || database.count(waits).await == 1;
+            let over = settled.load(std::sync::atomic::Ordering::SeqCst)
+                || database.count(waits).await == 1;
             over.then_some(())
         })
         .await;
@@ -312,8 +461,7 @@ async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
         settled.store(true, std::sync::atomic::Ordering::SeqCst);
     };
     tokio::join!(settle, commit);
-    let due =
-        "SELECT count(*) FROM webhook_messages WHERE type = 'user.disabled' AND next_attempt_at <= now()";
+    let due = "SELECT count(*) FROM webhook_messages WHERE type = 'user.disabled' AND next_attempt_at <= now()";
     assert_eq!(database.count(due).await, 1);
 }
 
@@ -324,7 +472,10 @@ async fn a_claim_changes_no_index() {
         change(&database.pool, "user_enabled", Uuid::now_v7()).await;
     }
     let mut transaction = database.pool.begin().await.unwrap();
-    run!(&mut *transaction, "SELECT FROM claim_webhook_messages('shop', 16, 60)");
+    run!(
+        &mut *transaction,
+        "SELECT FROM claim_webhook_messages('shop', 16, 60)"
+    );
     let updates: Vec<(i64, i64)> = all!(
         &mut *transaction,
         "SELECT pg_stat_get_xact_tuples_updated(oid), pg_stat_get_xact_tuples_hot_updated(oid)
@@ -342,9 +493,15 @@ async fn the_ends_of_several_attempts_are_recorded_together_and_once() {
         change(pool, "user_disabled", user).await;
         change(pool, "user_enabled", user).await;
     }
-    let claimed: Vec<i64> =
-        values!(pool, "SELECT id FROM claim_webhook_messages('shop', 16, 60) ORDER BY id");
-    run!(pool, "UPDATE webhook_messages SET attempts = 2 WHERE id = $1", claimed[3]);
+    let claimed: Vec<i64> = values!(
+        pool,
+        "SELECT id FROM claim_webhook_messages('shop', 16, 60) ORDER BY id"
+    );
+    run!(
+        pool,
+        "UPDATE webhook_messages SET attempts = 2 WHERE id = $1",
+        claimed[3]
+    );
     for _ in ["an answer that is lost", "the next"] {
         run!(
             pool,
@@ -359,8 +516,10 @@ async fn the_ends_of_several_attempts_are_recorded_together_and_once() {
                                      WHEN next_attempt_at < 'infinity' THEN 'later' END
          FROM webhook_messages ORDER BY id"
     );
-    let left: Vec<_> =
-        left.iter().map(|(kind, failures, next)| (kind.as_str(), *failures, next.as_deref())).collect();
+    let left: Vec<_> = left
+        .iter()
+        .map(|(kind, failures, next)| (kind.as_str(), *failures, next.as_deref()))
+        .collect();
     let expected = [
         ("user.enabled", 0, Some("due")),
         ("user.disabled", 1, Some("later")),
@@ -381,10 +540,16 @@ async fn a_later_message_about_a_user_has_a_later_timestamp() {
     let mut transaction = database.pool.begin().await.unwrap();
     transaction.execute("SELECT now()").await.unwrap();
     change(pool, "user_enabled", ada).await;
-    transaction.execute(insert("user_disabled", ada)).await.unwrap();
+    transaction
+        .execute(insert("user_disabled", ada))
+        .await
+        .unwrap();
     transaction.commit().await.unwrap();
     let [first, second] = queued(pool).await.try_into().unwrap();
-    assert_eq!((&first["type"], &second["type"]), (&json!("user.enabled"), &json!("user.disabled")));
+    assert_eq!(
+        (&first["type"], &second["type"]),
+        (&json!("user.enabled"), &json!("user.disabled"))
+    );
     let time = |message: &Value| message["timestamp"].as_str().unwrap().to_owned();
     assert!(time(&first) < time(&second), "{first} {second}");
 }
@@ -401,12 +566,18 @@ async fn many_messages_behind_pruned_ones_are_due_after_small_steps() {
                         UNION ALL SELECT first, 'infinity' FROM generate_series(1, 5000)
                         UNION ALL SELECT gen_random_uuid(), 'infinity' FROM generate_series(1, 5001)
                     ) AS messages (user_id, next_attempt_at)";
-    for sql in ["INSERT INTO webhooks (name, events) VALUES ('shop', '{}')", messages] {
+    for sql in [
+        "INSERT INTO webhooks (name, events) VALUES ('shop', '{}')",
+        messages,
+    ] {
         sqlx::query(sql).execute(&database.pool).await.unwrap();
     }
     database.limit_changes("webhook_messages", 5000).await;
     let settings = settings(&receiver);
-    let app = App::start_on(database, |figment| figment.merge(("webhooks.shop", settings))).await;
+    let app = App::start_on(database, |figment| {
+        figment.merge(("webhooks.shop", settings))
+    })
+    .await;
     // Only those wait whose first message does.
     let waiting = "SELECT count(*) FROM webhook_messages WHERE next_attempt_at = 'infinity'";
     app.database.until(waiting, 5000).await;

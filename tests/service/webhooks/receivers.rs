@@ -46,16 +46,27 @@ async fn after_500_for_three_days_a_message_is_parked_and_the_next_is_sent() {
     let (mut failures, mut waited) = (0, 0.0);
     while failures < 9 {
         let (so_far, failure, parked, pause) = failed(&app.database, failures + 1).await;
-        assert_eq!((failure.as_deref(), parked), (Some("the answer is 500"), false), "attempt {so_far}");
+        assert_eq!(
+            (failure.as_deref(), parked),
+            (Some("the answer is 500"), false),
+            "attempt {so_far}"
+        );
         failures = so_far;
         waited += pause;
         pass(pool).await;
     }
-    assert!((2.8..3.6).contains(&(waited / 86_400.0)), "{waited} s of retries");
+    assert!(
+        (2.8..3.6).contains(&(waited / 86_400.0)),
+        "{waited} s of retries"
+    );
     assert!(failed(&app.database, 10).await.2, "it is parked");
     change(pool, "user_enabled", user).await;
     eventually("the next is sent", async || {
-        receiver.received().last().filter(|message| message.kind() == "user.enabled").map(drop)
+        receiver
+            .received()
+            .last()
+            .filter(|message| message.kind() == "user.enabled")
+            .map(drop)
     })
     .await;
 }
@@ -67,10 +78,15 @@ async fn attempts_without_an_answer_use_up_none_of_the_ten() {
     changed(&app).await;
     failed(&app.database, 1).await;
     // As if the instances had been killed in the middle of nine.
-    app.database.run("UPDATE webhook_messages SET attempts = 9, failures = 0, next_attempt_at = now()").await;
+    app.database
+        .run("UPDATE webhook_messages SET attempts = 9, failures = 0, next_attempt_at = now()")
+        .await;
     let (failures, _, parked, pause) = failed(&app.database, 1).await;
     // The next may be under way, and repeated within a minute.
-    assert!(!parked && (failures > 1 || pause < 60.0), "the next is seconds away: {pause} s");
+    assert!(
+        !parked && (failures > 1 || pause < 60.0),
+        "the next is seconds away: {pause} s"
+    );
 }
 
 /// As after a day without the receiver.
@@ -105,13 +121,20 @@ async fn a_receiver_that_comes_back_gets_at_once_what_waits_for_it() {
 async fn a_message_that_is_refused_is_not_hurried_by_others_that_are_accepted() {
     let (app, receiver) = delivering().await;
     let ada = Uuid::now_v7();
-    receiver
-        .behave(move |message| Behaviour::status(if message.user() == ada.to_string() { 500 } else { 204 }));
+    receiver.behave(move |message| {
+        Behaviour::status(if message.user() == ada.to_string() {
+            500
+        } else {
+            204
+        })
+    });
     change(&app.database.pool, "user_disabled", ada).await;
     app.database.until(FAILED, 1).await;
     run!(&app.database.pool, HOURS);
     let state = async || -> (i16, String) {
-        app.database.row("SELECT attempts, next_attempt_at::text FROM webhook_messages").await
+        app.database
+            .row("SELECT attempts, next_attempt_at::text FROM webhook_messages")
+            .await
     };
     let waiting = state().await;
     for _ in 0..5 {
@@ -123,7 +146,10 @@ async fn a_message_that_is_refused_is_not_hurried_by_others_that_are_accepted() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_hangs_delays_nobody_else() {
-    let (slow, quick) = (Receiver::start_with(|_| Behaviour::NEVER_ANSWER).await, Receiver::start().await);
+    let (slow, quick) = (
+        Receiver::start_with(|_| Behaviour::NEVER_ANSWER).await,
+        Receiver::start().await,
+    );
     let app = with_receivers(&[("slow", &slow), ("quick", &quick)]).await;
     let since = Instant::now();
     for _ in 0..100 {
@@ -133,25 +159,51 @@ async fn a_receiver_that_hangs_delays_nobody_else() {
     assert!(since.elapsed() < TIMEOUT, "{:?}", since.elapsed());
     let hanging = slow.received_all(16).await.len();
     // Others follow once these are given up.
-    assert!(hanging == 16 || since.elapsed() >= TIMEOUT, "{hanging} are sent to the slow one at a time");
+    assert!(
+        hanging == 16 || since.elapsed() >= TIMEOUT,
+        "{hanging} are sent to the slow one at a time"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_way_to_fail_is_told_in_words() {
-    const MOVED: &str = "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
-    const PATIENCE: &str = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
-    const OVERLOADED: &str = "HTTP/1.1 503 Unavailable\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
+    const MOVED: &str =
+        "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
+    const PATIENCE: &str =
+        "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
+    const OVERLOADED: &str =
+        "HTTP/1.1 503 Unavailable\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
     // Only 429 and 503 say when to come back.
     const BROKEN: &str = "HTTP/1.1 500 Error\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
     let head = |text: &str| Behaviour::Raw(text.into(), End::Stay);
     for (reply, words, parked, pause) in [
-        (head(MOVED), "the answer is a redirect (302), and none is followed", false, 5.0),
+        (
+            head(MOVED),
+            "the answer is a redirect (302), and none is followed",
+            false,
+            5.0,
+        ),
         (head(PATIENCE), "the answer is 429", false, 1800.0),
         (head(OVERLOADED), "the answer is 503", false, 1800.0),
         (head(BROKEN), "the answer is 500", false, 5.0),
-        (Behaviour::status(410), "the answer is 410: the receiver is gone", true, 0.0),
-        (Behaviour::CLOSE, "the connection ended before the answer", false, 5.0),
-        (head("nonsense\r\n\r\n"), "the connection ended before the answer", false, 5.0),
+        (
+            Behaviour::status(410),
+            "the answer is 410: the receiver is gone",
+            true,
+            0.0,
+        ),
+        (
+            Behaviour::CLOSE,
+            "the connection ended before the answer",
+            false,
+            5.0,
+        ),
+        (
+            head("nonsense\r\n\r\n"),
+            "the connection ended before the answer",
+            false,
+            5.0,
+        ),
     ] {
         let receiver = Receiver::start_with(move |_| reply.clone()).await;
         let app = with_receivers(&[("shop", &receiver)]).await;
@@ -164,7 +216,10 @@ async fn each_way_to_fail_is_told_in_words() {
         let waited = since.elapsed().as_secs_f64();
         // The next attempt may have begun.
         let again = !parked && waited > pause * 0.9;
-        assert!(again || (pause * 0.9 - waited..=pause * 1.1).contains(&next), "{words}: {next} s");
+        assert!(
+            again || (pause * 0.9 - waited..=pause * 1.1).contains(&next),
+            "{words}: {next} s"
+        );
     }
 }
 
@@ -174,15 +229,25 @@ async fn a_receiver_that_is_not_there_is_told_in_words() {
     let app = with_shop(settings).await;
     changed(&app).await;
     let failure = failed(&app.database, 1).await.1.unwrap();
-    assert!(failure.starts_with("the connection failed: ") && failure.contains("refused"), "{failure}");
-    assert!(!failure.contains("hush") && !failure.contains("127.0.0.1"), "{failure}");
+    assert!(
+        failure.starts_with("the connection failed: ") && failure.contains("refused"),
+        "{failure}"
+    );
+    assert!(
+        !failure.contains("hush") && !failure.contains("127.0.0.1"),
+        "{failure}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_drips_or_never_ends_is_accepted_by_its_status() {
-    let drips = Behaviour::body("text/plain", "x".repeat(10_000)).trickled(Duration::from_millis(100));
+    let drips =
+        Behaviour::body("text/plain", "x".repeat(10_000)).trickled(Duration::from_millis(100));
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 8000000000\r\n\r\n";
-    for reply in [drips, Behaviour::Raw(head.to_vec(), End::Repeat(b"x".repeat(65_536)))] {
+    for reply in [
+        drips,
+        Behaviour::Raw(head.to_vec(), End::Repeat(b"x".repeat(65_536))),
+    ] {
         let receiver = Receiver::start_with(move |_| reply.clone()).await;
         let app = with_receivers(&[("shop", &receiver)]).await;
         let since = Instant::now();
@@ -197,12 +262,17 @@ async fn an_answer_that_drips_or_never_ends_is_accepted_by_its_status() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_leads_into_a_private_network_is_not_connected_to() {
     let receiver = Receiver::start().await;
-    let url = receiver.url.replace("http://127.0.0.1", "https://localhost");
+    let url = receiver
+        .url
+        .replace("http://127.0.0.1", "https://localhost");
     let mut settings = json!({ "url": url, "secret": SECRET });
     let app = with_shop(settings.clone()).await;
     changed(&app).await;
     let failure = failed(&app.database, 1).await.1.unwrap();
-    assert!(failure.starts_with("the host name leads to no address of the internet"), "{failure}");
+    assert!(
+        failure.starts_with("the host name leads to no address of the internet"),
+        "{failure}"
+    );
 
     // Where the operator says so, it is, as far as its missing TLS.
     settings["private_network"] = json!(true);
@@ -218,8 +288,17 @@ async fn a_proxy_of_the_environment_is_not_used() {
     let receiver = Receiver::start().await;
     let database = Database::create().await;
     let (webhooks, nowhere) = (environment(&receiver.url), "http://127.0.0.1:1");
-    let settings = [("ROCKET_WEBHOOKS", webhooks.as_str()), ("HTTP_PROXY", nowhere), ("ALL_PROXY", nowhere)];
-    let process = Process::start(free_port(), &database.url, "http://127.0.0.1:1/tokeninfo", &settings);
+    let settings = [
+        ("ROCKET_WEBHOOKS", webhooks.as_str()),
+        ("HTTP_PROXY", nowhere),
+        ("ALL_PROXY", nowhere),
+    ];
+    let process = Process::start(
+        free_port(),
+        &database.url,
+        "http://127.0.0.1:1/tokeninfo",
+        &settings,
+    );
     process.answers("/readyz", 200).await;
     change(&database.pool, "user_disabled", Uuid::now_v7()).await;
     assert_eq!(receiver.received_all(1).await[0].line, "POST /hooks");

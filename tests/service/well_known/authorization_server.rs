@@ -9,7 +9,14 @@ use crate::support::keys::ISSUER;
 #[tokio::test(flavor = "multi_thread")]
 async fn the_metadata_says_where_the_keys_and_the_token_endpoint_are() {
     let app = App::start().await;
-    let answer = app.send(Method::GET, "/.well-known/oauth-authorization-server", None, "").await;
+    let answer = app
+        .send(
+            Method::GET,
+            "/.well-known/oauth-authorization-server",
+            None,
+            "",
+        )
+        .await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert_eq!(

@@ -15,7 +15,10 @@ use crate::support::signer::{Signer, hs256, signed};
 use crate::support::token::{claims, now, with};
 
 fn header(keys: &KeyRing, changes: &Value) -> Value {
-    with(json!({ "alg": "ES256", "typ": "at+jwt", "kid": keys.signing(now()).unwrap().kid }), changes)
+    with(
+        json!({ "alg": "ES256", "typ": "at+jwt", "kid": keys.signing(now()).unwrap().kid }),
+        changes,
+    )
 }
 
 fn payload(changes: &Value) -> Value {
@@ -28,12 +31,23 @@ fn payload(changes: &Value) -> Value {
 
 /// A token that our own key signed, whatever is in it.
 fn ours(keys: &KeyRing, header: &str, payload: &str) -> String {
-    signed(header, payload, |message| keys.signing(now()).unwrap().sign(message).unwrap().as_ref().to_vec())
+    signed(header, payload, |message| {
+        keys.signing(now())
+            .unwrap()
+            .sign(message)
+            .unwrap()
+            .as_ref()
+            .to_vec()
+    })
 }
 
 /// The same with a sound header.
 fn claiming(keys: &KeyRing, changes: &Value) -> String {
-    ours(keys, &header(keys, &json!({})).to_string(), &payload(changes).to_string())
+    ours(
+        keys,
+        &header(keys, &json!({})).to_string(),
+        &payload(changes).to_string(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,7 +59,9 @@ async fn the_tokens_of_this_table_are_sound_until_something_is_changed() {
         json!({ "iat": now() + 2, "nbf": now() + 2 }),
         json!({ "exp": now() - 2 }),
     ] {
-        let verified = issuer(&app.keys).verify(&claiming(&app.keys, &claims), now()).await;
+        let verified = issuer(&app.keys)
+            .verify(&claiming(&app.keys, &claims), now())
+            .await;
         assert!(verified.is_ok(), "clocks that differ: {claims}");
     }
 }
@@ -73,9 +89,22 @@ async fn a_token_lives_as_long_as_the_answer_that_brought_it_says() {
     let before = now();
     let answer = app.sign_in(&claims("subject", "ada@example.com")).await;
     let after = now();
-    let (token, lives) = (answer.access_token(), answer.json()["expires_in"].as_i64().unwrap());
-    assert!(issuer(&app.keys).verify(&token, before + lives + 4).await.is_ok());
-    assert!(issuer(&app.keys).verify(&token, after + lives + 5).await.is_err());
+    let (token, lives) = (
+        answer.access_token(),
+        answer.json()["expires_in"].as_i64().unwrap(),
+    );
+    assert!(
+        issuer(&app.keys)
+            .verify(&token, before + lives + 4)
+            .await
+            .is_ok()
+    );
+    assert!(
+        issuer(&app.keys)
+            .verify(&token, after + lives + 5)
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,12 +150,24 @@ async fn a_token_does_not_choose_its_algorithm_or_its_key() {
         let header = header(keys, &change);
         // Rightly signed, so that nothing but the header can be what is wrong.
         let (header, payload) = (header.to_string(), payload(&json!({})).to_string());
-        for token in [ours(keys, &header, &payload), signed(&header, &payload, |_| Vec::new())] {
-            assert!(issuer(keys).verify(&token, now()).await.is_err(), "{change}: {token}");
+        for token in [
+            ours(keys, &header, &payload),
+            signed(&header, &payload, |_| Vec::new()),
+        ] {
+            assert!(
+                issuer(keys).verify(&token, now()).await.is_err(),
+                "{change}: {token}"
+            );
         }
     }
-    assert!(host.accept().is_err(), "nobody asked the host that the tokens named");
-    assert!(keys.reloads() <= 1, "only an id that could be ours is looked for");
+    assert!(
+        host.accept().is_err(),
+        "nobody asked the host that the tokens named"
+    );
+    assert!(
+        keys.reloads() <= 1,
+        "only an id that could be ours is looked for"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,7 +181,12 @@ async fn a_token_signed_with_anything_but_our_key_is_refused() {
     let jwk = serde_json::to_value(&keys.published()[0]).unwrap();
     let coordinate = |name: &str| URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap()).unwrap();
     let point = [vec![4], coordinate("x"), coordinate("y")].concat();
-    for secret in [point, jwk.to_string().into_bytes(), jwk["x"].as_str().unwrap().into(), b"\0".to_vec()] {
+    for secret in [
+        point,
+        jwk.to_string().into_bytes(),
+        jwk["x"].as_str().unwrap().into(),
+        b"\0".to_vec(),
+    ] {
         for alg in ["HS256", "ES256"] {
             let header = header(keys, &json!({ "alg": alg })).to_string();
             let forged = signed(&header, &payload, |message| hs256(&secret, message));
@@ -148,15 +194,28 @@ async fn a_token_signed_with_anything_but_our_key_is_refused() {
         }
     }
 
-    let own = with(Signer::OtherEc.jwk(), &json!({ "kid": keys.signing(now()).unwrap().kid }));
+    let own = with(
+        Signer::OtherEc.jwk(),
+        &json!({ "kid": keys.signing(now()).unwrap().kid }),
+    );
     for change in [json!({}), json!({ "jwk": own })] {
         let forged = Signer::OtherEc.token_of(&header(keys, &change).to_string(), &payload);
         assert!(verify(forged).await.is_err(), "{change}");
     }
 
     let header = header(keys, &json!({})).to_string();
-    for signature in [vec![], vec![0; 64], vec![1; 64], vec![0; 63], vec![0xff; 64]] {
-        assert!(verify(signed(&header, &payload, |_| signature)).await.is_err());
+    for signature in [
+        vec![],
+        vec![0; 64],
+        vec![1; 64],
+        vec![0; 63],
+        vec![0xff; 64],
+    ] {
+        assert!(
+            verify(signed(&header, &payload, |_| signature))
+                .await
+                .is_err()
+        );
     }
 }
 
@@ -190,7 +249,13 @@ async fn a_token_of_ours_that_says_something_else_is_refused() {
         json!({ "sid": null }),
     ];
     for change in changes {
-        assert!(issuer(keys).verify(&claiming(keys, &change), now()).await.is_err(), "{change}");
+        assert!(
+            issuer(keys)
+                .verify(&claiming(keys, &change), now())
+                .await
+                .is_err(),
+            "{change}"
+        );
     }
 }
 
@@ -198,7 +263,10 @@ async fn a_token_of_ours_that_says_something_else_is_refused() {
 async fn a_token_of_another_shape_is_refused() {
     let app = App::start().await;
     let keys = &app.keys;
-    let (head, body) = (header(keys, &json!({})).to_string(), payload(&json!({})).to_string());
+    let (head, body) = (
+        header(keys, &json!({})).to_string(),
+        payload(&json!({})).to_string(),
+    );
     let sound = ours(keys, &head, &body);
     let shapes = [
         String::new(),
@@ -216,7 +284,11 @@ async fn a_token_of_another_shape_is_refused() {
         format!("{}.", sound.rsplit_once('.').unwrap().0),
         ours(keys, &format!("{head}{head}"), &body),
         ours(keys, &head.replacen('{', r#"{"alg":"none","#, 1), &body),
-        ours(keys, &head, &body.replacen('{', r#"{"exp":99999999999,"#, 1)),
+        ours(
+            keys,
+            &head,
+            &body.replacen('{', r#"{"exp":99999999999,"#, 1),
+        ),
         ours(keys, "[]", &body),
         ours(keys, "null", &body),
         ours(keys, &head, "[]"),

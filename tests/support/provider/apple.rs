@@ -6,7 +6,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair,
+    UnparsedPublicKey,
 };
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -60,8 +61,12 @@ pub fn private_key() -> &'static str {
 
 /// A private key of the same form that Apple does not know.
 pub fn other_key() -> String {
-    let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
-    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", STANDARD.encode(key))
+    let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
+        .unwrap();
+    format!(
+        "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----",
+        STANDARD.encode(key)
+    )
 }
 
 /// An `id_token` of Apple's for that client.
@@ -77,7 +82,12 @@ impl Apple {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn code(&self, subject: &str, client_id: &str, redirect_uri: Option<&str>) -> String {
+    pub(super) fn code(
+        &self,
+        subject: &str,
+        client_id: &str,
+        redirect_uri: Option<&str>,
+    ) -> String {
         let mut random = [0; 12];
         aws_lc_rs::rand::fill(&mut random).unwrap();
         let code = format!("c{}.0.rrsvq", URL_SAFE_NO_PAD.encode(random));
@@ -101,7 +111,11 @@ impl Apple {
     /// The answer of one of Apple's endpoints, with what it does.
     pub(super) fn answer(&self, request: &Recorded) -> Option<Answer> {
         let json = |code, value: &Value| {
-            Answer::new(code, "application/json;charset=ISO-8859-1", value.to_string().into_bytes())
+            Answer::new(
+                code,
+                "application/json;charset=ISO-8859-1",
+                value.to_string().into_bytes(),
+            )
         };
         let done = match request.path.as_str() {
             "/auth/keys" => Ok(jwks(&[Signer::Ec.jwk()])),
@@ -110,7 +124,11 @@ impl Apple {
             _ => return None,
         };
         Some(match done {
-            Ok(Value::Null) => Answer { code: 200, headers: Vec::new(), body: Vec::new() },
+            Ok(Value::Null) => Answer {
+                code: 200,
+                headers: Vec::new(),
+                body: Vec::new(),
+            },
             Ok(value) => json(200, &value),
             Err(error) => {
                 self.books().rejected.push(error.to_owned());
@@ -137,7 +155,12 @@ impl Apple {
             "access_token": format!("a{code}"), "token_type": "Bearer", "expires_in": 3600, "refresh_token": token,
             "id_token": Signer::Ec.token(&claims),
         });
-        books.issued.push(Issued { subject: known.subject, client_id, token, revoked: false });
+        books.issued.push(Issued {
+            subject: known.subject,
+            client_id,
+            token,
+            revoked: false,
+        });
         Ok(answer)
     }
 
@@ -153,24 +176,40 @@ impl Apple {
 }
 
 fn field(request: &Recorded, name: &str) -> Option<String> {
-    request.parameters().into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    request
+        .parameters()
+        .into_iter()
+        .find(|(known, _)| known == name)
+        .map(|(_, value)| value)
 }
 
 /// The client of a request whose client secret is sound.
 fn client(request: &Recorded) -> Result<String, &'static str> {
     let client_id = field(request, "client_id").ok_or("invalid_client")?;
     let secret = field(request, "client_secret").unwrap_or_default();
-    is_sound(&secret, &client_id).filter(|sound| *sound).map(|_| client_id).ok_or("invalid_client")
+    is_sound(&secret, &client_id)
+        .filter(|sound| *sound)
+        .map(|_| client_id)
+        .ok_or("invalid_client")
 }
 
 fn is_sound(secret: &str, client_id: &str) -> Option<bool> {
     let (message, signature) = secret.rsplit_once('.')?;
-    let der: String = private_key().lines().filter(|line| !line.starts_with('-')).collect();
-    let ours =
-        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &STANDARD.decode(der).unwrap()).unwrap();
+    let der: String = private_key()
+        .lines()
+        .filter(|line| !line.starts_with('-'))
+        .collect();
+    let ours = EcdsaKeyPair::from_pkcs8(
+        &ECDSA_P256_SHA256_FIXED_SIGNING,
+        &STANDARD.decode(der).unwrap(),
+    )
+    .unwrap();
     let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, ours.public_key().as_ref());
-    public.verify(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).ok()?).ok()?;
-    let part = |part: &str| serde_json::from_slice::<Value>(&URL_SAFE_NO_PAD.decode(part).ok()?).ok();
+    public
+        .verify(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).ok()?)
+        .ok()?;
+    let part =
+        |part: &str| serde_json::from_slice::<Value>(&URL_SAFE_NO_PAD.decode(part).ok()?).ok();
     let (header, claims) = message.split_once('.')?;
     let (header, claims) = (part(header)?, part(claims)?);
     let (from, until) = (claims["iat"].as_i64()?, claims["exp"].as_i64()?);

@@ -31,9 +31,15 @@ pub enum Behaviour {
     /// The usual answer with the first half of its body.
     Half(End),
     /// Nothing for a while, then another behaviour.
-    Delay { before: Duration, then: Box<Behaviour> },
+    Delay {
+        before: Duration,
+        then: Box<Behaviour>,
+    },
     /// The head of another behaviour at once, and everything after it one byte at a time.
-    Trickle { interval: Duration, of: Box<Behaviour> },
+    Trickle {
+        interval: Duration,
+        of: Box<Behaviour>,
+    },
     /// Resets new connections; a request on an older connection is reset before an answer.
     ResetOnConnect,
     /// Another behaviour once per connection; a second request on it is closed unanswered.
@@ -76,29 +82,47 @@ impl Behaviour {
 
     /// An answer of this status with neither headers nor body.
     pub fn status(code: u16) -> Self {
-        Self::Status { code, headers: Vec::new(), body: Vec::new() }
+        Self::Status {
+            code,
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
     }
 
     /// 200 with these bytes under this type.
     pub fn body(content_type: &str, bytes: impl Into<Vec<u8>>) -> Self {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
-        Self::Status { code: 200, headers, body: bytes.into() }
+        Self::Status {
+            code: 200,
+            headers,
+            body: bytes.into(),
+        }
     }
 
     /// An answer of this status with this JSON.
     pub fn json(code: u16, text: impl Into<Vec<u8>>) -> Self {
         let headers = vec![("content-type".to_owned(), JSON.to_owned())];
-        Self::Status { code, headers, body: text.into() }
+        Self::Status {
+            code,
+            headers,
+            body: text.into(),
+        }
     }
 
     /// This behaviour after a delay.
     pub fn delayed(self, before: Duration) -> Self {
-        Self::Delay { before, then: Box::new(self) }
+        Self::Delay {
+            before,
+            then: Box::new(self),
+        }
     }
 
     /// This behaviour with everything after its head one byte at a time.
     pub fn trickled(self, interval: Duration) -> Self {
-        Self::Trickle { interval, of: Box::new(self) }
+        Self::Trickle {
+            interval,
+            of: Box::new(self),
+        }
     }
 
     /// This behaviour, but connections are dead when they are used again.
@@ -110,22 +134,53 @@ impl Behaviour {
     pub(super) fn plan(&self, usual: &Answer, reused: bool) -> Plan {
         let (bytes, end) = match self {
             Self::Usual => (usual.bytes(), End::Stay),
-            Self::Status { code, headers, body } => {
-                let answer = Answer { code: *code, headers: headers.clone(), body: body.clone() };
-                (answer.bytes(), if *code < 200 { End::Hang } else { End::Stay })
+            Self::Status {
+                code,
+                headers,
+                body,
+            } => {
+                let answer = Answer {
+                    code: *code,
+                    headers: headers.clone(),
+                    body: body.clone(),
+                };
+                (
+                    answer.bytes(),
+                    if *code < 200 { End::Hang } else { End::Stay },
+                )
             }
-            Self::Json(value) => (Answer::new(200, JSON, value.to_string().into()).bytes(), End::Stay),
+            Self::Json(value) => (
+                Answer::new(200, JSON, value.to_string().into()).bytes(),
+                End::Stay,
+            ),
             Self::Redirect { code, to } => {
-                let answer = Answer { code: *code, headers: Vec::new(), body: Vec::new() };
+                let answer = Answer {
+                    code: *code,
+                    headers: Vec::new(),
+                    body: Vec::new(),
+                };
                 (answer.with("location", to).bytes(), End::Stay)
             }
-            Self::Delay { before, then } => return Plan { delay: Some(*before), ..then.plan(usual, reused) },
+            Self::Delay { before, then } => {
+                return Plan {
+                    delay: Some(*before),
+                    ..then.plan(usual, reused)
+                };
+            }
             Self::Trickle { interval, of } => {
                 let plan = of.plan(usual, reused);
                 let bytes = plan.pieces.concat();
                 let (head, rest) = bytes.split_at(head_length(&bytes));
-                let pieces = [head].into_iter().chain(rest.chunks(1)).map(<[u8]>::to_vec).collect();
-                return Plan { pieces, interval: *interval, ..plan };
+                let pieces = [head]
+                    .into_iter()
+                    .chain(rest.chunks(1))
+                    .map(<[u8]>::to_vec)
+                    .collect();
+                return Plan {
+                    pieces,
+                    interval: *interval,
+                    ..plan
+                };
             }
             Self::Raw(bytes, end) => (bytes.clone(), end.clone()),
             Self::Half(end) => {
@@ -137,11 +192,19 @@ impl Behaviour {
             Self::DeadOnReuse(_) if reused => (Vec::new(), End::Close),
             Self::DeadOnReuse(then) => return then.plan(usual, reused),
         };
-        Plan { delay: None, pieces: vec![bytes], interval: Duration::ZERO, end }
+        Plan {
+            delay: None,
+            pieces: vec![bytes],
+            interval: Duration::ZERO,
+            end,
+        }
     }
 }
 
 /// Where the head ends; bytes without a head have none.
 fn head_length(bytes: &[u8]) -> usize {
-    bytes.windows(4).position(|four| four == b"\r\n\r\n").map_or(0, |at| at + 4)
+    bytes
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .map_or(0, |at| at + 4)
 }

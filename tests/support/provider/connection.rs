@@ -79,7 +79,11 @@ async fn next_request(stream: TcpStream) -> Option<(TcpStream, Recorded)> {
 }
 
 /// Does what is planned; an error means that the client left.
-async fn play(mut plan: Plan, call: OnDrop<'_, Counts>, outgoing: &mut WriteHalf<'_>) -> io::Result<End> {
+async fn play(
+    mut plan: Plan,
+    call: OnDrop<'_, Counts>,
+    outgoing: &mut WriteHalf<'_>,
+) -> io::Result<End> {
     // Not a sleep of no time, which takes a millisecond.
     if let Some(delay) = plan.delay {
         sleep(delay).await;

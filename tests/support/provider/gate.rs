@@ -15,13 +15,25 @@ pub struct Gate {
 impl Gate {
     pub(super) fn new() -> (Self, Latch) {
         let (held, open) = watch::channel(());
-        let latch = Latch { waiting: Arc::default(), open };
-        (Self { latch: latch.clone(), _held: held }, latch)
+        let latch = Latch {
+            waiting: Arc::default(),
+            open,
+        };
+        (
+            Self {
+                latch: latch.clone(),
+                _held: held,
+            },
+            latch,
+        )
     }
 
     /// Waits until at least that many requests are waiting, and fails the test when they never come.
     pub async fn arrived(&self, count: usize) {
-        wait(&self.latch.waiting, "the requests at the gate", |waiting| *waiting >= count).await;
+        wait(&self.latch.waiting, "the requests at the gate", |waiting| {
+            *waiting >= count
+        })
+        .await;
     }
 
     /// Lets every request go, those to come too.

@@ -74,6 +74,12 @@ pub(super) async fn wait<T: std::fmt::Debug>(
     condition: impl FnMut(&T) -> bool,
 ) {
     let mut receiver = sender.subscribe();
-    let found = tokio::time::timeout(TIMEOUT, receiver.wait_for(condition)).await.is_ok();
-    assert!(found, "{what} never got there; they are {:?}", *sender.borrow());
+    let found = tokio::time::timeout(TIMEOUT, receiver.wait_for(condition))
+        .await
+        .is_ok();
+    assert!(
+        found,
+        "{what} never got there; they are {:?}",
+        *sender.borrow()
+    );
 }

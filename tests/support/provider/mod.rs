@@ -54,13 +54,20 @@ impl Provider {
         Self::start_on(0).await
     }
 
-    #[expect(clippy::unused_async, reason = "spawning needs the runtime that awaiting implies")]
+    #[expect(
+        clippy::unused_async,
+        reason = "spawning needs the runtime that awaiting implies"
+    )]
     pub async fn start_on(port: u16) -> Self {
         let listener = bind(port).listen(BACKLOG).expect("a bound socket listens");
         let address = listener.local_addr().expect("a listener has an address");
         let shared = Arc::new(Shared::default());
         let accepting = JoinSet::from_iter([accept(listener, Arc::clone(&shared))]);
-        Self { address, shared, accepting }
+        Self {
+            address,
+            shared,
+            accepting,
+        }
     }
 
     /// Ends it, amid its requests.
@@ -189,7 +196,12 @@ impl Provider {
 
     /// Waits until the counters satisfy the condition, and fails the test when they never do.
     pub async fn until(&self, condition: impl FnMut(&Counts) -> bool) {
-        ledger::wait(&self.shared.ledger.counts, "the provider's counters", condition).await;
+        ledger::wait(
+            &self.shared.ledger.counts,
+            "the provider's counters",
+            condition,
+        )
+        .await;
     }
 }
 
@@ -197,8 +209,12 @@ impl Provider {
 fn bind(port: u16) -> TcpSocket {
     let socket = TcpSocket::new_v4().expect("a socket can be made");
     // One that was bound a moment ago may be taken again.
-    socket.set_reuseaddr(port > 0).expect("a socket has the option");
-    socket.bind((Ipv4Addr::LOCALHOST, port).into()).expect("the port is free");
+    socket
+        .set_reuseaddr(port > 0)
+        .expect("a socket has the option");
+    socket
+        .bind((Ipv4Addr::LOCALHOST, port).into())
+        .expect("the port is free");
     socket
 }
 
@@ -206,11 +222,16 @@ fn bind(port: u16) -> TcpSocket {
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
-        let Ok((stream, _)) = listener.accept().await else { continue };
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
         let shared = Arc::clone(&shared);
         connections.spawn(async move {
             shared.ledger.connected();
-            if matches!(shared.rules.lock().unwrap().always, Behaviour::ResetOnConnect) {
+            if matches!(
+                shared.rules.lock().unwrap().always,
+                Behaviour::ResetOnConnect
+            ) {
                 connection::reset(&stream);
             } else {
                 connection::serve(stream, &shared).await;

@@ -48,7 +48,10 @@ impl Recorded {
 
     /// The token, when there is exactly one `id_token` parameter.
     pub fn token(&self) -> Option<String> {
-        let mut tokens = self.parameters().into_iter().filter(|(name, _)| name == "id_token");
+        let mut tokens = self
+            .parameters()
+            .into_iter()
+            .filter(|(name, _)| name == "id_token");
         let (_, token) = tokens.next()?;
         tokens.next().is_none().then_some(token)
     }

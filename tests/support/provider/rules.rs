@@ -38,8 +38,16 @@ impl Rules {
             Behaviour::Delay { then, .. } => matches!(**then, Behaviour::Usual),
             behaviour => matches!(behaviour, Behaviour::Usual),
         };
-        let apple = if works { self.apple.answer(request) } else { None };
-        (behaviour, apple.unwrap_or_else(|| self.usual(request, &token)), self.gate.clone())
+        let apple = if works {
+            self.apple.answer(request)
+        } else {
+            None
+        };
+        (
+            behaviour,
+            apple.unwrap_or_else(|| self.usual(request, &token)),
+            self.gate.clone(),
+        )
     }
 
     /// The honest answer.

@@ -11,7 +11,10 @@ pub async fn estimate(pool: &PgPool, filters: &Filters) -> Result<u64, Error> {
     let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u WHERE true");
     filters.push(&mut sql);
     let query = sql.build_query_scalar::<Value>();
-    let plan = query.persistent(false).fetch_one(&mut *unprepared(pool).await?).await?;
+    let plan = query
+        .persistent(false)
+        .fetch_one(&mut *unprepared(pool).await?)
+        .await?;
     let rows = plan.pointer("/0/Plan/Plan Rows").and_then(Value::as_u64);
     rows.ok_or_else(|| Error::unexpected("plan"))
 }

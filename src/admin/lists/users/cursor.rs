@@ -27,7 +27,12 @@ pub enum Direction {
 pub struct Cursor(Sort, Direction, Uuid, Option<String>);
 
 impl Cursor {
-    pub(super) const fn new(sort: Sort, direction: Direction, id: Uuid, key: Option<String>) -> Self {
+    pub(super) const fn new(
+        sort: Sort,
+        direction: Direction,
+        id: Uuid,
+        key: Option<String>,
+    ) -> Self {
         Self(sort, direction, id, key)
     }
 
@@ -76,7 +81,9 @@ impl Cursor {
 }
 
 pub(super) fn decode<T: DeserializeOwned>(text: &str) -> Option<T> {
-    let bytes = URL_SAFE_NO_PAD.decode(Some(text).filter(|text| text.len() <= MAX_LENGTH)?).ok()?;
+    let bytes = URL_SAFE_NO_PAD
+        .decode(Some(text).filter(|text| text.len() <= MAX_LENGTH)?)
+        .ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
@@ -97,14 +104,29 @@ mod tests {
     fn a_cursor_is_read_as_it_was_written_and_nothing_else_is() {
         let cursors = [
             Cursor::new(Sort::Newest, Direction::After, Uuid::max(), None),
-            Cursor::new(Sort::LastSeen, Direction::Before, Uuid::max(), Some("2026-02-28".into())),
-            Cursor::new(Sort::Name, Direction::After, Uuid::nil(), Some("o'brien \u{10ffff}\\".into())),
+            Cursor::new(
+                Sort::LastSeen,
+                Direction::Before,
+                Uuid::max(),
+                Some("2026-02-28".into()),
+            ),
+            Cursor::new(
+                Sort::Name,
+                Direction::After,
+                Uuid::nil(),
+                Some("o'brien \u{10ffff}\\".into()),
+            ),
             Cursor::new(Sort::Email, Direction::After, Uuid::nil(), None),
         ];
         for cursor in cursors {
             let text = cursor.encode();
             assert_eq!(Cursor::decode(&text), Some(cursor));
-            for forged in [&text[1..], &text[..text.len() - 1], &format!("{text}="), &text.repeat(2)] {
+            for forged in [
+                &text[1..],
+                &text[..text.len() - 1],
+                &format!("{text}="),
+                &text.repeat(2),
+            ] {
                 assert_eq!(Cursor::decode(forged), None, "{forged}");
             }
         }
@@ -120,7 +142,9 @@ mod tests {
             URL_SAFE_NO_PAD.encode(format!(r#"["last_seen","after","{id}","-009999-01-01"]"#)),
             URL_SAFE_NO_PAD.encode(format!(r#"["last_seen","after","{id}","0000-12-31"]"#)),
             URL_SAFE_NO_PAD.encode(format!(r#"["email","after","{id}","a\u0000b"]"#)),
-            URL_SAFE_NO_PAD.encode(format!(r#"["email; DROP TABLE users","after","{id}",null]"#)),
+            URL_SAFE_NO_PAD.encode(format!(
+                r#"["email; DROP TABLE users","after","{id}",null]"#
+            )),
             URL_SAFE_NO_PAD.encode(format!(r#"["email","sideways","{id}",null]"#)),
             URL_SAFE_NO_PAD.encode(format!(r#"["email","after","{id}",null,null]"#)),
             URL_SAFE_NO_PAD.encode(r#"["email","after","1 OR 1=1",null]"#),

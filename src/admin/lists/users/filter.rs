@@ -57,7 +57,9 @@ pub struct Days {
 /// Parses a day `YYYY-MM-DD` of the years 1 to 9999, and returns `None` for anything else. PostgreSQL has earlier days,
 /// but not all that can be written: 4714 BC is its first year.
 pub fn day(text: &str) -> Option<Date> {
-    Date::parse(text, &Iso8601::DATE).ok().filter(|day| (1..=9999).contains(&day.year()))
+    Date::parse(text, &Iso8601::DATE)
+        .ok()
+        .filter(|day| (1..=9999).contains(&day.year()))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -85,7 +87,9 @@ impl Filters {
     /// Appends the conditions on a user `u`, each after an `AND`.
     pub(super) fn push(&self, sql: &mut QueryBuilder<Postgres>) {
         if let Some(provider) = &self.provider {
-            sql.push(" AND EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ");
+            sql.push(
+                " AND EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ",
+            );
             // The planner does not infer a condition on one id from that on the other.
             self.push_created(sql.push_bind(provider.clone()), "i.user_id");
             sql.push(")");
@@ -101,24 +105,38 @@ impl Filters {
         self.push_created(sql, "u.id");
         // The noted day is in an index. The sessions are looked up only if it decides nothing.
         if let Some(from) = self.last_seen.from {
-            sql.push(" AND u.seen_noted_on >= ").push_bind(from).push(" - 34");
+            sql.push(" AND u.seen_noted_on >= ")
+                .push_bind(from)
+                .push(" - 34");
             sql.push(" AND (u.seen_noted_on >= ").push_bind(from);
-            sql.push(concat!(" OR ", last_seen_on!(), " >= ")).push_bind(from).push(")");
+            sql.push(concat!(" OR ", last_seen_on!(), " >= "))
+                .push_bind(from)
+                .push(")");
         }
         if let Some(to) = self.last_seen.to {
             sql.push(" AND u.seen_noted_on <= ").push_bind(to);
-            sql.push(" AND (u.seen_noted_on <= ").push_bind(to).push(" - 34");
-            sql.push(concat!(" OR ", last_seen_on!(), " <= ")).push_bind(to).push(")");
+            sql.push(" AND (u.seen_noted_on <= ")
+                .push_bind(to)
+                .push(" - 34");
+            sql.push(concat!(" OR ", last_seen_on!(), " <= "))
+                .push_bind(to)
+                .push(")");
         }
     }
 
     /// Appends the condition on the time of creation as a range of ids, which grow with it.
     pub(super) fn push_created(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
         if let Some(from) = self.created.from {
-            sql.push(" AND ").push(id).push(" >= ").push_bind(first_id(from));
+            sql.push(" AND ")
+                .push(id)
+                .push(" >= ")
+                .push_bind(first_id(from));
         }
         if let Some(to) = self.created.to {
-            sql.push(" AND ").push(id).push(" < ").push_bind(first_id(to));
+            sql.push(" AND ")
+                .push(id)
+                .push(" < ")
+                .push_bind(first_id(to));
         }
     }
 }

@@ -22,8 +22,7 @@ const BEGINNING: usize = 3;
 const CANDIDATES: i64 = 500;
 
 /// Quotes, brackets and punctuation that may stand around a pasted text.
-const AROUND: &str =
-    "\"'`\u{2018}\u{2019}\u{201a}\u{201c}\u{201d}\u{201e}\u{ab}\u{bb}\u{2039}\u{203a}()[]<>{},;:.!?";
+const AROUND: &str = "\"'`\u{2018}\u{2019}\u{201a}\u{201c}\u{201d}\u{201e}\u{ab}\u{bb}\u{2039}\u{203a}()[]<>{},;:.!?";
 
 #[derive(Debug, Clone)]
 pub struct Found {
@@ -131,9 +130,14 @@ fn pasted(text: &str) -> Vec<String> {
         .split(|letter: char| !letter.is_ascii_hexdigit() && letter != '-')
         .find(|word| word.len() >= 32 && Uuid::parse_str(word).is_ok())
         .map(str::to_owned);
-    let bare = text.trim_matches(|character: char| character.is_whitespace() || AROUND.contains(character));
-    let texts = [address, other_form, id, Some(bare.to_owned())].into_iter().flatten();
-    texts.filter(|within| !within.is_empty() && within != text).collect()
+    let bare = text
+        .trim_matches(|character: char| character.is_whitespace() || AROUND.contains(character));
+    let texts = [address, other_form, id, Some(bare.to_owned())]
+        .into_iter()
+        .flatten();
+    texts
+        .filter(|within| !within.is_empty() && within != text)
+        .collect()
 }
 
 async fn search_whole(
@@ -154,7 +158,10 @@ async fn search_whole(
             if found.len() < wanted && text.serves(way, start) {
                 let mut query = text.statement(way, filters, start, wanted - found.len());
                 let query = query.build_query_as::<Row>();
-                let rows = query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?;
+                let rows = query
+                    .persistent(false)
+                    .fetch_all(&mut *unprepared(pool).await?)
+                    .await?;
                 found.extend(rows.into_iter().map(|row| (way, row)));
             }
         }
@@ -193,10 +200,13 @@ pub async fn suggest(pool: &PgPool, text: &str) -> Result<Option<String>, Error>
         // One half has no mistake if there is one.
         let mut sql = QueryBuilder::new("SELECT u.folded_name FROM users u WHERE false");
         for half in halves(word) {
-            sql.push(" OR u.folded_name LIKE ").push_bind(containing(&half));
+            sql.push(" OR u.folded_name LIKE ")
+                .push_bind(containing(&half));
         }
         let names = texts(pool, sql).await?;
-        let Some(near) = nearest(word, names.iter().flat_map(|name| split(name))) else { return Ok(None) };
+        let Some(near) = nearest(word, names.iter().flat_map(|name| split(name))) else {
+            return Ok(None);
+        };
         corrected.push(near.to_owned());
         changed = true;
     }
@@ -207,14 +217,20 @@ pub async fn suggest(pool: &PgPool, text: &str) -> Result<Option<String>, Error>
 async fn texts(pool: &PgPool, mut sql: QueryBuilder<Postgres>) -> Result<Vec<String>, Error> {
     sql.push(" LIMIT ").push_bind(CANDIDATES);
     let query = sql.build_query_scalar();
-    Ok(query.persistent(false).fetch_all(&mut *unprepared(pool).await?).await?)
+    Ok(query
+        .persistent(false)
+        .fetch_all(&mut *unprepared(pool).await?)
+        .await?)
 }
 
 /// Returns the beginning and the end of a word, each long enough for the index.
 fn halves(word: &str) -> [String; 2] {
     let length = word.chars().count();
     let half = (length / 2).max(TRIGRAM);
-    [word.chars().take(half).collect(), word.chars().skip(length - half).collect()]
+    [
+        word.chars().take(half).collect(),
+        word.chars().skip(length - half).collect(),
+    ]
 }
 
 /// Returns the candidate with the fewest mistakes, if it has one in four letters at most.
@@ -225,11 +241,23 @@ fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<
 }
 
 impl Text {
-    async fn read(pool: &PgPool, text: &str, providers: &[String], limit: usize) -> Result<Self, Error> {
+    async fn read(
+        pool: &PgPool,
+        text: &str,
+        providers: &[String],
+        limit: usize,
+    ) -> Result<Self, Error> {
         let email = text.to_ascii_lowercase();
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let id = Uuid::parse_str(text).ok();
-        let query = sqlx::query_file!("src/admin/lists/users/search.sql", text, id, email, providers, limit);
+        let query = sqlx::query_file!(
+            "src/admin/lists/users/search.sql",
+            text,
+            id,
+            email,
+            providers,
+            limit
+        );
         let row = query.fetch_one(pool).await?;
         let mut read = Self {
             words: words(&row.folded),
@@ -251,17 +279,27 @@ impl Text {
 
     /// Returns `true` if trigrams have the character, since the database takes it for a letter or a digit.
     fn has_letter(&self, character: char) -> bool {
-        if self.is_ascii { character.is_ascii_alphanumeric() } else { character.is_alphanumeric() }
+        if self.is_ascii {
+            character.is_ascii_alphanumeric()
+        } else {
+            character.is_alphanumeric()
+        }
     }
 
     /// Returns `true` if a user has a word that begins with this one.
     async fn known(&self, pool: &PgPool, word: &str) -> Result<bool, Error> {
-        let alone = Self { words: words(word), ..Self::default() };
+        let alone = Self {
+            words: words(word),
+            ..Self::default()
+        };
         let mut sql = QueryBuilder::new("SELECT EXISTS (");
         alone.push_having_words(&mut sql);
         sql.push(")");
         let query = sql.build_query_scalar();
-        Ok(query.persistent(false).fetch_one(&mut *unprepared(pool).await?).await?)
+        Ok(query
+            .persistent(false)
+            .fetch_one(&mut *unprepared(pool).await?)
+            .await?)
     }
 
     /// Returns `true` if users may be found in that way from the position on.
@@ -290,14 +328,20 @@ impl Text {
             .push(" AS key FROM users u WHERE ");
         self.push(&mut sql, way);
         filters.push(&mut sql);
-        for better in Way::ALL.into_iter().filter(|better| *better < way && self.serves(*better, None)) {
+        for better in Way::ALL
+            .into_iter()
+            .filter(|better| *better < way && self.serves(*better, None))
+        {
             self.push(sql.push(" AND ("), better);
             sql.push(") IS NOT TRUE");
         }
         if let Some(Position(_, key, id)) = start {
             match way.key() {
                 Some(column) => {
-                    sql.push(" AND (").push(column).push(", u.id) > (").push_bind(key.clone());
+                    sql.push(" AND (")
+                        .push(column)
+                        .push(", u.id) > (")
+                        .push_bind(key.clone());
                     sql.push(", ").push_bind(*id).push(")")
                 }
                 None => sql.push(" AND u.id < ").push_bind(*id),
@@ -305,18 +349,24 @@ impl Text {
         }
         sql.push(" ORDER BY ");
         match way {
-            Way::Whole => sql.push("array_position(").push_bind(self.named.clone()).push(", u.id)"),
+            Way::Whole => sql
+                .push("array_position(")
+                .push_bind(self.named.clone())
+                .push(", u.id)"),
             Way::Email | Way::Name => sql.push(way.key().unwrap_or_default()).push(", u.id"),
             Way::Words | Way::Parts => sql.push("u.id DESC"),
         };
-        sql.push(" LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
+        sql.push(" LIMIT ")
+            .push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
         sql
     }
 
     fn push(&self, sql: &mut QueryBuilder<Postgres>, way: Way) {
         match way {
             Way::Whole => {
-                sql.push("u.id = ANY(").push_bind(self.named.clone()).push(")");
+                sql.push("u.id = ANY(")
+                    .push_bind(self.named.clone())
+                    .push(")");
             }
             Way::Email => push_beginning(sql, "u.email", &self.email),
             Way::Name => push_beginning(sql, "u.folded_name", &self.name),
@@ -329,7 +379,9 @@ impl Text {
                 for (number, part) in self.parts.iter().flatten().enumerate() {
                     sql.push(if number > 0 { " AND " } else { "" });
                     sql.push("(u.email LIKE ").push_bind(part.clone());
-                    sql.push(" OR u.folded_name LIKE ").push_bind(part.clone()).push(")");
+                    sql.push(" OR u.folded_name LIKE ")
+                        .push_bind(part.clone())
+                        .push(")");
                 }
             }
         }
@@ -340,7 +392,8 @@ impl Text {
         sql.push("search_words(folded(name), folded(split_part(email, '@', 1))) @@ ");
         sql.push_bind(self.words.clone()).push("::tsquery");
         for others in ["seen_noted_on IS NULL", "own_name"] {
-            sql.push(" UNION ALL SELECT id FROM users WHERE ").push(others);
+            sql.push(" UNION ALL SELECT id FROM users WHERE ")
+                .push(others);
             sql.push(" AND search_words(folded_name, folded(split_part(email, '@', 1))) @@ ");
             sql.push_bind(self.words.clone()).push("::tsquery");
         }
@@ -348,7 +401,13 @@ impl Text {
 }
 
 impl Way {
-    const ALL: [Self; 5] = [Self::Whole, Self::Email, Self::Name, Self::Words, Self::Parts];
+    const ALL: [Self; 5] = [
+        Self::Whole,
+        Self::Email,
+        Self::Name,
+        Self::Words,
+        Self::Parts,
+    ];
 
     /// Returns the sort key among users found in the same way. Without one, the newest come first.
     const fn key(self) -> Option<&'static str> {
@@ -362,12 +421,19 @@ impl Way {
 
 /// Appends the condition that a text begins with another, as a range of its index.
 fn push_beginning(sql: &mut QueryBuilder<Postgres>, column: &'static str, text: &str) {
-    sql.push(column).push(" >= ").push_bind(text.to_owned()).push(" AND ");
-    sql.push(column).push(" < ").push_bind(format!("{text}{}", char::MAX));
+    sql.push(column)
+        .push(" >= ")
+        .push_bind(text.to_owned())
+        .push(" AND ");
+    sql.push(column)
+        .push(" < ")
+        .push_bind(format!("{text}{}", char::MAX));
 }
 
 fn split(folded: &str) -> impl Iterator<Item = &str> {
-    folded.split([' ', ',', '.', '-', '_', '+']).filter(|word| !word.is_empty())
+    folded
+        .split([' ', ',', '.', '-', '_', '+'])
+        .filter(|word| !word.is_empty())
 }
 
 /// Returns the query for all words of a folded text, if it has any. Each may be the beginning of another word, unless all
@@ -377,13 +443,20 @@ fn words(folded: &str) -> Option<String> {
     let beginnings = words.iter().any(|word| word.len() >= BEGINNING);
     let quoted = words.iter().map(|word| {
         let word = word.replace('\\', "\\\\").replace('\'', "''");
-        if beginnings { format!("'{word}':*") } else { format!("'{word}'") }
+        if beginnings {
+            format!("'{word}':*")
+        } else {
+            format!("'{word}'")
+        }
     });
     (!words.is_empty()).then(|| quoted.collect::<Vec<_>>().join(" & "))
 }
 
 /// Returns the pattern for everything that contains the text literally (PostgreSQL, "Pattern Matching").
 fn containing(text: &str) -> String {
-    let literal = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    let literal = text
+        .replace('\\', "\\\\")
+        .replace('%', "\\%")
+        .replace('_', "\\_");
     format!("%{literal}%")
 }

@@ -44,28 +44,49 @@ pub(super) async fn find(
     if member.role != Role::Admin {
         return Err(Status::Forbidden.into());
     }
-    let person = retrying!(person::user(pool, user))?.ok_or(Status::NotFound)?.user;
+    let person = retrying!(person::user(pool, user))?
+        .ok_or(Status::NotFound)?
+        .user;
     let (title, identity) = match moved {
         None => (words::MERGE, None),
         Some(moved) => {
             let identities = retrying!(identities::of_user(pool, user))?;
-            let row = identities.into_iter().find(|row| row.id == moved).ok_or(Status::NotFound)?;
+            let row = identities
+                .into_iter()
+                .find(|row| row.id == moved)
+                .ok_or(Status::NotFound)?;
             (words::MOVE, Some(row))
         }
     };
     record(pool, member, Look::person(user), &visit.origin.0).await?;
-    let query = printable(visit.form.get("q").unwrap_or_default(), MAX_QUERY).trim().to_owned();
+    let query = printable(visit.form.get("q").unwrap_or_default(), MAX_QUERY)
+        .trim()
+        .to_owned();
     let (mut matches, mut more) = (Vec::new(), false);
     if !query.is_empty() {
         // One more, since the user may be among the results.
         let filters = Filters::default();
         let found = search(pool, &query, &providers.names(), &filters, None, PAGE + 1).await?;
-        record(pool, member, Look::list("users_viewed", &[("q", &query)]), &visit.origin.0).await?;
+        record(
+            pool,
+            member,
+            Look::list("users_viewed", &[("q", &query)]),
+            &visit.origin.0,
+        )
+        .await?;
         matches = found.users;
         matches.retain(|other| other.id != user);
         more = found.after.is_some() || matches.len() > PAGE;
         matches.truncate(PAGE);
     }
-    let view = Find { title, person, identity, path: visit.path, query, matches, more };
+    let view = Find {
+        title,
+        person,
+        identity,
+        path: visit.path,
+        query,
+        matches,
+        more,
+    };
     Ok(Page::new(&visit.staff, "admin/find", &view))
 }

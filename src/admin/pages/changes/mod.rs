@@ -95,8 +95,15 @@ struct Claims {
 impl Claims {
     fn new(from: &UserState, into: &UserState, after: &UserState) -> Self {
         let json = |claims: CustomClaims| (!claims.is_empty()).then(|| claims.json());
-        let (taken, lost) = (after.claims.unlike(&into.claims), from.claims.unlike(&after.claims));
-        Self { taken: json(taken), own: into.claims.json(), lost: json(lost) }
+        let (taken, lost) = (
+            after.claims.unlike(&into.claims),
+            from.claims.unlike(&after.claims),
+        );
+        Self {
+            taken: json(taken),
+            own: into.claims.json(),
+            lost: json(lost),
+        }
     }
 }
 
@@ -138,28 +145,48 @@ impl Confirmation {
             Change::Merge { from, into } => Some((from, into, merged(from, into))),
             _ => None,
         };
-        let back = visit.form.get("back").and_then(|back| Uuid::parse_str(back).ok());
+        let back = visit
+            .form
+            .get("back")
+            .and_then(|back| Uuid::parse_str(back).ok());
         let began = other.filter(|other| Some(other.id) == back).unwrap_or(user);
         let (title, button) = words::title(change, &name(user));
         let trail = vec![
             ("/admin/users".into(), "Users".into()),
             (format!("/admin/users/{}", began.id), name(began)),
         ];
-        let mut question = Question::new(change.name(), title, trail, visit.path.to_owned(), &button);
-        visit.form.get("reason").unwrap_or_default().clone_into(&mut question.reason);
-        question.fields.extend(change.needs_preview().then(|| ("seen", preview.fingerprint())));
+        let mut question =
+            Question::new(change.name(), title, trail, visit.path.to_owned(), &button);
+        visit
+            .form
+            .get("reason")
+            .unwrap_or_default()
+            .clone_into(&mut question.reason);
+        question.fields.extend(
+            change
+                .needs_preview()
+                .then(|| ("seen", preview.fingerprint())),
+        );
         if let Some(other) = other {
             let field = if merge.is_some() { "into" } else { "to" };
-            question.fields.extend([(field, other.id.to_string()), ("back", began.id.to_string())]);
+            question.fields.extend([
+                (field, other.id.to_string()),
+                ("back", began.id.to_string()),
+            ]);
         }
         Self {
             question,
             user: Card::new(part, user),
             other: other.map(|other| Card::new(part_of_other, other)),
             reverse: merge.as_ref().map(|(from, into, _)| {
-                format!("/admin/users/{}/merge?into={}&back={}", into.id, from.id, began.id)
+                format!(
+                    "/admin/users/{}/merge?into={}&back={}",
+                    into.id, from.id, began.id
+                )
             }),
-            claims: merge.as_ref().map(|(from, into, after)| Claims::new(from, into, after)),
+            claims: merge
+                .as_ref()
+                .map(|(from, into, after)| Claims::new(from, into, after)),
             after: merge.map(|(_, _, after)| Card::new("", &after)),
             identity: identity.map(|identity| Account::new(identity, user)),
             device,
@@ -191,27 +218,49 @@ impl Visit<'_> {
         if change.role() == Role::Admin && member.role != Role::Admin {
             return Err(Status::Forbidden.into());
         }
-        Ok(preview(self.db.pool(), change, &member.email).await?.ok_or(Status::NotFound)?)
+        Ok(preview(self.db.pool(), change, &member.email)
+            .await?
+            .ok_or(Status::NotFound)?)
     }
 
     /// Shows the confirmation of a change, altered, after recording that its users were viewed.
-    async fn show(&self, preview: &Preview, alter: impl FnOnce(&mut Confirmation)) -> Result<Page, Failure> {
+    async fn show(
+        &self,
+        preview: &Preview,
+        alter: impl FnOnce(&mut Confirmation),
+    ) -> Result<Page, Failure> {
         let pool = self.db.pool();
         let mut device = None;
         if let Change::EndSession { session, user } = &preview.change {
             let sessions = retrying!(sessions::of_user(pool, user.id))?;
             let row = sessions.into_iter().find(|row| row.id == *session);
             device = row.map(|row| {
-                let own = [row.device_name, row.device_platform].into_iter().flatten().collect::<Vec<_>>();
+                let own = [row.device_name, row.device_platform]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>();
                 let app = row.user_agent.as_deref().map(device::in_words);
-                let words = if own.is_empty() { app } else { Some(own.join(", ")) };
+                let words = if own.is_empty() {
+                    app
+                } else {
+                    Some(own.join(", "))
+                };
                 words.unwrap_or_else(|| "an unknown device".into())
             });
         }
         let mut page = Confirmation::new(preview, device, self);
         alter(&mut page);
-        for id in [Some(preview.change.user()), preview.change.other()].into_iter().flatten() {
-            record(pool, &self.staff.member, Look::person(id.id), &self.origin.0).await?;
+        for id in [Some(preview.change.user()), preview.change.other()]
+            .into_iter()
+            .flatten()
+        {
+            record(
+                pool,
+                &self.staff.member,
+                Look::person(id.id),
+                &self.origin.0,
+            )
+            .await?;
         }
         Ok(Page::new(&self.staff, "admin/confirm", &page))
     }
@@ -222,12 +271,16 @@ impl Visit<'_> {
         let reason = match form.reason() {
             Ok(reason) => reason,
             Err(status) => {
-                let page = self.show(&preview, |page| page.question.refuse(form.get("reason"))).await?;
+                let page = self
+                    .show(&preview, |page| page.question.refuse(form.get("reason")))
+                    .await?;
                 return Err(Failure::Shown(page.with(status)));
             }
         };
         let by = self.staff.by(&reason, &self.origin.0);
-        let seen = change.needs_preview().then(|| form.get("seen").unwrap_or_default());
+        let seen = change
+            .needs_preview()
+            .then(|| form.get("seen").unwrap_or_default());
         let (user, kept) = (change.user(), change.other().unwrap_or(change.user()));
         match make(pool, &preview, seen, by).await? {
             Outcome::Done if matches!(change, Change::Delete { .. }) => {
@@ -235,8 +288,8 @@ impl Visit<'_> {
                 Ok(Redirect::to(receipt::path(number)))
             }
             Outcome::Done => {
-                let none =
-                    matches!(change, Change::EndSessions { .. }) && preview.change.user().sessions() == 0;
+                let none = matches!(change, Change::EndSessions { .. })
+                    && preview.change.user().sessions() == 0;
                 let done = if none { "nothing" } else { change.name() };
                 Ok(Redirect::to(format!("/admin/users/{kept}?done={done}")))
             }
@@ -244,7 +297,9 @@ impl Visit<'_> {
             Outcome::Changed | Outcome::Refused(_) => {
                 let preview = self.preview(change).await?;
                 let again = |page: &mut Confirmation| page.stale = preview.refused.is_none();
-                Err(Failure::Shown(self.show(&preview, again).await?.with(Status::Conflict)))
+                Err(Failure::Shown(
+                    self.show(&preview, again).await?.with(Status::Conflict),
+                ))
             }
         }
     }
@@ -269,12 +324,23 @@ fn wanted(user: Uuid, below: Segments<'_, Path>, form: &StaffForm) -> Result<Wan
         (["disable"], _) => Change::Disable { user },
         (["enable"], _) => Change::Enable { user },
         (["end-sessions"], _) => Change::EndSessions { user },
-        (["sessions", session, "end"], _) => Change::EndSession { session: id(session)?, user },
-        (["identities", identity, "unlink"], _) => Change::Unlink { identity: id(identity)?, user },
-        (["identities", identity, "release"], _) => Change::Release { identity: id(identity)?, user },
-        (["identities", identity, "move"], Some(to)) => {
-            Change::Move { identity: id(identity)?, from: user, to }
-        }
+        (["sessions", session, "end"], _) => Change::EndSession {
+            session: id(session)?,
+            user,
+        },
+        (["identities", identity, "unlink"], _) => Change::Unlink {
+            identity: id(identity)?,
+            user,
+        },
+        (["identities", identity, "release"], _) => Change::Release {
+            identity: id(identity)?,
+            user,
+        },
+        (["identities", identity, "move"], Some(to)) => Change::Move {
+            identity: id(identity)?,
+            from: user,
+            to,
+        },
         (["merge"], Some(into)) => Change::Merge { from: user, into },
         (["identities", identity, "move"], None) => return Ok(Wanted::Other(Some(id(identity)?))),
         (["merge"], None) => return Ok(Wanted::Other(None)),
@@ -282,7 +348,10 @@ fn wanted(user: Uuid, below: Segments<'_, Path>, form: &StaffForm) -> Result<Wan
     }))
 }
 
-#[expect(clippy::too_many_arguments, reason = "they are the parts of the request")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are the parts of the request"
+)]
 #[get("/users/<user>/<below..>", rank = 2)]
 async fn ask(
     staff: Staff,
@@ -296,7 +365,14 @@ async fn ask(
 ) -> Result<Page, Failure> {
     let (user, form) = (id(user)?, StaffForm::of(uri));
     let wanted = wanted(user, below, &form)?;
-    let visit = Visit { staff, form, path: uri.path().as_str(), db, settings, origin };
+    let visit = Visit {
+        staff,
+        form,
+        path: uri.path().as_str(),
+        db,
+        settings,
+        origin,
+    };
     match wanted {
         Wanted::Other(moved) => find(&visit, providers, user, moved).await,
         Wanted::Change(change) => visit.show(&visit.preview(change).await?, |_| ()).await,
@@ -318,7 +394,16 @@ async fn confirm(
         Wanted::Other(_) if staff.member.role != Role::Admin => Err(Status::Forbidden.into()),
         Wanted::Other(_) => Err(Status::BadRequest.into()),
         Wanted::Change(change) => {
-            Visit { staff, form, path: uri.path().as_str(), db, settings, origin }.confirm(change).await
+            Visit {
+                staff,
+                form,
+                path: uri.path().as_str(),
+                db,
+                settings,
+                origin,
+            }
+            .confirm(change)
+            .await
         }
     }
 }

@@ -36,7 +36,18 @@ pub(super) async fn receipt(
     let number = crate::admin::pages::changes::id(number)?;
     let deletion = retrying!(store::deletion(db.pool(), number))?.ok_or(Status::NotFound)?;
     let retention_days = events.retention_days;
-    let until = deletion.created_at.date().checked_add(Duration::days(retention_days.into()));
+    let until = deletion
+        .created_at
+        .date()
+        .checked_add(Duration::days(retention_days.into()));
     let until = until.map(|day| day.to_string());
-    Ok(Page::new(&staff, "admin/receipt", &Receipt { deletion, retention_days, until }))
+    Ok(Page::new(
+        &staff,
+        "admin/receipt",
+        &Receipt {
+            deletion,
+            retention_days,
+            until,
+        },
+    ))
 }

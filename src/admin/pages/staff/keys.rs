@@ -22,7 +22,8 @@ use crate::web::Db;
 use crate::web::guard::ClientOrigin;
 
 const NAME: &str = "Use lower-case letters, digits and hyphens, at most 40.";
-const NAME_TAKEN: &str = "There is an API key with this name. Revoke it first, or choose another name.";
+const NAME_TAKEN: &str =
+    "There is an API key with this name. Revoke it first, or choose another name.";
 const NO_KEY: &str = "There is no API key with this name any more.";
 
 /// The time in seconds after which a form that adds a key again is no reload of the answer with the key.
@@ -48,12 +49,29 @@ struct NewKey {
     key: Option<String>,
 }
 
-async fn page(staff: &Staff, form: &StaffForm, mistake: Option<Mistake>, db: &Db) -> Result<Page, Failure> {
+async fn page(
+    staff: &Staff,
+    form: &StaffForm,
+    mistake: Option<Mistake>,
+    db: &Db,
+) -> Result<Page, Failure> {
     let rows = retrying!(store::all(db.pool()))?.into_iter();
     let keys = rows.map(|row| Lasting::new(row.role, row.expires_at, row, &staff.member));
-    let status = if mistake.is_some() { Status::BadRequest } else { Status::Ok };
-    Ok(Page::new(staff, "admin/keys", &KeysPage { keys: keys.collect(), sent: form.fields(), mistake })
-        .with(status))
+    let status = if mistake.is_some() {
+        Status::BadRequest
+    } else {
+        Status::Ok
+    };
+    Ok(Page::new(
+        staff,
+        "admin/keys",
+        &KeysPage {
+            keys: keys.collect(),
+            sent: form.fields(),
+            mistake,
+        },
+    )
+    .with(status))
 }
 
 #[get("/keys")]
@@ -62,11 +80,16 @@ async fn list(staff: Staff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> 
 }
 
 fn trail() -> Vec<(String, String)> {
-    vec![("/admin/staff".into(), "Staff".into()), ("/admin/keys".into(), "API keys".into())]
+    vec![
+        ("/admin/staff".into(), "Staff".into()),
+        ("/admin/keys".into(), "API keys".into()),
+    ]
 }
 
 fn name(form: &StaffForm) -> Result<KeyName, Mistake> {
-    form.get("name").and_then(|name| name.parse().ok()).ok_or(("name", NAME))
+    form.get("name")
+        .and_then(|name| name.parse().ok())
+        .ok_or(("name", NAME))
 }
 
 struct Added {
@@ -79,9 +102,17 @@ struct Added {
 impl Added {
     fn read(form: &StaffForm, staff: &Staff) -> Result<Self, Mistake> {
         let name = name(form)?;
-        let role = form.get("role").and_then(|name| name.parse().ok()).ok_or(("role", "Choose a role."))?;
+        let role = form
+            .get("role")
+            .and_then(|name| name.parse().ok())
+            .ok_or(("role", "Choose a role."))?;
         let (expires_at, last_day) = until(form, staff)?.unzip();
-        Ok(Self { name, role, expires_at, last_day })
+        Ok(Self {
+            name,
+            role,
+            expires_at,
+            last_day,
+        })
     }
 
     fn question(&self) -> Question {
@@ -89,13 +120,24 @@ impl Added {
         let role: &str = self.role.into();
         let mut fields = vec![("name", self.name.to_string()), ("role", role.to_owned())];
         fields.extend(self.last_day.clone().map(|day| ("until", day)));
-        Question::new("add-key", title, trail(), "/admin/keys".into(), "Add the key")
-            .with(fields, json!({ "role": role, "day": self.last_day }))
+        Question::new(
+            "add-key",
+            title,
+            trail(),
+            "/admin/keys".into(),
+            "Add the key",
+        )
+        .with(fields, json!({ "role": role, "day": self.last_day }))
     }
 }
 
 /// Returns what a form was read as. If it has a mistake, the failure shows the form again.
-async fn sound<T>(read: Result<T, Mistake>, staff: &Staff, form: &StaffForm, db: &Db) -> Result<T, Failure> {
+async fn sound<T>(
+    read: Result<T, Mistake>,
+    staff: &Staff,
+    form: &StaffForm,
+    db: &Db,
+) -> Result<T, Failure> {
     match read {
         Ok(read) => Ok(read),
         Err(mistake) => Err(Failure::Shown(page(staff, form, Some(mistake), db).await?)),
@@ -116,7 +158,14 @@ async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Fa
     let reason = added.question().confirmed(&staff, &form)?;
     let (name, by) = (added.name.to_string(), staff.by(&reason, &origin.0));
     match add(db.pool(), &added.name, added.role, added.expires_at, by).await? {
-        Ok(key) => Ok(Page::new(&staff, "admin/new_key", &NewKey { name, key: Some(key.expose().clone()) })),
+        Ok(key) => Ok(Page::new(
+            &staff,
+            "admin/new_key",
+            &NewKey {
+                name,
+                key: Some(key.expose().clone()),
+            },
+        )),
         Err(Changed::NotPermitted) => Err(Status::Forbidden.into()),
         Err(_) => {
             let rows = retrying!(store::all(db.pool()))?;
@@ -125,7 +174,11 @@ async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Fa
                 row.name == name && row.created_by == staff.member.email && age < RELOAD
             });
             if is_reload {
-                return Ok(Page::new(&staff, "admin/new_key", &NewKey { name, key: None }));
+                return Ok(Page::new(
+                    &staff,
+                    "admin/new_key",
+                    &NewKey { name, key: None },
+                ));
             }
             page(&staff, &form, Some(("name", NAME_TAKEN)), db).await
         }
@@ -134,8 +187,17 @@ async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Fa
 
 fn revoking(name: &KeyName) -> Question {
     let title = format!("Revoke the API key {name}");
-    Question::new("revoke-key", title, trail(), "/admin/keys/revoke".into(), "Revoke the key")
-        .with(vec![("name", name.to_string())], json!({ "name": name.as_str() }))
+    Question::new(
+        "revoke-key",
+        title,
+        trail(),
+        "/admin/keys/revoke".into(),
+        "Revoke the key",
+    )
+    .with(
+        vec![("name", name.to_string())],
+        json!({ "name": name.as_str() }),
+    )
 }
 
 #[get("/keys/revoke")]

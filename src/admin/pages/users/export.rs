@@ -26,9 +26,22 @@ pub(super) struct Export {
 }
 
 impl Export {
-    pub fn new(asked: &ListQuery, zone: Option<&str>, providers: Vec<String>, pool: PgPool) -> Self {
+    pub fn new(
+        asked: &ListQuery,
+        zone: Option<&str>,
+        providers: Vec<String>,
+        pool: PgPool,
+    ) -> Self {
         let (text, sort, filters) = (asked.q().to_owned(), asked.sort(), asked.filters(zone).ok());
-        Self { pool, text, providers, sort, filters, cursor: None, position: None }
+        Self {
+            pool,
+            text,
+            providers,
+            sort,
+            filters,
+            cursor: None,
+            position: None,
+        }
     }
 }
 
@@ -38,18 +51,25 @@ impl Rows for Export {
     const COLUMNS: &'static [Column<ListedUser>] = &[
         ("id", |user| Some(user.id.to_string())),
         ("email", |user| user.email.clone()),
-        ("email_verified", |user| Some(user.email_verified.to_string())),
+        ("email_verified", |user| {
+            Some(user.email_verified.to_string())
+        }),
         ("name", |user| user.name.clone()),
         ("providers", |user| Some(user.providers.join(" "))),
         ("created_at", |user| Some(rfc3339(user.created_at))),
-        ("last_seen_on", |user| user.last_seen_on.map(|day| day.to_string())),
+        ("last_seen_on", |user| {
+            user.last_seen_on.map(|day| day.to_string())
+        }),
         ("disabled_at", |user| user.disabled_at.map(rfc3339)),
     ];
 
     async fn next(&mut self) -> Result<Vec<ListedUser>, Error> {
-        let Some(filters) = self.filters.take() else { return Ok(Vec::new()) };
+        let Some(filters) = self.filters.take() else {
+            return Ok(Vec::new());
+        };
         let users = if self.text.is_empty() {
-            let page = users::page(&self.pool, &filters, self.sort, self.cursor.as_ref(), BATCH).await?;
+            let page =
+                users::page(&self.pool, &filters, self.sort, self.cursor.as_ref(), BATCH).await?;
             self.cursor = page.after;
             page.users
         } else {

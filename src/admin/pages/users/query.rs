@@ -7,8 +7,16 @@ use crate::admin::dates::{begin_of, end_of};
 use crate::admin::lists::users::{Days, Filters, Sort, Status, Times, day};
 use crate::admin::pages::fields::{Fields, NothingMatches, read};
 
-const FIELDS: [&str; 8] =
-    ["q", "provider", "status", "created_from", "created_to", "seen_from", "seen_to", "sort"];
+const FIELDS: [&str; 8] = [
+    "q",
+    "provider",
+    "status",
+    "created_from",
+    "created_to",
+    "seen_from",
+    "seen_to",
+    "sort",
+];
 
 /// The filters after clean-up, as the form shows them again. The default order is an empty field.
 #[derive(Default, Serialize)]
@@ -18,7 +26,10 @@ pub(super) struct ListQuery(pub Fields);
 impl ListQuery {
     pub fn read(uri: &Origin<'_>) -> Self {
         let mut fields = Fields::read(uri, &FIELDS);
-        let status = fields.get("status").parse().map_or("", |status: Status| status.into());
+        let status = fields
+            .get("status")
+            .parse()
+            .map_or("", |status: Status| status.into());
         fields.put("status", status);
         let sort = fields.get("sort").parse().unwrap_or_default();
         fields.put("sort", named(sort));
@@ -47,7 +58,10 @@ impl ListQuery {
                 from: read(get("created_from"), |day| begin_of(day, zone))?,
                 to: read(get("created_to"), |day| end_of(day, zone))?,
             },
-            last_seen: Days { from: read(get("seen_from"), day)?, to: read(get("seen_to"), day)? },
+            last_seen: Days {
+                from: read(get("seen_from"), day)?,
+                to: read(get("seen_to"), day)?,
+            },
         })
     }
 
@@ -55,7 +69,8 @@ impl ListQuery {
     pub fn suffix(&self, sort: Sort, at: Option<&str>) -> String {
         let parameters = [("sort", named(sort)), ("at", at.unwrap_or_default())];
         let [sort, at] = parameters.map(|field| Some(field).filter(|(_, value)| !value.is_empty()));
-        self.0.suffix(&["sort"], &sort.into_iter().chain(at).collect::<Vec<_>>())
+        self.0
+            .suffix(&["sort"], &sort.into_iter().chain(at).collect::<Vec<_>>())
     }
 
     pub fn without(&self, field: &str) -> String {
@@ -74,5 +89,9 @@ impl ListQuery {
 
 /// Returns an order's name in the URL, which is empty for the default.
 fn named(sort: Sort) -> &'static str {
-    if sort == Sort::default() { "" } else { sort.into() }
+    if sort == Sort::default() {
+        ""
+    } else {
+        sort.into()
+    }
 }

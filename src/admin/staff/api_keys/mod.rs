@@ -32,9 +32,16 @@ pub async fn add(
     by: By<'_>,
 ) -> Result<Result<Secret<String>, Changed>, Error> {
     let token = OpaqueToken::generate();
-    let added = changing!(store::add(pool, name, &token.hash, role, expires_at, by), Changed::Already)?;
+    let added = changing!(
+        store::add(pool, name, &token.hash, role, expires_at, by),
+        Changed::Already
+    )?;
     let secret = || Secret::new(format!("{PREFIX}{}", token.text.expose()));
-    Ok(if added == Changed::Done { Ok(secret()) } else { Err(added) })
+    Ok(if added == Changed::Done {
+        Ok(secret())
+    } else {
+        Err(added)
+    })
 }
 
 pub async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {

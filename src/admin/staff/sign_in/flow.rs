@@ -38,11 +38,17 @@ impl Admin {
             public_url: public_url.to_owned(),
             client_id: provider.client_ids[0].clone(),
             nonce_form: provider.nonces.of(&provider.client_ids[0]).form,
-            strayed: provider.strayed_endpoint().map(|field| provider.setting(field)),
-            complete: provider.client_secret.is_some() && (endpoints || provider.discovery.is_some()),
+            strayed: provider
+                .strayed_endpoint()
+                .map(|field| provider.setting(field)),
+            complete: provider.client_secret.is_some()
+                && (endpoints || provider.discovery.is_some()),
             settings: ["client_secret", "authorization_url", "token_url"]
                 .map(|field| provider.setting(field)),
-            authorization_url: provider.authorization_url.clone().map_or_else(OnceLock::new, OnceLock::from),
+            authorization_url: provider
+                .authorization_url
+                .clone()
+                .map_or_else(OnceLock::new, OnceLock::from),
         }
     }
 
@@ -50,7 +56,10 @@ impl Admin {
         self.strayed.as_deref().filter(|_| self.complete)
     }
 
-    pub(in crate::admin) async fn locate(&self, providers: &Providers) -> Result<(), provider::Error> {
+    pub(in crate::admin) async fn locate(
+        &self,
+        providers: &Providers,
+    ) -> Result<(), provider::Error> {
         if self.complete
             && self.authorization_url.get().is_none()
             && let Some(provider) = providers.get(&self.provider)
@@ -79,7 +88,11 @@ impl Admin {
     }
 
     pub(in crate::admin) fn authorize(&self, begun: &Begun) -> Option<String> {
-        let mut url = self.authorization_url.get().filter(|_| self.complete)?.clone();
+        let mut url = self
+            .authorization_url
+            .get()
+            .filter(|_| self.complete)?
+            .clone();
         url.query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("client_id", &self.client_id)
@@ -122,9 +135,12 @@ mod tests {
 
     #[test]
     fn a_sign_in_leads_to_pages_of_ours_only() {
-        for text in
-            ["/admin/users/1?q=a%20b", "/admin/audit?x=/../y", "/admin/a..b/.c/%41", "/admin/users?q=O'Brien"]
-        {
+        for text in [
+            "/admin/users/1?q=a%20b",
+            "/admin/audit?x=/../y",
+            "/admin/a..b/.c/%41",
+            "/admin/users?q=O'Brien",
+        ] {
             assert_eq!(next(Some(text)), text);
         }
         let long = format!("/admin/{}", "x".repeat(9_000));

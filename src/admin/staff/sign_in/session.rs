@@ -29,9 +29,23 @@ pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
     let [state, browser, nonce, verifier] = std::array::from_fn(|_| OpaqueToken::generate());
     let (nonce, code_verifier) = (nonce.text.expose().clone(), verifier.text.expose().clone());
     let code_challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, code_verifier.as_bytes()));
-    store::begin(pool, &state.hash, &browser.hash, &Pending { nonce: nonce.clone(), code_verifier, next })
-        .await?;
-    Ok(Begun { state: state.text, browser: browser.text, nonce, code_challenge })
+    store::begin(
+        pool,
+        &state.hash,
+        &browser.hash,
+        &Pending {
+            nonce: nonce.clone(),
+            code_verifier,
+            next,
+        },
+    )
+    .await?;
+    Ok(Begun {
+        state: state.text,
+        browser: browser.text,
+        nonce,
+        code_challenge,
+    })
 }
 
 /// Opens a session for the member of staff with the proven e-mail address and the identity that they first signed in
@@ -43,7 +57,9 @@ pub async fn sign_in(
     before: Option<&str>,
     origin: &Origin,
 ) -> Result<Result<Secret<String>, Stranger>, Error> {
-    let Some(email) = &claims.email else { return Ok(Err(Stranger::NoEmail)) };
+    let Some(email) = &claims.email else {
+        return Ok(Err(Stranger::NoEmail));
+    };
     let authoritative = provider.staff_link().admits(claims);
     let before = before.and_then(OpaqueToken::parse);
     let candidate = Candidate {
@@ -58,12 +74,18 @@ pub async fn sign_in(
         before: before.as_ref(),
     };
     let session = OpaqueToken::generate();
-    Ok(match store::open_session(pool, candidate, &session.hash, origin).await? {
-        Ok(()) => Ok(session.text),
-        Err(Stranger::NotStaff) if claims.email_verified && !authoritative => Err(Stranger::NotAuthoritative),
-        Err(Stranger::NotStaff) if store::all(pool).await?.is_empty() => Err(Stranger::NobodyYet),
-        Err(stranger) => Err(stranger),
-    })
+    Ok(
+        match store::open_session(pool, candidate, &session.hash, origin).await? {
+            Ok(()) => Ok(session.text),
+            Err(Stranger::NotStaff) if claims.email_verified && !authoritative => {
+                Err(Stranger::NotAuthoritative)
+            }
+            Err(Stranger::NotStaff) if store::all(pool).await?.is_empty() => {
+                Err(Stranger::NobodyYet)
+            }
+            Err(stranger) => Err(stranger),
+        },
+    )
 }
 
 /// Returns the token which proves that a form is from a page of this session.

@@ -33,7 +33,11 @@ pub struct StaffRow {
 
 impl StaffRow {
     pub const fn access(&self) -> Access {
-        Access { role: self.role, may_export: self.may_export, ends_at: self.ends_at }
+        Access {
+            role: self.role,
+            may_export: self.may_export,
+            ends_at: self.ends_at,
+        }
     }
 }
 
@@ -136,7 +140,13 @@ pub async fn open_session(
     hash: &[u8; 32],
     origin: &Origin,
 ) -> Result<Result<(), Stranger>, Error> {
-    let Candidate { email, provider, subject, unproven, before } = candidate;
+    let Candidate {
+        email,
+        provider,
+        subject,
+        unproven,
+        before,
+    } = candidate;
     // Of two first sign-ins at once, the second waits for the row, and then finds the identity pinned.
     let row = sqlx::query!(
         r#"WITH listed AS (SELECT FROM current_staff WHERE email = $1 AND $9::text IS NULL),
@@ -199,7 +209,9 @@ pub async fn open_session(
 /// Returns the member of a session, and records the visit. Returns `None` if the session was idle for half an hour or
 /// is older than twelve hours, or if the member's access has ended.
 pub async fn by_session(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
-    let Some(hash) = OpaqueToken::parse(session) else { return Ok(None) };
+    let Some(hash) = OpaqueToken::parse(session) else {
+        return Ok(None);
+    };
     let row = sqlx::query_as(
         "WITH member AS MATERIALIZED (
              SELECT s.id FROM current_staff s
@@ -220,7 +232,9 @@ pub async fn by_session(pool: &PgPool, session: &str) -> Result<Option<StaffRow>
 
 /// Ends a session, or all of its member.
 pub async fn end_sessions(pool: &PgPool, session: &str, everywhere: bool) -> Result<(), Error> {
-    let Some(hash) = OpaqueToken::parse(session) else { return Ok(()) };
+    let Some(hash) = OpaqueToken::parse(session) else {
+        return Ok(());
+    };
     sqlx::query!(
         "WITH member AS MATERIALIZED (
              SELECT id FROM staff
@@ -236,7 +250,17 @@ pub async fn end_sessions(pool: &PgPool, session: &str, everywhere: bool) -> Res
     Ok(())
 }
 
-pub async fn set_time_zone(pool: &PgPool, member: Uuid, time_zone: Option<&str>) -> Result<(), Error> {
-    sqlx::query!("UPDATE staff SET time_zone = $2 WHERE id = $1", member, time_zone).execute(pool).await?;
+pub async fn set_time_zone(
+    pool: &PgPool,
+    member: Uuid,
+    time_zone: Option<&str>,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "UPDATE staff SET time_zone = $2 WHERE id = $1",
+        member,
+        time_zone
+    )
+    .execute(pool)
+    .await?;
     Ok(())
 }

@@ -14,8 +14,9 @@ pub struct Breaks;
 
 impl Filter for Breaks {
     fn filter(&self, value: &Value, _: &HashMap<String, Value>) -> tera::Result<Value> {
-        let text =
-            value.as_str().ok_or_else(|| tera::Error::msg(format!("`breaks` takes a text, not {value}")))?;
+        let text = value
+            .as_str()
+            .ok_or_else(|| tera::Error::msg(format!("`breaks` takes a text, not {value}")))?;
         let parts = text.split_inclusive(['@', '-', '_', '/', ':']).map(|part| {
             let mut broken = String::new();
             for (place, after) in part.split('.').enumerate() {
@@ -49,11 +50,17 @@ mod tests {
             ("ada.l@example.com", "ada<wbr>.l@<wbr>example<wbr>.com"),
             ("<b>.&amp;", "&lt;b&gt;.&amp;amp;"),
             (".a/.b.", ".a&#x2F;<wbr>.b."),
-            ("It is a@b.org. From 10.0.0.1.", "It is a@<wbr>b<wbr>.org. From 10.0.0.1."),
+            (
+                "It is a@b.org. From 10.0.0.1.",
+                "It is a@<wbr>b<wbr>.org. From 10.0.0.1.",
+            ),
             ("<wbr>", "&lt;wbr&gt;"),
             ("a\u{202e}b", "a b"),
         ] {
-            assert_eq!(Breaks.filter(&text.into(), &HashMap::new()).unwrap(), expected);
+            assert_eq!(
+                Breaks.filter(&text.into(), &HashMap::new()).unwrap(),
+                expected
+            );
         }
         assert!(Breaks.filter(&Value::Null, &HashMap::new()).is_err());
     }

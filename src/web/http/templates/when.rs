@@ -17,24 +17,37 @@ pub struct When;
 impl Filter for When {
     fn filter(&self, value: &Value, arguments: &HashMap<String, Value>) -> tera::Result<Value> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let day = value.as_str().filter(|text| text.len() == 10).and_then(|text| text.parse::<Date>().ok());
+        let day = value
+            .as_str()
+            .filter(|text| text.len() == 10)
+            .and_then(|text| text.parse::<Date>().ok());
         if let Some(day) = day {
             let days = day.until((Unit::Day, Timestamp::now().to_zoned(TimeZone::UTC).date()));
             let ago = days_ago(days.map_or(0, |days| days.get_days()).into());
-            return Ok(Value::String(format!("<time datetime=\"{day}\" title=\"{day}\">{ago}</time>")));
+            return Ok(Value::String(format!(
+                "<time datetime=\"{day}\" title=\"{day}\">{ago}</time>"
+            )));
         }
         let time: Timestamp = value
             .as_str()
             .and_then(|text| text.parse().ok())
-            .ok_or_else(|| tera::Error::msg(format!("`when` takes an RFC 3339 time, not {value}")))?;
+            .ok_or_else(|| {
+                tera::Error::msg(format!("`when` takes an RFC 3339 time, not {value}"))
+            })?;
         let precision = text("precision").unwrap_or("minute");
         let format = match precision {
             "day" => "%Y-%m-%d",
             "minute" | "ago" => "%Y-%m-%d %H:%M %Z",
             "second" | "clock" => "%Y-%m-%d %H:%M:%S %Z",
-            other => return Err(tera::Error::msg(format!("`when` knows no precision `{other}`"))),
+            other => {
+                return Err(tera::Error::msg(format!(
+                    "`when` knows no precision `{other}`"
+                )));
+            }
         };
-        let zone = text("zone").and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC);
+        let zone = text("zone")
+            .and_then(|name| TimeZone::get(name).ok())
+            .unwrap_or(TimeZone::UTC);
         let shown = time.to_zoned(zone).strftime(format).to_string();
         // HTML takes three digits of a fraction at most.
         let time = Timestamp::from_second(time.as_second()).map_err(tera::Error::msg)?;
@@ -57,8 +70,13 @@ impl Filter for When {
 }
 
 const DAY: i64 = 24 * 60 * 60;
-const UNITS: [(i64, &str); 5] =
-    [(365 * DAY, "year"), (30 * DAY, "month"), (DAY, "day"), (60 * 60, "hour"), (60, "minute")];
+const UNITS: [(i64, &str); 5] = [
+    (365 * DAY, "year"),
+    (30 * DAY, "month"),
+    (DAY, "day"),
+    (60 * 60, "hour"),
+    (60, "minute"),
+];
 
 /// Returns a number of seconds in the largest unit that fits.
 fn ago(seconds: i64) -> String {
@@ -82,8 +100,15 @@ mod tests {
     use super::*;
 
     fn when(time: &str, arguments: &[(&str, &str)]) -> tera::Result<String> {
-        let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
-        Ok(When.filter(&time.into(), &arguments)?.as_str().unwrap().to_owned())
+        let arguments = arguments
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).into()))
+            .collect();
+        Ok(When
+            .filter(&time.into(), &arguments)?
+            .as_str()
+            .unwrap()
+            .to_owned())
     }
 
     #[test]
@@ -96,7 +121,11 @@ mod tests {
             ("no such zone", "day", "2026-07-01"),
         ] {
             assert_eq!(
-                when("2026-07-01T22:30:05Z", &[("zone", zone), ("precision", precision)]).unwrap(),
+                when(
+                    "2026-07-01T22:30:05Z",
+                    &[("zone", zone), ("precision", precision)]
+                )
+                .unwrap(),
                 format!("<time datetime=\"2026-07-01T22:30:05Z\">{shown}</time>")
             );
         }
@@ -117,16 +146,26 @@ mod tests {
         ] {
             assert_eq!(ago(seconds), told);
         }
-        assert_eq!([0, 1, 2].map(days_ago), ["today", "yesterday", "2 days ago"]);
         assert_eq!(
-            when("2000-01-01T23:30:05Z", &[("zone", "Europe/Berlin"), ("precision", "ago")]).unwrap(),
+            [0, 1, 2].map(days_ago),
+            ["today", "yesterday", "2 days ago"]
+        );
+        assert_eq!(
+            when(
+                "2000-01-01T23:30:05Z",
+                &[("zone", "Europe/Berlin"), ("precision", "ago")]
+            )
+            .unwrap(),
             format!(
                 "<time datetime=\"2000-01-01T23:30:05Z\" title=\"2000-01-02 00:30 CET\">{}</time>",
                 ago(Timestamp::now().as_second() - 946_769_405)
             )
         );
         let day = when("2000-01-01", &[("precision", "ago")]).unwrap();
-        assert!(day.starts_with("<time datetime=\"2000-01-01\" title=\"2000-01-01\">"), "{day}");
+        assert!(
+            day.starts_with("<time datetime=\"2000-01-01\" title=\"2000-01-01\">"),
+            "{day}"
+        );
     }
 
     #[test]

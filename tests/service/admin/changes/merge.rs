@@ -20,9 +20,18 @@ use crate::support::token::{claims, encode, now, with};
 
 /// What the audit finds by an address: the kinds, and what they are about.
 async fn found(app: &App, email: &str) -> Vec<(String, Option<String>, Option<String>)> {
-    let filter = Filter { email: Some(email.to_owned()), ..Filter::default() };
-    let events = event_log::page(&app.database.pool, &filter, None, 100).await.unwrap().0;
-    events.into_iter().map(|event| (event.kind, event.about, event.email)).collect()
+    let filter = Filter {
+        email: Some(email.to_owned()),
+        ..Filter::default()
+    };
+    let events = event_log::page(&app.database.pool, &filter, None, 100)
+        .await
+        .unwrap()
+        .0;
+    events
+        .into_iter()
+        .map(|event| (event.kind, event.about, event.email))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,20 +43,43 @@ async fn a_merge_is_found_by_the_address_of_whoever_went_and_outlives_the_next_u
     assert_eq!(merge(&app, from, user(&into)).await, Outcome::Done);
     let merged = ("users_merged".to_owned(), Some(ADDRESS.to_owned()), None);
     assert_eq!(found(&app, ADDRESS).await, [merged]);
-    let page = event_log::of_user(&app.database.pool, user(&into), 100).await.unwrap();
-    let shown: Vec<_> = page.iter().filter(|event| event.kind == "users_merged").collect();
-    assert_eq!(shown.len(), 1, "whoever stays was not merged into another user");
+    let page = event_log::of_user(&app.database.pool, user(&into), 100)
+        .await
+        .unwrap();
+    let shown: Vec<_> = page
+        .iter()
+        .filter(|event| event.kind == "users_merged")
+        .collect();
+    assert_eq!(
+        shown.len(),
+        1,
+        "whoever stays was not merged into another user"
+    );
 
     // The identity that came with the merge goes, so that nobody has the address.
     let theirs = "DELETE FROM identities WHERE lower(email) = $1";
-    let gone = sqlx::query(theirs).bind(ADDRESS).execute(&app.database.pool).await.unwrap();
+    let gone = sqlx::query(theirs)
+        .bind(ADDRESS)
+        .execute(&app.database.pool)
+        .await
+        .unwrap();
     assert_eq!(gone.rows_affected(), 1);
     let next = app.sign_in_at("third", &at("third", "next", ADDRESS)).await;
     assert_eq!(next.outcome(), "created");
-    assert_eq!(app.delete(&next.access_token(), "/api/v1/me").await.status, 204);
-    assert_eq!(found(&app, ADDRESS).await, [], "an address that is to be forgotten is");
+    assert_eq!(
+        app.delete(&next.access_token(), "/api/v1/me").await.status,
+        204
+    );
+    assert_eq!(
+        found(&app, ADDRESS).await,
+        [],
+        "an address that is to be forgotten is"
+    );
     let detail = json!({ "reason": "asked by phone", "into": user(&into) });
-    assert_eq!(events(&app, "users_merged", from).await, [(Some(STAFF.to_owned()), Some(detail))]);
+    assert_eq!(
+        events(&app, "users_merged", from).await,
+        [(Some(STAFF.to_owned()), Some(detail))]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,11 +92,23 @@ async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
     let origin = by().origin;
     let pool = &app.database.pool;
     access::add(pool, STAFF, Role::Support, by()).await.unwrap();
-    let look = Look { kind: "users_viewed", user: None, search: &[("q", ADDRESS)], reason: None };
-    assert!(record_look(pool, look, Actor::Staff(STAFF), origin).await.unwrap());
+    let look = Look {
+        kind: "users_viewed",
+        user: None,
+        search: &[("q", ADDRESS)],
+        reason: None,
+    };
+    assert!(
+        record_look(pool, look, Actor::Staff(STAFF), origin)
+            .await
+            .unwrap()
+    );
     let traces = "SELECT count(*) FROM events e WHERE strpos(e::text, 'from@') > 0";
     assert!(app.database.count(traces).await > 1);
-    assert_eq!(app.delete(&into.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&into.access_token(), "/api/v1/me").await.status,
+        204
+    );
     assert_eq!(app.database.count(traces).await, 0);
     assert_eq!(app.database.count("SELECT count(*) FROM traces").await, 0);
 }
@@ -77,21 +121,40 @@ async fn nobody_who_is_disabled_gets_back_in_by_a_merge() {
             let subject = format!("{role}-{number}");
             claims(&subject, &format!("{subject}@example.com"))
         };
-        let (from, into) = (app.sign_in(&person("from")).await, app.sign_in(&person("into")).await);
+        let (from, into) = (
+            app.sign_in(&person("from")).await,
+            app.sign_in(&person("into")).await,
+        );
         for (role, who) in [("from", &from), ("into", &into)] {
             if disabled == role || disabled == "both" {
                 act(&app, Change::Disable { user: user(who) }).await;
             }
         }
-        assert_eq!(merge(&app, user(&from), user(&into)).await, Outcome::Done, "{disabled}");
+        assert_eq!(
+            merge(&app, user(&from), user(&into)).await,
+            Outcome::Done,
+            "{disabled}"
+        );
         for role in ["from", "into"] {
-            assert_eq!(app.sign_in(&person(role)).await.error(), "user_disabled", "{disabled}");
+            assert_eq!(
+                app.sign_in(&person(role)).await.error(),
+                "user_disabled",
+                "{disabled}"
+            );
         }
         act(&app, Change::Enable { user: user(&into) }).await;
         for session in [&from, &into] {
-            assert_eq!(alive(&app, session).await, (false, false), "{disabled}: what ended stays so");
+            assert_eq!(
+                alive(&app, session).await,
+                (false, false),
+                "{disabled}: what ended stays so"
+            );
         }
-        assert_eq!(user(&app.sign_in(&person("from")).await), user(&into), "{disabled}");
+        assert_eq!(
+            user(&app.sign_in(&person("from")).await),
+            user(&into),
+            "{disabled}"
+        );
     }
 }
 
@@ -102,15 +165,29 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
     let from = app.sign_in(&claims("from", "from@example.com")).await;
     let into = app.sign_in(&claims("into", "into@example.com")).await;
     let (from_id, into_id) = (user(&from), user(&into));
-    let other_picture =
-        with(claims("into", "into@example.com"), &json!({ "picture": "https://pictures.example/new" }));
-    let merge = Change::Merge { from: from_id, into: into_id };
-    for change in ["identity", "session", "picture", "claims", "identity's address", "direction", "garbage"] {
+    let other_picture = with(
+        claims("into", "into@example.com"),
+        &json!({ "picture": "https://pictures.example/new" }),
+    );
+    let merge = Change::Merge {
+        from: from_id,
+        into: into_id,
+    };
+    for change in [
+        "identity",
+        "session",
+        "picture",
+        "claims",
+        "identity's address",
+        "direction",
+        "garbage",
+    ] {
         let seen = preview(pool, merge).await.fingerprint();
         let (mut made, mut shown) = (merge, seen.as_str());
         match change {
             "identity" => {
-                app.link(&into.access_token(), "second", &at("second", "new", "")).await;
+                app.link(&into.access_token(), "second", &at("second", "new", ""))
+                    .await;
             }
             "session" => act(&app, Change::EndSessions { user: from_id }).await,
             "picture" => {
@@ -118,17 +195,29 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
             }
             "claims" => {
                 let claims = CustomClaims::parse(r#"{"plan": "pro"}"#).unwrap();
-                assert_eq!(set_claims(pool, into_id, &claims, by()).await.unwrap(), ClaimsSet::Done);
+                assert_eq!(
+                    set_claims(pool, into_id, &claims, by()).await.unwrap(),
+                    ClaimsSet::Done
+                );
             }
             "identity's address" => {
                 let address = json!({ "email": "other@example.com", "email_verified": false });
                 app.sign_in(&with(claims("from", ""), &address)).await;
             }
-            "direction" => made = Change::Merge { from: into_id, into: from_id },
+            "direction" => {
+                made = Change::Merge {
+                    from: into_id,
+                    into: from_id,
+                }
+            }
             _ => shown = "",
         }
         let before = app.database.everything(&[]).await;
-        assert_eq!(apply(pool, made, shown).await, Some(Outcome::Changed), "{change}");
+        assert_eq!(
+            apply(pool, made, shown).await,
+            Some(Outcome::Changed),
+            "{change}"
+        );
         assert_eq!(app.database.everything(&[]).await, before, "{change}");
     }
     // A new session is no reason to look again.
@@ -146,7 +235,10 @@ async fn whoever_remains_was_last_seen_when_either_was() {
         let mut ids = Vec::new();
         for (role, days) in [("from", from_days), ("into", into_days)] {
             let subject = format!("{role}-{number}");
-            let id = user(&app.sign_in(&claims(&subject, &format!("{subject}@example.com"))).await);
+            let id = user(
+                &app.sign_in(&claims(&subject, &format!("{subject}@example.com")))
+                    .await,
+            );
             run!(
                 &app.database.pool,
                 "WITH used AS (
@@ -181,7 +273,12 @@ async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     let app = App::start().await;
     let pool = &app.database.pool;
     let from = app.sign_in(&claims("from", "from@example.com")).await;
-    assert_eq!(app.link(&from.access_token(), "second", &at("second", "from-2", "")).await.status, 201);
+    assert_eq!(
+        app.link(&from.access_token(), "second", &at("second", "from-2", ""))
+            .await
+            .status,
+        201
+    );
     let into = app.sign_in(&claims("into", "into@example.com")).await;
     let mut pair = Vec::new();
     for user in [user(&from), user(&into)] {
@@ -190,7 +287,9 @@ async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     let [mut from, into] = <[_; 2]>::try_from(pair).expect("two users");
     from.identities.pop().expect("one of two");
     let before = app.database.everything(&[]).await;
-    let _ = store::merge(pool, &from, &into, Asking::Staff(by())).await.unwrap();
+    let _ = store::merge(pool, &from, &into, Asking::Staff(by()))
+        .await
+        .unwrap();
     assert_eq!(app.database.everything(&[]).await, before);
 }
 
@@ -209,33 +308,58 @@ async fn whoever_was_merged_into_a_deleted_user_is_forgotten_with_them() {
     let app = App::start().await;
     let mut people = Vec::new();
     for name in ["first", "second", "third", "other"] {
-        people.push(user(&app.sign_in(&claims(name, &format!("{name}@example.com"))).await));
+        people.push(user(
+            &app.sign_in(&claims(name, &format!("{name}@example.com")))
+                .await,
+        ));
     }
     assert_eq!(merge(&app, people[0], people[1]).await, Outcome::Done);
     assert_eq!(merge(&app, people[1], people[2]).await, Outcome::Done);
     // An attempt on the address of the first, which only an identity of the third still has.
     let attempt = json!({ "iss": "https://other.example", "aud": "x", "email": "first@example.com", "exp": now() + 60 });
     let attempt = encode(r#"{"alg":"RS256"}"#, &attempt.to_string());
-    assert_eq!(app.post("idp", &json!({ "id_token": attempt })).await.error(), "issuer_mismatch");
-    let claimed =
-        "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'first@example.com'";
+    assert_eq!(
+        app.post("idp", &json!({ "id_token": attempt }))
+            .await
+            .error(),
+        "issuer_mismatch"
+    );
+    let claimed = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'first@example.com'";
     app.database.until(claimed, 1).await;
 
     // The user themselves, this time.
     let session = app.sign_in(&claims("first", "first@example.com")).await;
     assert_eq!(user(&session), people[2]);
-    assert_eq!(app.delete(&session.access_token(), "/api/v1/me").await.status, 204);
+    assert_eq!(
+        app.delete(&session.access_token(), "/api/v1/me")
+            .await
+            .status,
+        204
+    );
     for (number, person) in people[..3].iter().enumerate() {
         assert_eq!(traces(&app, *person).await, 0, "{number}");
     }
-    let merges: Vec<(Uuid, Option<String>)> =
-        app.database.all("SELECT user_id, reason FROM events WHERE kind = 'users_merged' ORDER BY id").await;
+    let merges: Vec<(Uuid, Option<String>)> = app
+        .database
+        .all("SELECT user_id, reason FROM events WHERE kind = 'users_merged' ORDER BY id")
+        .await;
     let into_another = Some("to_another".to_owned());
     let [first, second, third] = [people[0], people[1], people[2]];
-    let expected = [(second, None), (first, into_another.clone()), (third, None), (second, into_another)];
-    assert_eq!(merges, expected, "who was merged into whom still reads the right way round");
+    let expected = [
+        (second, None),
+        (first, into_another.clone()),
+        (third, None),
+        (second, into_another),
+    ];
+    assert_eq!(
+        merges, expected,
+        "who was merged into whom still reads the right way round"
+    );
     let counts = json!({ "identity_count": 3, "session_count": 2 });
-    assert_eq!(events(&app, "user_deleted", people[2]).await, [(None, Some(counts))]);
+    assert_eq!(
+        events(&app, "user_deleted", people[2]).await,
+        [(None, Some(counts))]
+    );
     let held = "SELECT count(*) FROM events WHERE email = 'first@example.com'";
     assert_eq!(app.database.count(held).await, 0);
     assert!(traces(&app, people[3]).await > 0);

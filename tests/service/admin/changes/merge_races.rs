@@ -14,7 +14,11 @@ use crate::support::race::{assert_either_came_first, rounds};
 use crate::support::token::{claims, with};
 
 async fn exists(app: &App, user: Uuid) -> bool {
-    value!(&app.database.pool, "SELECT EXISTS (SELECT FROM users WHERE id = $1)", user)
+    value!(
+        &app.database.pool,
+        "SELECT EXISTS (SELECT FROM users WHERE id = $1)",
+        user
+    )
 }
 
 /// Users who have the identity of that subject: one has it, or nobody.
@@ -37,17 +41,38 @@ async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
         let address = |subject: &str| format!("{subject}@example.com");
         let from_claims = claims(&from, &address(&from));
         let into_claims = claims(&into, &address(&into));
-        let (from_first, into_first) = (app.sign_in(&from_claims).await, app.sign_in(&into_claims).await);
+        let (from_first, into_first) = (
+            app.sign_in(&from_claims).await,
+            app.sign_in(&into_claims).await,
+        );
         let (from_id, into_id) = (user(&from_first), user(&into_first));
-        let merge = tokio::spawn(prepared(&app, Change::Merge { from: from_id, into: into_id }).await);
+        let merge = tokio::spawn(
+            prepared(
+                &app,
+                Change::Merge {
+                    from: from_id,
+                    into: into_id,
+                },
+            )
+            .await,
+        );
 
         // Now and then the provider has news of one of them, or one comes back by another identity.
         let news = json!({ "picture": format!("https://pictures.example/{round}") });
         let attempts = match round % 5 {
             0 | 1 => vec![("idp", from_claims.clone()), ("idp", into_claims)],
-            2 => vec![("idp", with(from_claims.clone(), &news)), ("idp", into_claims)],
-            3 => vec![("idp", from_claims.clone()), ("idp", with(into_claims, &news))],
-            _ => vec![("idp", from_claims.clone()), ("second", at("second", &from, &address(&from)))],
+            2 => vec![
+                ("idp", with(from_claims.clone(), &news)),
+                ("idp", into_claims),
+            ],
+            3 => vec![
+                ("idp", from_claims.clone()),
+                ("idp", with(into_claims, &news)),
+            ],
+            _ => vec![
+                ("idp", from_claims.clone()),
+                ("second", at("second", &from, &address(&from))),
+            ],
         };
         let mut signing_in = JoinSet::new();
         for (provider, claims) in attempts {
@@ -57,7 +82,10 @@ async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
         let answers = signing_in.join_all().await;
         let outcome = merge.await.unwrap();
 
-        assert!(matches!(outcome, Some(Outcome::Done | Outcome::Changed)), "round {round}: {outcome:?}");
+        assert!(
+            matches!(outcome, Some(Outcome::Done | Outcome::Changed)),
+            "round {round}: {outcome:?}"
+        );
         let done = outcome == Some(Outcome::Done);
         merged += usize::from(done);
         assert_eq!(exists(&app, from_id).await, !done, "round {round}");
@@ -71,10 +99,19 @@ async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
             } else {
                 app.refresh(&answer.refresh_token()).await.status
             };
-            assert_eq!(status, if lives { 200 } else { 401 }, "round {round}, {outcome:?}: {}", answer.text);
+            assert_eq!(
+                status,
+                if lives { 200 } else { 401 },
+                "round {round}, {outcome:?}: {}",
+                answer.text
+            );
         }
         let expected = if done { into_id } else { from_id };
-        assert_eq!(user(&app.sign_in(&from_claims).await), expected, "round {round}");
+        assert_eq!(
+            user(&app.sign_in(&from_claims).await),
+            expected,
+            "round {round}"
+        );
     }
     assert_either_came_first(merged);
 }
@@ -87,15 +124,35 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
         let (first, second) = (format!("{from}-first"), format!("{from}-second"));
         let address = format!("{from}@example.com");
         let from_first = app.sign_in(&claims(&first, &address)).await;
-        let from_second = app.sign_in_at("second", &at("second", &second, &address)).await;
-        let into_first = app.sign_in(&claims(&into, &format!("{into}@example.com"))).await;
+        let from_second = app
+            .sign_in_at("second", &at("second", &second, &address))
+            .await;
+        let into_first = app
+            .sign_in(&claims(&into, &format!("{into}@example.com")))
+            .await;
         let (from_id, into_id) = (user(&from_first), user(&into_first));
-        let merge = tokio::spawn(prepared(&app, Change::Merge { from: from_id, into: into_id }).await);
+        let merge = tokio::spawn(
+            prepared(
+                &app,
+                Change::Merge {
+                    from: from_id,
+                    into: into_id,
+                },
+            )
+            .await,
+        );
 
         let third = format!("{from}-third");
         let second_one = format!("/api/v1/me/identities/{}", identity(&from_second));
         let answer = match round % 3 {
-            0 => app.link(&from_first.access_token(), "third", &at("third", &third, "")).await,
+            0 => {
+                app.link(
+                    &from_first.access_token(),
+                    "third",
+                    &at("third", &third, ""),
+                )
+                .await
+            }
             1 => app.delete(&from_first.access_token(), &second_one).await,
             _ => app.delete(&from_first.access_token(), "/api/v1/me").await,
         };
@@ -103,7 +160,11 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
 
         // One of them took effect, and the other was told that it came too late.
         let (status, took_effect) = (answer.status.as_u16(), answer.status.is_success());
-        assert!(took_effect || status == 401 || status == 404, "round {round}: {}", answer.text);
+        assert!(
+            took_effect || status == 401 || status == 404,
+            "round {round}: {}",
+            answer.text
+        );
         assert_eq!(
             outcome == Some(Outcome::Done),
             !took_effect,
@@ -114,9 +175,21 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
         let unlinked = round % 3 == 1 && took_effect;
         let linked = round % 3 == 0 && took_effect;
         let whose = if took_effect { from_id } else { into_id };
-        assert_eq!(owner(&app, &first).await, (!deleted).then_some(whose), "round {round}");
-        assert_eq!(owner(&app, &second).await, (!deleted && !unlinked).then_some(whose), "round {round}");
-        assert_eq!(owner(&app, &third).await, linked.then_some(whose), "round {round}");
+        assert_eq!(
+            owner(&app, &first).await,
+            (!deleted).then_some(whose),
+            "round {round}"
+        );
+        assert_eq!(
+            owner(&app, &second).await,
+            (!deleted && !unlinked).then_some(whose),
+            "round {round}"
+        );
+        assert_eq!(
+            owner(&app, &third).await,
+            linked.then_some(whose),
+            "round {round}"
+        );
         assert_eq!(owner(&app, &into).await, Some(into_id), "round {round}");
     }
 }
@@ -126,9 +199,11 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
 async fn a_merge_does_not_keep_a_sign_out_that_it_waits_for_from_its_end() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    pool.execute("INSERT INTO webhooks (name, events) VALUES ('shop', '{user.merged,sessions.ended}')")
-        .await
-        .unwrap();
+    pool.execute(
+        "INSERT INTO webhooks (name, events) VALUES ('shop', '{user.merged,sessions.ended}')",
+    )
+    .await
+    .unwrap();
     let from = user(&app.sign_in(&claims("from", "from@example.com")).await);
     let into = user(&app.sign_in(&claims("into", "into@example.com")).await);
     let merge = prepared(&app, Change::Merge { from, into }).await;
@@ -140,7 +215,10 @@ async fn a_merge_does_not_keep_a_sign_out_that_it_waits_for_from_its_end() {
     );
     let merging = tokio::spawn(merge);
     app.database.until_blocked().await;
-    sign_out.execute("SET LOCAL lock_timeout = '100ms'").await.unwrap();
+    sign_out
+        .execute("SET LOCAL lock_timeout = '100ms'")
+        .await
+        .unwrap();
     // It need not wait.
     run!(
         &mut *sign_out,

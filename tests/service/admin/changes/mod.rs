@@ -26,7 +26,11 @@ static ORIGIN: LazyLock<Origin> = LazyLock::new(|| Origin {
 });
 
 fn by() -> By<'static> {
-    By { actor: Actor::Operator(STAFF), reason: Some("asked by phone"), origin: &ORIGIN }
+    By {
+        actor: Actor::Operator(STAFF),
+        reason: Some("asked by phone"),
+        origin: &ORIGIN,
+    }
 }
 
 fn user(answer: &Answer) -> Uuid {
@@ -38,7 +42,10 @@ fn identity(answer: &Answer) -> Uuid {
 }
 
 async fn preview(pool: &PgPool, change: Change) -> Preview {
-    changes::preview(pool, change, STAFF).await.unwrap().expect("users, and an identity of theirs")
+    changes::preview(pool, change, STAFF)
+        .await
+        .unwrap()
+        .expect("users, and an identity of theirs")
 }
 
 /// Makes the change that has been looked at.
@@ -54,7 +61,10 @@ async fn make(app: &App, change: Change) -> Outcome {
 }
 
 /// A change that has been looked at, to be made while something else happens.
-async fn prepared(app: &App, change: Change) -> impl Future<Output = Option<Outcome>> + Send + 'static {
+async fn prepared(
+    app: &App,
+    change: Change,
+) -> impl Future<Output = Option<Outcome>> + Send + 'static {
     let pool = app.database.pool.clone();
     let seen = preview(&pool, change).await.fingerprint();
     async move { apply(&pool, change, &seen).await }
@@ -66,12 +76,18 @@ async fn merge(app: &App, from: Uuid, into: Uuid) -> Outcome {
 
 /// Makes a change that nobody looks at before.
 async fn act(app: &App, change: Change) {
-    assert_eq!(made(&app.database.pool, change, None, by()).await, Some(Outcome::Done));
+    assert_eq!(
+        made(&app.database.pool, change, None, by()).await,
+        Some(Outcome::Done)
+    );
 }
 
 /// Whether the session lives: (by its access token, by its refresh token).
 async fn alive(app: &App, signed_in: &Answer) -> (bool, bool) {
-    let me = app.get(&signed_in.access_token(), "/api/v1/me").await.status;
+    let me = app
+        .get(&signed_in.access_token(), "/api/v1/me")
+        .await
+        .status;
     let refreshed = app.refresh(&signed_in.refresh_token()).await.status;
     assert!(me == 200 || me == 401, "{me}");
     assert!(refreshed == 200 || refreshed == 401, "{refreshed}");

@@ -19,7 +19,10 @@ async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
 
 /// Who has which identity, by the names that [`person`] was given.
 async fn owners(app: &App) -> BTreeMap<String, Uuid> {
-    let rows: Vec<(String, Uuid)> = app.database.all("SELECT subject, user_id FROM identities").await;
+    let rows: Vec<(String, Uuid)> = app
+        .database
+        .all("SELECT subject, user_id FROM identities")
+        .await;
     let count = rows.len();
     let owners: BTreeMap<_, _> = rows.into_iter().collect();
     assert_eq!(owners.len(), count, "no identity is there twice");
@@ -44,7 +47,10 @@ async fn of_two_who_move_one_identity_to_different_people_one_does() {
         let done = [first, second].map(|outcome| outcome == Some(Outcome::Done));
         assert!(done[0] != done[1], "round {round}: {first:?} {second:?}");
         let late = if done[0] { second } else { first };
-        assert!(matches!(late, None | Some(Outcome::Changed)), "round {round}: {first:?} {second:?}");
+        assert!(
+            matches!(late, None | Some(Outcome::Changed)),
+            "round {round}: {first:?} {second:?}"
+        );
         let new = if done[0] { targets[0] } else { targets[1] };
         let expected = [("from", new), ("one", targets[0]), ("other", targets[1])];
         assert_eq!(
@@ -54,7 +60,10 @@ async fn of_two_who_move_one_identity_to_different_people_one_does() {
         );
         app.database.run("DELETE FROM users").await;
     }
-    let events = app.database.count("SELECT count(*) FROM events WHERE kind = 'identity_moved'").await;
+    let events = app
+        .database
+        .count("SELECT count(*) FROM events WHERE kind = 'identity_moved'")
+        .await;
     assert_eq!(events, 2 * i64::try_from(rounds()).unwrap());
 }
 
@@ -77,9 +86,20 @@ async fn of_a_deletion_and_a_merge_of_the_same_person_one_happens() {
             (_, true) => &[("into", into)],
             (_, false) => &[("from", from)],
         };
-        let expected = expected.iter().map(|(name, id)| ((*name).to_owned(), *id)).collect();
-        assert_eq!(owners(&app).await, expected, "round {round}: {merged:?} {deleted:?}");
-        let expected = if merged == Some(Outcome::Done) || target == from { into } else { from };
+        let expected = expected
+            .iter()
+            .map(|(name, id)| ((*name).to_owned(), *id))
+            .collect();
+        assert_eq!(
+            owners(&app).await,
+            expected,
+            "round {round}: {merged:?} {deleted:?}"
+        );
+        let expected = if merged == Some(Outcome::Done) || target == from {
+            into
+        } else {
+            from
+        };
         let users: Vec<Uuid> = app.database.values("SELECT id FROM users").await;
         assert_eq!(users, [expected], "round {round}: {merged:?} {deleted:?}");
         app.database.run("DELETE FROM users").await;

@@ -14,7 +14,13 @@ use crate::support::token::claims;
 
 async fn set(app: &App, key: &str, user: &str, claims: &Value) -> Answer {
     let path = format!("/api/v1/admin/users/{user}/claims");
-    app.as_user(key, Method::PUT, &path, Some(&json!({ "claims": claims, "reason": "promoted" }))).await
+    app.as_user(
+        key,
+        Method::PUT,
+        &path,
+        Some(&json!({ "claims": claims, "reason": "promoted" })),
+    )
+    .await
 }
 
 async fn stored(app: &App) -> Option<Value> {
@@ -23,18 +29,26 @@ async fn stored(app: &App) -> Option<Value> {
 
 /// The events of changed claims: who did it, and the detail.
 async fn events(app: &App) -> Vec<(String, Value)> {
-    app.database.all("SELECT actor, detail FROM events WHERE kind = 'claims_changed' ORDER BY id").await
+    app.database
+        .all("SELECT actor, detail FROM events WHERE kind = 'claims_changed' ORDER BY id")
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_are_replaced_as_a_whole_and_recorded_when_they_differ() {
     let app = App::start().await;
     let key = app.api_key("backend", KeyRole::Admin).await;
-    let ada = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
+    let ada = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .user_id();
     let first = json!({ "roles": ["editor"], "tenant": 7 });
     for expected in [1, 1] {
         let answer = set(&app, &key, &ada, &first).await;
-        assert_eq!((answer.status.as_u16(), answer.json()), (200, json!({ "claims": first })));
+        assert_eq!(
+            (answer.status.as_u16(), answer.json()),
+            (200, json!({ "claims": first }))
+        );
         assert_eq!(stored(&app).await, Some(first.clone()));
         assert_eq!(events(&app).await.len(), expected);
     }
@@ -42,11 +56,18 @@ async fn claims_are_replaced_as_a_whole_and_recorded_when_they_differ() {
     assert_eq!(set(&app, &key, &ada, &second).await.status, 200);
     assert_eq!(stored(&app).await, Some(second.clone()));
     for _ in 0..2 {
-        assert_eq!(set(&app, &key, &ada, &json!({})).await.json(), json!({ "claims": {} }));
+        assert_eq!(
+            set(&app, &key, &ada, &json!({})).await.json(),
+            json!({ "claims": {} })
+        );
         assert_eq!(stored(&app).await, None);
     }
-    let expected = [first, second, json!({})]
-        .map(|claims| ("key:backend".to_owned(), json!({ "claims": claims, "reason": "promoted" })));
+    let expected = [first, second, json!({})].map(|claims| {
+        (
+            "key:backend".to_owned(),
+            json!({ "claims": claims, "reason": "promoted" }),
+        )
+    });
     assert_eq!(events(&app).await, expected);
 }
 
@@ -54,10 +75,16 @@ async fn claims_are_replaced_as_a_whole_and_recorded_when_they_differ() {
 async fn claims_that_a_verifier_could_mistake_are_refused() {
     let app = App::start().await;
     let key = app.api_key("backend", KeyRole::Admin).await;
-    let ada = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
+    let ada = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .user_id();
     for (claims, told) in [
         (json!({ "sub": "somebody-else" }), "`sub` is reserved"),
-        (json!({ "a": [{ "__proto__": { "admin": true } }] }), "`__proto__` is reserved"),
+        (
+            json!({ "a": [{ "__proto__": { "admin": true } }] }),
+            "`__proto__` is reserved",
+        ),
         (json!({ "constructor": 1 }), "`constructor` is reserved"),
         (json!({ "a": "x".repeat(1_000) }), "at most 1000"),
         (json!("roles"), "`claims` must be an object"),
@@ -65,10 +92,18 @@ async fn claims_that_a_verifier_could_mistake_are_refused() {
     ] {
         let answer = set(&app, &key, &ada, &claims).await;
         assert_problem(&answer, 400, "invalid_request");
-        assert!(answer.json()["detail"].as_str().unwrap().contains(told), "{}", answer.text);
+        assert!(
+            answer.json()["detail"].as_str().unwrap().contains(told),
+            "{}",
+            answer.text
+        );
     }
     let nobody = uuid::Uuid::now_v7().to_string();
-    assert_problem(&set(&app, &key, &nobody, &json!({ "a": 1 })).await, 404, "user_not_found");
+    assert_problem(
+        &set(&app, &key, &nobody, &json!({ "a": 1 })).await,
+        404,
+        "user_not_found",
+    );
     assert_eq!((stored(&app).await, events(&app).await.len()), (None, 0));
 }
 
@@ -82,22 +117,34 @@ const TOLD: &str = "SELECT (SELECT detail->'claims' FROM events WHERE kind = 'cl
 async fn the_newest_event_of_changes_at_once_says_what_the_user_is() {
     let app = Arc::new(App::start().await);
     let key = app.api_key("backend", KeyRole::Admin).await;
-    let ada = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
+    let ada = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .user_id();
     for round in 0..rounds() {
         let mut changes = JoinSet::new();
         for number in 0..4 {
             let (app, key, ada) = (app.clone(), key.clone(), ada.clone());
             changes.spawn(async move {
-                let answer = set(&app, &key, &ada, &json!({ "round": round, "number": number })).await;
+                let answer = set(
+                    &app,
+                    &key,
+                    &ada,
+                    &json!({ "round": round, "number": number }),
+                )
+                .await;
                 assert_eq!(answer.status, 200, "{}", answer.text);
                 let change = ["disable", "enable"][number % 2];
                 let path = format!("/api/v1/admin/users/{ada}/{change}");
-                let answer = app.as_user(&key, Method::POST, &path, Some(&json!({ "reason": "x" }))).await;
+                let answer = app
+                    .as_user(&key, Method::POST, &path, Some(&json!({ "reason": "x" })))
+                    .await;
                 assert!(answer.status.is_success(), "{}", answer.text);
             });
         }
         changes.join_all().await;
-        let (told, told_disabled, is, is_disabled): (Value, bool, Value, bool) = app.database.row(TOLD).await;
+        let (told, told_disabled, is, is_disabled): (Value, bool, Value, bool) =
+            app.database.row(TOLD).await;
         assert_eq!((told, told_disabled), (is, is_disabled), "round {round}");
     }
 }

@@ -39,24 +39,60 @@ async fn an_event_is_in_the_feed_once_it_is_a_minute_old_and_the_place_is_kept()
     let key = app.api_key("reader", KeyRole::Reader).await;
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let nil = Uuid::nil().to_string();
-    assert_eq!(read(&app, &key, "").await, (vec![], nil.clone()), "it is seconds old");
+    assert_eq!(
+        read(&app, &key, "").await,
+        (vec![], nil.clone()),
+        "it is seconds old"
+    );
     let now = Uuid::now_v7().to_string();
-    assert_eq!(read(&app, &key, &format!("after={now}")).await, (vec![], now.clone()));
+    assert_eq!(
+        read(&app, &key, &format!("after={now}")).await,
+        (vec![], now.clone())
+    );
 
     let age = format!("UPDATE events SET id = {}", id_of(61));
-    sqlx::query(AssertSqlSafe(age)).execute(&app.database.pool).await.unwrap();
+    sqlx::query(AssertSqlSafe(age))
+        .execute(&app.database.pool)
+        .await
+        .unwrap();
     let (events, next) = read(&app, &key, "").await;
-    let kinds: Vec<_> = events.iter().map(|event| event["kind"].as_str().unwrap()).collect();
-    assert!(kinds.contains(&"user_created") && kinds.contains(&"api_key_added"), "{kinds:?}");
+    let kinds: Vec<_> = events
+        .iter()
+        .map(|event| event["kind"].as_str().unwrap())
+        .collect();
+    assert!(
+        kinds.contains(&"user_created") && kinds.contains(&"api_key_added"),
+        "{kinds:?}"
+    );
     assert_eq!(events.last().unwrap()["id"], next);
-    let created = events.iter().find(|event| event["kind"] == "user_created").unwrap();
-    assert_eq!((&created["user_id"], &created["provider"]), (&ada.user_id().into(), &"idp".into()));
-    assert_eq!(read(&app, &key, &format!("after={next}")).await, (vec![], next.clone()));
+    let created = events
+        .iter()
+        .find(|event| event["kind"] == "user_created")
+        .unwrap();
+    assert_eq!(
+        (&created["user_id"], &created["provider"]),
+        (&ada.user_id().into(), &"idp".into())
+    );
+    assert_eq!(
+        read(&app, &key, &format!("after={next}")).await,
+        (vec![], next.clone())
+    );
     let (one, first) = read(&app, &key, "limit=1").await;
     assert_eq!((one.len(), &one[0]), (1, &events[0]));
-    assert_eq!(read(&app, &key, &format!("after={first}")).await.0, events[1..]);
-    assert_eq!(read(&app, &key, "since=2020-01-31T00:00:00Z").await.0, events);
-    assert_eq!(read(&app, &key, "since=2120-01-31T00:00:00%2B01:00").await.0, Vec::<Value>::new());
+    assert_eq!(
+        read(&app, &key, &format!("after={first}")).await.0,
+        events[1..]
+    );
+    assert_eq!(
+        read(&app, &key, "since=2020-01-31T00:00:00Z").await.0,
+        events
+    );
+    assert_eq!(
+        read(&app, &key, "since=2120-01-31T00:00:00%2B01:00")
+            .await
+            .0,
+        Vec::<Value>::new()
+    );
 }
 
 /// Its id is almost a minute old when its transaction begins; that of a request is younger.
@@ -72,16 +108,23 @@ async fn the_feed_waits_for_a_commit_that_takes_longer_than_a_minute() {
             id_of(seconds)
         ))
     };
-    let mut slow = sqlx::PgConnection::connect(&app.database.url).await.unwrap();
+    let mut slow = sqlx::PgConnection::connect(&app.database.url)
+        .await
+        .unwrap();
     let mut transaction = slow.begin().await.unwrap();
     transaction.execute(written("first", 59)).await.unwrap();
     pool.execute(written("second", 58)).await.unwrap();
     let later = Instant::now() + Duration::from_secs(3);
-    eventually("both are a minute old", async || (Instant::now() > later).then_some(())).await;
+    eventually("both are a minute old", async || {
+        (Instant::now() > later).then_some(())
+    })
+    .await;
     let tested = async || {
         let (events, _) = read(&app, &key, "").await;
         let tested = events.into_iter().filter(|event| event["kind"] == "tested");
-        tested.map(|event| event["request_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        tested
+            .map(|event| event["request_id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(tested().await, [] as [&str; 0], "the first is not passed");
     transaction.commit().await.unwrap();
@@ -129,11 +172,23 @@ async fn a_backend_that_follows_eight_writers_misses_nothing_and_reads_nothing_t
     for writer in writers {
         writer.await.unwrap();
     }
-    let ids: Vec<_> = seen.iter().map(|event| event["id"].as_str().unwrap()).collect();
-    assert!(ids.is_sorted_by(|one, next| one < next), "each once, in the order of their ids");
-    let numbers: std::collections::BTreeSet<_> =
-        seen.iter().map(|event| event["request_id"].as_str()).collect();
-    assert_eq!(numbers.len(), usize::try_from(WRITERS * EVENTS).unwrap(), "none is missing");
+    let ids: Vec<_> = seen
+        .iter()
+        .map(|event| event["id"].as_str().unwrap())
+        .collect();
+    assert!(
+        ids.is_sorted_by(|one, next| one < next),
+        "each once, in the order of their ids"
+    );
+    let numbers: std::collections::BTreeSet<_> = seen
+        .iter()
+        .map(|event| event["request_id"].as_str())
+        .collect();
+    assert_eq!(
+        numbers.len(),
+        usize::try_from(WRITERS * EVENTS).unwrap(),
+        "none is missing"
+    );
 }
 
 /// Another role of the database, which sees less of the others' transactions than a superuser.
@@ -160,7 +215,10 @@ impl Serving {
     async fn remove(self, database: &Database) {
         self.pool.close().await;
         for sql in ["DROP OWNED BY serving", "DROP ROLE serving"] {
-            run!(&database.pool, AssertSqlSafe(sql.replace("serving", &self.name)));
+            run!(
+                &database.pool,
+                AssertSqlSafe(sql.replace("serving", &self.name))
+            );
         }
     }
 
@@ -181,16 +239,27 @@ async fn the_feed_waits_for_a_late_commit_of_another_role() {
             id_of(seconds)
         ))
     };
-    database.pool.execute(written("settled", 3600)).await.unwrap();
+    database
+        .pool
+        .execute(written("settled", 3600))
+        .await
+        .unwrap();
     assert_eq!(serving.tested().await, ["settled"]);
     let mut slow = database.pool.begin().await.unwrap();
     slow.execute(written("first", 59)).await.unwrap();
     database.pool.execute(written("second", 58)).await.unwrap();
     let later = Instant::now() + Duration::from_secs(3);
-    eventually("both are a minute old", async || (Instant::now() > later).then_some(())).await;
+    eventually("both are a minute old", async || {
+        (Instant::now() > later).then_some(())
+    })
+    .await;
     // However often it is asked: the mark before the slow one stays.
     for _ in 0..3 {
-        assert_eq!(serving.tested().await, ["settled"], "the first is not passed");
+        assert_eq!(
+            serving.tested().await,
+            ["settled"],
+            "the first is not passed"
+        );
     }
     slow.commit().await.unwrap();
     assert_eq!(serving.tested().await, ["settled", "first", "second"]);
@@ -203,7 +272,9 @@ async fn an_event_that_another_role_commits_late_is_counted() {
     let serving = Serving::create(&database).await;
     let counted = async || {
         catch_up(&serving.pool).await.unwrap();
-        database.count("SELECT coalesce(sum(count), 0)::bigint FROM event_counts").await
+        database
+            .count("SELECT coalesce(sum(count), 0)::bigint FROM event_counts")
+            .await
     };
     assert_eq!(counted().await, 0);
     // By its id it is almost ten minutes old when its transaction begins, so that the test need not wait for them.
@@ -219,7 +290,10 @@ async fn an_event_that_another_role_commits_late_is_counted() {
     ));
     database.pool.execute(next).await.unwrap();
     let later = Instant::now() + Duration::from_secs(3);
-    eventually("both would be counted", async || (Instant::now() > later).then_some(())).await;
+    eventually("both would be counted", async || {
+        (Instant::now() > later).then_some(())
+    })
+    .await;
     assert_eq!(counted().await, 0);
     slow.commit().await.unwrap();
     assert_eq!(counted().await, 2);

@@ -33,7 +33,9 @@ async fn ask_at(app: &App, path: &str, headers: &[(&str, &str)]) -> Answer {
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.header("Content-Type", "application/json").body(BODY);
+    let request = request
+        .header("Content-Type", "application/json")
+        .body(BODY);
     App::answer(request.send().await.unwrap()).await
 }
 
@@ -66,13 +68,22 @@ async fn nothing_opens_the_admin_api_but_one_valid_key_in_one_header() {
     assert_accepted(&ask(&app, &[("Authorization", &format!("bearer  {key}"))]).await);
 
     assert_challenged(&ask(&app, &[]).await, MISSING);
-    for header in ["", "Bearer", &key, &format!("Basic {key}"), &format!("Bearer{key}")] {
+    for header in [
+        "",
+        "Bearer",
+        &key,
+        &format!("Basic {key}"),
+        &format!("Bearer{key}"),
+    ] {
         assert_challenged(
             &ask(&app, &[("Authorization", header)]).await,
             if header == "Bearer" { INVALID } else { MISSING },
         );
     }
-    let user = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+    let user = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .access_token();
     let random = &key[4..];
     for wrong in [
         random,
@@ -86,9 +97,19 @@ async fn nothing_opens_the_admin_api_but_one_valid_key_in_one_header() {
         &"v".repeat(5_000),
         &user,
     ] {
-        assert_challenged(&ask(&app, &[("Authorization", &bearer(wrong))]).await, INVALID);
+        assert_challenged(
+            &ask(&app, &[("Authorization", &bearer(wrong))]).await,
+            INVALID,
+        );
     }
-    let repeated = ask(&app, &[("Authorization", &bearer(&key)), ("Authorization", &bearer(&key))]).await;
+    let repeated = ask(
+        &app,
+        &[
+            ("Authorization", &bearer(&key)),
+            ("Authorization", &bearer(&key)),
+        ],
+    )
+    .await;
     assert_problem(&repeated, 400, "invalid_request");
 
     for query in ["access_token", "api_key", "key", "token"] {
@@ -96,10 +117,17 @@ async fn nothing_opens_the_admin_api_but_one_valid_key_in_one_header() {
         assert_challenged(&ask_at(&app, &path, &[]).await, MISSING);
     }
     for header in ["X-Api-Key", "Cookie", "Apikey"] {
-        assert_challenged(&ask(&app, &[(header, &format!("__Host-vestibule-staff={key}"))]).await, MISSING);
+        assert_challenged(
+            &ask(&app, &[(header, &format!("__Host-vestibule-staff={key}"))]).await,
+            MISSING,
+        );
     }
     // And a key opens nothing else.
-    assert_problem(&app.get(&key, "/api/v1/me").await, 401, "invalid_access_token");
+    assert_problem(
+        &app.get(&key, "/api/v1/me").await,
+        401,
+        "invalid_access_token",
+    );
     assert_eq!(app.get(&key, "/admin/users").await.status, 303);
 }
 
@@ -107,20 +135,36 @@ async fn nothing_opens_the_admin_api_but_one_valid_key_in_one_header() {
 async fn a_key_is_refused_from_the_moment_it_is_revoked_or_expires() {
     let app = App::start().await;
     let pool = app.database.pool.clone();
-    let (one, other) =
-        (app.api_key("one", KeyRole::Support).await, app.api_key("other", KeyRole::Support).await);
+    let (one, other) = (
+        app.api_key("one", KeyRole::Support).await,
+        app.api_key("other", KeyRole::Support).await,
+    );
     for key in [&one, &other] {
         assert_accepted(&ask(&app, &[("Authorization", &bearer(key))]).await);
     }
-    revoke(&pool, &"one".parse().unwrap(), By::COMMAND_LINE).await.unwrap();
-    assert_challenged(&ask(&app, &[("Authorization", &bearer(&one))]).await, INVALID);
+    revoke(&pool, &"one".parse().unwrap(), By::COMMAND_LINE)
+        .await
+        .unwrap();
+    assert_challenged(
+        &ask(&app, &[("Authorization", &bearer(&one))]).await,
+        INVALID,
+    );
     assert_accepted(&ask(&app, &[("Authorization", &bearer(&other))]).await);
-    sqlx::query("UPDATE api_keys SET expires_at = now()").execute(&pool).await.unwrap();
-    assert_challenged(&ask(&app, &[("Authorization", &bearer(&other))]).await, INVALID);
+    sqlx::query("UPDATE api_keys SET expires_at = now()")
+        .execute(&pool)
+        .await
+        .unwrap();
+    assert_challenged(
+        &ask(&app, &[("Authorization", &bearer(&other))]).await,
+        INVALID,
+    );
     // The name of a revoked key is free, and its successor is another key.
     let successor = app.api_key("one", KeyRole::Support).await;
     assert_ne!(one, successor);
-    assert_challenged(&ask(&app, &[("Authorization", &bearer(&one))]).await, INVALID);
+    assert_challenged(
+        &ask(&app, &[("Authorization", &bearer(&one))]).await,
+        INVALID,
+    );
     assert_accepted(&ask(&app, &[("Authorization", &bearer(&successor))]).await);
 }
 
@@ -139,41 +183,98 @@ async fn a_key_revoked_before_the_last_byte_changes_nothing() {
     let pool = &app.database.pool;
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let linked = at("second", "ada", "lovelace@example.com");
-    assert_eq!(app.link(&ada.access_token(), "second", &linked).await.status, 201);
+    assert_eq!(
+        app.link(&ada.access_token(), "second", &linked)
+            .await
+            .status,
+        201
+    );
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
-    run!(pool, "UPDATE identities SET held_at = now() WHERE provider = 'second'");
-    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('shop', '{}')");
-    let (ada, session, identity) = (ada.user_id(), ada.payload()["sid"].clone(), ada.identity_id());
-    let second: String =
-        app.database.value("SELECT id::text FROM identities WHERE held_at IS NOT NULL").await;
+    run!(
+        pool,
+        "UPDATE identities SET held_at = now() WHERE provider = 'second'"
+    );
+    run!(
+        pool,
+        "INSERT INTO webhooks (name, events) VALUES ('shop', '{}')"
+    );
+    let (ada, session, identity) = (
+        ada.user_id(),
+        ada.payload()["sid"].clone(),
+        ada.identity_id(),
+    );
+    let second: String = app
+        .database
+        .value("SELECT id::text FROM identities WHERE held_at IS NOT NULL")
+        .await;
     let changes = [
         ("POST", "/users", json!({ "email": "new@example.com" })),
-        ("POST", "/users/<id>/end-sessions", json!({ "reason": "asked" })),
-        ("POST", "/users/<id>/end-session", json!({ "reason": "asked", "session": session })),
+        (
+            "POST",
+            "/users/<id>/end-sessions",
+            json!({ "reason": "asked" }),
+        ),
+        (
+            "POST",
+            "/users/<id>/end-session",
+            json!({ "reason": "asked", "session": session }),
+        ),
         ("POST", "/users/<id>/disable", json!({ "reason": "asked" })),
         ("POST", "/users/<id>/enable", json!({ "reason": "asked" })),
-        ("POST", "/users/<id>/unlink", json!({ "reason": "asked", "identity": identity })),
-        ("POST", "/users/<id>/release", json!({ "reason": "asked", "identity": second })),
+        (
+            "POST",
+            "/users/<id>/unlink",
+            json!({ "reason": "asked", "identity": identity }),
+        ),
+        (
+            "POST",
+            "/users/<id>/release",
+            json!({ "reason": "asked", "identity": second }),
+        ),
         (
             "POST",
             "/users/<id>/move",
             json!({ "reason": "asked", "identity": identity, "to": grace.user_id() }),
         ),
-        ("POST", "/users/<id>/merge", json!({ "reason": "asked", "into": grace.user_id() })),
+        (
+            "POST",
+            "/users/<id>/merge",
+            json!({ "reason": "asked", "into": grace.user_id() }),
+        ),
         ("POST", "/users/<id>/delete", json!({ "reason": "asked" })),
-        ("PUT", "/users/<id>/claims", json!({ "reason": "asked", "claims": { "plan": "pro" } })),
-        ("POST", "/webhooks/<name>/replay", json!({ "reason": "asked" })),
+        (
+            "PUT",
+            "/users/<id>/claims",
+            json!({ "reason": "asked", "claims": { "plan": "pro" } }),
+        ),
+        (
+            "POST",
+            "/webhooks/<name>/replay",
+            json!({ "reason": "asked" }),
+        ),
     ];
     let writes = app.routes.iter().filter(|(method, path)| {
         // The test of a webhook has no body, and changes nothing.
         path.starts_with("/api/v1/admin") && method.as_str() != "GET" && !path.ends_with("/test")
     });
-    let writes: BTreeSet<_> = writes.map(|(method, path)| (method.as_str(), path.as_str())).collect();
-    let paths = changes.each_ref().map(|(method, path, _)| (*method, format!("/api/v1/admin{path}")));
-    assert_eq!(writes, paths.iter().map(|(method, path)| (*method, path.as_str())).collect());
+    let writes: BTreeSet<_> = writes
+        .map(|(method, path)| (method.as_str(), path.as_str()))
+        .collect();
+    let paths = changes
+        .each_ref()
+        .map(|(method, path, _)| (*method, format!("/api/v1/admin{path}")));
+    assert_eq!(
+        writes,
+        paths
+            .iter()
+            .map(|(method, path)| (*method, path.as_str()))
+            .collect()
+    );
 
     for (method, path, body) in &changes {
-        let path = format!("/api/v1/admin{path}").replace("<id>", &ada).replace("<name>", "shop");
+        let path = format!("/api/v1/admin{path}")
+            .replace("<id>", &ada)
+            .replace("<name>", "shop");
         for end in ENDS {
             run!(pool, "DELETE FROM api_keys");
             let key = app.api_key("backend", KeyRole::Admin).await;
@@ -194,7 +295,11 @@ async fn a_key_revoked_before_the_last_byte_changes_nothing() {
             run!(pool, end);
             late.send(&body[body.len() - 1..]).await;
             let answer = late.answer().await.unwrap();
-            assert_eq!(app.database.everything(&[]).await, before, "{end}, then {method} {path}");
+            assert_eq!(
+                app.database.everything(&[]).await,
+                before,
+                "{end}, then {method} {path}"
+            );
             assert_challenged(&answer, INVALID);
         }
     }
@@ -202,9 +307,17 @@ async fn a_key_revoked_before_the_last_byte_changes_nothing() {
     let key = app.api_key("whole", KeyRole::Admin).await;
     let [.., merge, delete, claims, replay] = &changes;
     for (method, path, body) in [claims, replay, merge, delete] {
-        let user = if path.ends_with("/delete") { grace.user_id() } else { ada.clone() };
-        let path = format!("/api/v1/admin{path}").replace("<id>", &user).replace("<name>", "shop");
-        let made = app.as_user(&key, method.parse::<Method>().unwrap(), &path, Some(body)).await;
+        let user = if path.ends_with("/delete") {
+            grace.user_id()
+        } else {
+            ada.clone()
+        };
+        let path = format!("/api/v1/admin{path}")
+            .replace("<id>", &user)
+            .replace("<name>", "shop");
+        let made = app
+            .as_user(&key, method.parse::<Method>().unwrap(), &path, Some(body))
+            .await;
         assert_eq!(made.status, 200, "{path}: {}", made.text);
     }
 }
@@ -213,7 +326,10 @@ async fn a_key_revoked_before_the_last_byte_changes_nothing() {
 async fn of_a_revocation_and_a_change_one_comes_first() {
     let app = App::start().await;
     let pool = &app.database.pool;
-    let ada = app.sign_in(&claims("ada", "ada@example.com")).await.user_id();
+    let ada = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .user_id();
     let path = format!("/api/v1/admin/users/{ada}/claims");
     let mut changed_first = 0;
     for round in 0..rounds() {
@@ -231,12 +347,19 @@ async fn of_a_revocation_and_a_change_one_comes_first() {
             "SELECT kind FROM events WHERE kind IN ('claims_changed', 'api_key_revoked') ORDER BY id DESC LIMIT 2"
         );
         if changed.status == 200 {
-            assert_eq!(events, ["api_key_revoked", "claims_changed"], "round {round}");
+            assert_eq!(
+                events,
+                ["api_key_revoked", "claims_changed"],
+                "round {round}"
+            );
             changed_first += 1;
         } else {
             assert_challenged(&changed, INVALID);
             assert_eq!(events[0], "api_key_revoked", "round {round}");
-            let claims: Option<String> = app.database.value("SELECT claims->>'round' FROM users").await;
+            let claims: Option<String> = app
+                .database
+                .value("SELECT claims->>'round' FROM users")
+                .await;
             assert_ne!(claims, Some(round.to_string()));
         }
     }
@@ -247,18 +370,26 @@ async fn of_a_revocation_and_a_change_one_comes_first() {
 async fn the_use_of_a_key_is_written_once_a_minute() {
     let app = App::start().await;
     let key = app.api_key("backend", KeyRole::Support).await;
-    let used =
-        async || -> Option<String> { app.database.value("SELECT last_used_at::text FROM api_keys").await };
+    let used = async || -> Option<String> {
+        app.database
+            .value("SELECT last_used_at::text FROM api_keys")
+            .await
+    };
     assert_eq!(used().await, None);
     ask(&app, &[("Authorization", &bearer(&key))]).await;
     let first = used().await;
     assert!(first.is_some());
     ask(&app, &[("Authorization", &bearer(&key))]).await;
     assert_eq!(used().await, first);
-    app.database.run("UPDATE api_keys SET last_used_at = now() - interval '61 seconds'").await;
+    app.database
+        .run("UPDATE api_keys SET last_used_at = now() - interval '61 seconds'")
+        .await;
     // While somebody else holds the row, the key works all the same.
     let mut holder = app.database.pool.begin().await.unwrap();
-    sqlx::query("SELECT FROM api_keys FOR UPDATE").execute(&mut *holder).await.unwrap();
+    sqlx::query("SELECT FROM api_keys FOR UPDATE")
+        .execute(&mut *holder)
+        .await
+        .unwrap();
     assert_accepted(&ask(&app, &[("Authorization", &bearer(&key))]).await);
     holder.rollback().await.unwrap();
     let before = used().await;
@@ -275,33 +406,59 @@ async fn made_up_keys_are_counted_by_address_and_valid_ones_by_key() {
             .merge(("rate_limit.api_key_per_minute", 4))
     })
     .await;
-    let (one, other) =
-        (app.api_key("one", KeyRole::Support).await, app.api_key("other", KeyRole::Support).await);
+    let (one, other) = (
+        app.api_key("one", KeyRole::Support).await,
+        app.api_key("other", KeyRole::Support).await,
+    );
     // The first request with a key is counted by address, too: nobody knows yet that it is valid.
     for key in [&one, &other] {
         assert_accepted(&ask(&app, &[("Authorization", &bearer(key))]).await);
     }
     let made_up = |digit: char| bearer(&format!("vst_{}", digit.to_string().repeat(43)));
-    assert_challenged(&ask(&app, &[("Authorization", &made_up('a'))]).await, INVALID);
+    assert_challenged(
+        &ask(&app, &[("Authorization", &made_up('a'))]).await,
+        INVALID,
+    );
     for wrong in [made_up('b'), made_up('c'), bearer("short")] {
         let refused = ask(&app, &[("Authorization", &wrong)]).await;
         let (status, error) = (refused.status.as_u16(), refused.error());
-        assert_eq!((status, error.as_str()), (429, "rate_limited"), "{}", refused.text);
+        assert_eq!(
+            (status, error.as_str()),
+            (429, "rate_limited"),
+            "{}",
+            refused.text
+        );
         assert!(refused.header("Retry-After").is_some());
-        assert!(refused.header("RateLimit-Policy").unwrap().starts_with("\"unknown_api_key\";q=3"));
+        assert!(
+            refused
+                .header("RateLimit-Policy")
+                .unwrap()
+                .starts_with("\"unknown_api_key\";q=3")
+        );
     }
     for _ in 0..3 {
         let answer = ask(&app, &[("Authorization", &bearer(&one))]).await;
         assert_accepted(&answer);
-        assert_eq!(answer.header("RateLimit-Policy"), Some("\"api_key\";q=4;w=60"));
+        assert_eq!(
+            answer.header("RateLimit-Policy"),
+            Some("\"api_key\";q=4;w=60")
+        );
     }
     let refused = ask(&app, &[("Authorization", &bearer(&one))]).await;
     assert_eq!(refused.error(), "rate_limited", "{}", refused.text);
     assert_accepted(&ask(&app, &[("Authorization", &bearer(&other))]).await);
     // A key that is revoked counts as made up from its next request on.
     app.database.run("DELETE FROM api_keys").await;
-    assert_challenged(&ask(&app, &[("Authorization", &bearer(&other))]).await, INVALID);
-    assert_eq!(ask(&app, &[("Authorization", &bearer(&other))]).await.error(), "rate_limited");
+    assert_challenged(
+        &ask(&app, &[("Authorization", &bearer(&other))]).await,
+        INVALID,
+    );
+    assert_eq!(
+        ask(&app, &[("Authorization", &bearer(&other))])
+            .await
+            .error(),
+        "rate_limited"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -309,7 +466,14 @@ async fn no_key_is_stored_or_logged() {
     let (database, provider) = (Database::create().await, Provider::start().await);
     let service = Process::ready(&database, &provider, &[("RUST_LOG", "debug")]).await;
     let name = "backend".parse().unwrap();
-    let added = add(&database.pool, &name, KeyRole::Support, None, By::COMMAND_LINE).await;
+    let added = add(
+        &database.pool,
+        &name,
+        KeyRole::Support,
+        None,
+        By::COMMAND_LINE,
+    )
+    .await;
     let key = added.unwrap().unwrap().expose().clone();
     assert!(parse(&key).is_some());
     let client = reqwest::Client::new();
@@ -321,11 +485,21 @@ async fn no_key_is_stored_or_logged() {
         if let Some(key) = key {
             request = request.bearer_auth(key);
         }
-        let status = request.timeout(Duration::from_secs(10)).send().await.unwrap().status();
+        let status = request
+            .timeout(Duration::from_secs(10))
+            .send()
+            .await
+            .unwrap()
+            .status();
         assert!([401, 404].contains(&status.as_u16()), "{status}");
     }
-    let log = service.tells("/api/v1/admin/users/<id>/end-sessions", 2).await;
+    let log = service
+        .tells("/api/v1/admin/users/<id>/end-sessions", 2)
+        .await;
     assert!(!log.contains(&key[4..]), "{log}");
     let rows: String = database.value("SELECT concat((SELECT string_agg(k::text, ' ') FROM api_keys k), (SELECT string_agg(e::text, ' ') FROM events e))").await;
-    assert!(rows.contains("backend") && !rows.contains(&key[4..]), "{rows}");
+    assert!(
+        rows.contains("backend") && !rows.contains(&key[4..]),
+        "{rows}"
+    );
 }

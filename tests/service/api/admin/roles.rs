@@ -20,8 +20,16 @@ const ROUTES: [(&str, &str, KeyRole); 18] = [
     ("GET", "/api/v1/admin/users/<id>/events", KeyRole::Reader),
     ("GET", "/api/v1/admin/events", KeyRole::Reader),
     ("POST", "/api/v1/admin/users", KeyRole::Admin),
-    ("POST", "/api/v1/admin/users/<id>/end-sessions", KeyRole::Support),
-    ("POST", "/api/v1/admin/users/<id>/end-session", KeyRole::Support),
+    (
+        "POST",
+        "/api/v1/admin/users/<id>/end-sessions",
+        KeyRole::Support,
+    ),
+    (
+        "POST",
+        "/api/v1/admin/users/<id>/end-session",
+        KeyRole::Support,
+    ),
     ("POST", "/api/v1/admin/users/<id>/disable", KeyRole::Admin),
     ("POST", "/api/v1/admin/users/<id>/enable", KeyRole::Admin),
     ("POST", "/api/v1/admin/users/<id>/unlink", KeyRole::Admin),
@@ -30,7 +38,11 @@ const ROUTES: [(&str, &str, KeyRole); 18] = [
     ("POST", "/api/v1/admin/users/<id>/merge", KeyRole::Admin),
     ("POST", "/api/v1/admin/users/<id>/delete", KeyRole::Admin),
     ("PUT", "/api/v1/admin/users/<id>/claims", KeyRole::Admin),
-    ("POST", "/api/v1/admin/webhooks/<name>/replay", KeyRole::Admin),
+    (
+        "POST",
+        "/api/v1/admin/webhooks/<name>/replay",
+        KeyRole::Admin,
+    ),
     ("POST", "/api/v1/admin/webhooks/<name>/test", KeyRole::Admin),
 ];
 
@@ -44,14 +56,26 @@ async fn every_route_admits_the_keys_that_its_row_names_and_nobody_else() {
         .filter(|(_, path)| path.starts_with("/api/v1/admin"))
         .map(|(method, path)| (method.as_str(), path.as_str()))
         .collect();
-    assert_eq!(mounted, ROUTES.iter().map(|(method, path, _)| (*method, *path)).collect());
+    assert_eq!(
+        mounted,
+        ROUTES
+            .iter()
+            .map(|(method, path, _)| (*method, *path))
+            .collect()
+    );
 
     desk.appoint("staff@example.com", Role::Admin).await;
     let mut browser = desk.signed_in("staff@example.com").await;
     let ada = sign_in(&desk, &[("email", "ada@example.com")]).await;
     let keys = [
-        (KeyRole::Reader, app.api_key("reader", KeyRole::Reader).await),
-        (KeyRole::Support, app.api_key("support", KeyRole::Support).await),
+        (
+            KeyRole::Reader,
+            app.api_key("reader", KeyRole::Reader).await,
+        ),
+        (
+            KeyRole::Support,
+            app.api_key("support", KeyRole::Support).await,
+        ),
         (KeyRole::Admin, app.api_key("admin", KeyRole::Admin).await),
     ];
     let before = app.database.everything(&[]).await;
@@ -65,7 +89,10 @@ async fn every_route_admits_the_keys_that_its_row_names_and_nobody_else() {
                 assert_problem(&answer, 403, "insufficient_role");
                 assert!(!answer.text.contains("ada@example.com"), "{}", answer.text);
                 let detail = answer.json()["detail"].as_str().unwrap().to_owned();
-                assert!(detail.contains(&format!("`{least}`")), "{method} {route}: {detail}");
+                assert!(
+                    detail.contains(&format!("`{least}`")),
+                    "{method} {route}: {detail}"
+                );
             } else {
                 // Nothing but the key: whoever may do it is asked for the rest.
                 let expected = match method {
@@ -74,15 +101,31 @@ async fn every_route_admits_the_keys_that_its_row_names_and_nobody_else() {
                     _ if path.ends_with("/test") => 404,
                     _ => 400,
                 };
-                assert_eq!(answer.status, expected, "{role}: {method} {route}: {}", answer.text);
+                assert_eq!(
+                    answer.status, expected,
+                    "{role}: {method} {route}: {}",
+                    answer.text
+                );
             }
         }
-        let a_users = app.as_user(&ada.access_token(), method.clone(), &path, Some(&body)).await;
+        let a_users = app
+            .as_user(&ada.access_token(), method.clone(), &path, Some(&body))
+            .await;
         assert_problem(&a_users, 401, "invalid_api_key");
-        let request = browser.request(method.clone(), &path).header("Content-Type", "application/json");
-        assert_problem(&App::answer(request.body("{}").send().await.unwrap()).await, 401, "invalid_api_key");
+        let request = browser
+            .request(method.clone(), &path)
+            .header("Content-Type", "application/json");
+        assert_problem(
+            &App::answer(request.body("{}").send().await.unwrap()).await,
+            401,
+            "invalid_api_key",
+        );
     }
-    assert_eq!(app.database.everything(&[]).await, before, "nothing was done without a reason");
+    assert_eq!(
+        app.database.everything(&[]).await,
+        before,
+        "nothing was done without a reason"
+    );
 
     // And the other way round: a key opens no page.
     for (_, key) in &keys {
@@ -93,7 +136,11 @@ async fn every_route_admits_the_keys_that_its_row_names_and_nobody_else() {
     }
 }
 
-async fn browser_without_cookies(browser: &mut crate::support::desk::Browser, path: &str, key: &str) -> u16 {
+async fn browser_without_cookies(
+    browser: &mut crate::support::desk::Browser,
+    path: &str,
+    key: &str,
+) -> u16 {
     browser.cookies.clear();
     let request = browser.request(Method::GET, path).bearer_auth(key);
     browser.send(request).await.status.as_u16()

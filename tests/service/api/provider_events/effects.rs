@@ -9,7 +9,8 @@ use vestibule::admin::changes::{Change, Outcome};
 use vestibule::domain::message_type::MessageType;
 
 use super::{
-    CAEP, House, ISSUER, NAME, OAUTH, RISC, State, account, assert_refused, genuine, header, message,
+    CAEP, House, ISSUER, NAME, OAUTH, RISC, State, account, assert_refused, genuine, header,
+    message,
 };
 use crate::support::cluster::Database;
 use crate::support::problem::assert_problem;
@@ -36,46 +37,164 @@ fn cases() -> impl Iterator<Item = Case> {
     let none = json!({});
     let reason = |word: &str| json!({ "reason": word });
     let of = |word: &str| json!({ "credential_type": word });
-    let credential = |kind: &str, change: &str| json!({ "credential_type": kind, "change_type": change });
+    let credential =
+        |kind: &str, change: &str| json!({ "credential_type": kind, "change_type": change });
     let (required, changed) = ("account-credential-change-required", "credential-change");
-    let (renamed, by_policy) =
-        (json!({ "new-value": "new@example.com" }), json!({ "initiating_entity": "policy" }));
+    let (renamed, by_policy) = (
+        json!({ "new-value": "new@example.com" }),
+        json!({ "initiating_entity": "policy" }),
+    );
     let cases = [
-        (RISC, "sessions-revoked", none.clone(), "sessions_revoked", None, ENDS),
-        (OAUTH, "tokens-revoked", none.clone(), "tokens_revoked", None, ENDS),
-        (RISC, "account-disabled", reason("hijacking"), "account_disabled", Some("hijacking"), SUSPENDS),
-        (RISC, "account-disabled", none.clone(), "account_disabled", None, SUSPENDS),
-        (RISC, "account-disabled", reason("bulk-account"), "account_disabled", Some("bulk-account"), NOTHING),
-        (RISC, "account-enabled", none.clone(), "account_enabled", None, NOTHING),
-        (RISC, "account-purged", none.clone(), "account_purged", None, SUSPENDS),
-        (RISC, required, none.clone(), "credential_change", Some("required"), ENDS),
-        (RISC, "credential-compromise", of("password"), "credential_change", Some("compromised"), ENDS),
-        (RISC, "identifier-changed", renamed, "identifier_changed", None, NOTHING),
-        (RISC, "identifier-recycled", none, "identifier_changed", Some("recycled"), NOTHING),
-        (CAEP, "session-revoked", by_policy, "sessions_revoked", Some("policy"), ENDS),
-        (CAEP, changed, credential("password", "update"), "credential_change", Some("update"), ENDS),
-        (CAEP, changed, credential("fido2-roaming", "create"), "credential_change", Some("create"), NOTHING),
+        (
+            RISC,
+            "sessions-revoked",
+            none.clone(),
+            "sessions_revoked",
+            None,
+            ENDS,
+        ),
+        (
+            OAUTH,
+            "tokens-revoked",
+            none.clone(),
+            "tokens_revoked",
+            None,
+            ENDS,
+        ),
+        (
+            RISC,
+            "account-disabled",
+            reason("hijacking"),
+            "account_disabled",
+            Some("hijacking"),
+            SUSPENDS,
+        ),
+        (
+            RISC,
+            "account-disabled",
+            none.clone(),
+            "account_disabled",
+            None,
+            SUSPENDS,
+        ),
+        (
+            RISC,
+            "account-disabled",
+            reason("bulk-account"),
+            "account_disabled",
+            Some("bulk-account"),
+            NOTHING,
+        ),
+        (
+            RISC,
+            "account-enabled",
+            none.clone(),
+            "account_enabled",
+            None,
+            NOTHING,
+        ),
+        (
+            RISC,
+            "account-purged",
+            none.clone(),
+            "account_purged",
+            None,
+            SUSPENDS,
+        ),
+        (
+            RISC,
+            required,
+            none.clone(),
+            "credential_change",
+            Some("required"),
+            ENDS,
+        ),
+        (
+            RISC,
+            "credential-compromise",
+            of("password"),
+            "credential_change",
+            Some("compromised"),
+            ENDS,
+        ),
+        (
+            RISC,
+            "identifier-changed",
+            renamed,
+            "identifier_changed",
+            None,
+            NOTHING,
+        ),
+        (
+            RISC,
+            "identifier-recycled",
+            none,
+            "identifier_changed",
+            Some("recycled"),
+            NOTHING,
+        ),
+        (
+            CAEP,
+            "session-revoked",
+            by_policy,
+            "sessions_revoked",
+            Some("policy"),
+            ENDS,
+        ),
+        (
+            CAEP,
+            changed,
+            credential("password", "update"),
+            "credential_change",
+            Some("update"),
+            ENDS,
+        ),
+        (
+            CAEP,
+            changed,
+            credential("fido2-roaming", "create"),
+            "credential_change",
+            Some("create"),
+            NOTHING,
+        ),
     ];
-    cases.into_iter().map(|(family, name, more, kind, cause, [ends, suspends])| Case {
-        event: format!("{family}/{name}"),
-        more,
-        kind,
-        cause,
-        ends,
-        suspends,
-    })
+    cases
+        .into_iter()
+        .map(|(family, name, more, kind, cause, [ends, suspends])| Case {
+            event: format!("{family}/{name}"),
+            more,
+            kind,
+            cause,
+            ends,
+            suspends,
+        })
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine() {
     let house = House::open().await;
     for (number, case) in cases().enumerate() {
-        let (subject, what) = (format!("ada-{number}"), format!("{} {}", case.event, case.more));
+        let (subject, what) = (
+            format!("ada-{number}"),
+            format!("{} {}", case.event, case.more),
+        );
         let opened = house.sign_in(&subject).await;
         let user = opened.user();
         let claims = message(&case.event, &subject, &case.more);
-        let before = (house.state(&subject).await, house.recorded().await.len(), house.known().await);
-        assert_eq!(before.0, State { sessions: 1, suspended: false, why: None }, "{what}");
+        let before = (
+            house.state(&subject).await,
+            house.recorded().await.len(),
+            house.known().await,
+        );
+        assert_eq!(
+            before.0,
+            State {
+                sessions: 1,
+                suspended: false,
+                why: None
+            },
+            "{what}"
+        );
 
         // Another key, another issuer, another app, too early, too late, too large: nothing is done.
         let with = |name: &str, value: Value| {
@@ -86,24 +205,45 @@ async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine(
         let forged = Signer::OtherEc.token_with(&header(Signer::Ec), &claims);
         for (err, token) in [
             ("authentication_failed", forged),
-            ("invalid_issuer", with("iss", json!("https://evil.example/"))),
-            ("invalid_audience", with("aud", json!("another-app.example"))),
+            (
+                "invalid_issuer",
+                with("iss", json!("https://evil.example/")),
+            ),
+            (
+                "invalid_audience",
+                with("aud", json!("another-app.example")),
+            ),
             ("invalid_request", with("iat", json!(now() + 600))),
-            ("invalid_request", with("iat", json!(now() - 31 * 24 * 60 * 60))),
+            (
+                "invalid_request",
+                with("iat", json!(now() - 31 * 24 * 60 * 60)),
+            ),
             ("invalid_request", with("jti", json!(null))),
         ] {
             assert_refused(&house.send(&token).await, err);
         }
-        let oversized = house.send(&with("filler", json!("x".repeat(256 * 1024)))).await;
+        let oversized = house
+            .send(&with("filler", json!("x".repeat(256 * 1024))))
+            .await;
         assert_problem(&oversized, 413, "payload_too_large");
-        let after = (house.state(&subject).await, house.recorded().await.len(), house.known().await);
+        let after = (
+            house.state(&subject).await,
+            house.recorded().await.len(),
+            house.known().await,
+        );
         assert_eq!(after, before, "{what}");
 
         // About somebody whom nobody knows: acknowledged, recorded, and nothing is done.
-        house.tell(&message(&case.event, "nobody", &case.more)).await;
+        house
+            .tell(&message(&case.event, "nobody", &case.more))
+            .await;
         let recorded = house.recorded().await;
         let (kind, whose, detail) = recorded.last().unwrap();
-        assert_eq!((kind.as_str(), *whose, detail.get("identity_id")), (case.kind, None, None), "{what}");
+        assert_eq!(
+            (kind.as_str(), *whose, detail.get("identity_id")),
+            (case.kind, None, None),
+            "{what}"
+        );
         assert_eq!(house.state(&subject).await, before.0, "{what}");
 
         // Genuine, and then again.
@@ -112,21 +252,35 @@ async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine(
             let expected = State {
                 sessions: i64::from(!case.ends),
                 suspended: case.suspends,
-                why: case.suspends.then(|| case.cause.unwrap_or(case.kind).to_owned()),
+                why: case
+                    .suspends
+                    .then(|| case.cause.unwrap_or(case.kind).to_owned()),
             };
             assert_eq!(house.state(&subject).await, expected, "{what} {round}");
             let recorded = house.recorded().await;
             assert_eq!(recorded.len(), before.1 + 2, "{what} {round}");
             let (kind, whose, detail) = recorded.last().unwrap();
-            assert_eq!((kind.as_str(), *whose), (case.kind, Some(user)), "{what} {round}");
+            assert_eq!(
+                (kind.as_str(), *whose),
+                (case.kind, Some(user)),
+                "{what} {round}"
+            );
             assert_eq!(detail["cause"], json!(case.cause), "{what} {round}");
-            assert_eq!(detail["identity_id"], opened.json()["identity"]["id"], "{what} {round}");
+            assert_eq!(
+                detail["identity_id"],
+                opened.json()["identity"]["id"],
+                "{what} {round}"
+            );
             let ended = detail["sessions"].as_i64().unwrap_or_default();
             assert_eq!(ended, i64::from(case.ends), "{what}");
         }
         // The user is who they were, and whether they may come back is the identity's matter.
         let refreshed = house.app.refresh(&opened.refresh_token()).await;
-        assert_eq!(refreshed.status, if case.ends { 401 } else { 200 }, "{what}");
+        assert_eq!(
+            refreshed.status,
+            if case.ends { 401 } else { 200 },
+            "{what}"
+        );
         let again = house.sign_in(&subject).await;
         if case.suspends {
             assert_problem(&again, 403, "identity_suspended");
@@ -146,12 +300,24 @@ async fn a_test_and_an_unknown_event_are_acknowledged_and_do_nothing() {
         format!("{CAEP}/device-compliance-change"),
         "https://events.example/unheard-of".into(),
     ] {
-        house.tell(&message(&event, "ada", &json!({ "state": "a state" }))).await;
+        house
+            .tell(&message(&event, "ada", &json!({ "state": "a state" })))
+            .await;
     }
     let recorded = house.recorded().await;
-    let kinds: Vec<_> = recorded.iter().map(|(kind, whose, _)| (kind.as_str(), *whose)).collect();
+    let kinds: Vec<_> = recorded
+        .iter()
+        .map(|(kind, whose, _)| (kind.as_str(), *whose))
+        .collect();
     assert_eq!(kinds, [("verification", None), ("verification", None)]);
-    assert_eq!(house.state("ada").await, State { sessions: 1, suspended: false, why: None });
+    assert_eq!(
+        house.state("ada").await,
+        State {
+            sessions: 1,
+            suspended: false,
+            why: None
+        }
+    );
     assert_eq!(house.known().await, 4);
 }
 
@@ -173,17 +339,37 @@ async fn a_late_message_ends_no_later_session_and_undoes_no_later_message() {
 
     // The later word counts, in whatever order they arrive.
     house.tell(&told("account-enabled", 60)).await;
-    assert_eq!(house.app.refresh(&new.refresh_token()).await.status, 200, "nothing was suspended");
+    assert_eq!(
+        house.app.refresh(&new.refresh_token()).await.status,
+        200,
+        "nothing was suspended"
+    );
     house.tell(&told("account-disabled", 120)).await;
-    assert!(!house.state("ada").await.suspended, "it is enabled again since");
+    assert!(
+        !house.state("ada").await.suspended,
+        "it is enabled again since"
+    );
     house.tell(&told("account-disabled", 30)).await;
     assert!(house.state("ada").await.suspended);
     house.tell(&told("account-enabled", 40)).await;
-    assert!(house.state("ada").await.suspended, "it is disabled again since");
+    assert!(
+        house.state("ada").await.suspended,
+        "it is disabled again since"
+    );
     let sessions = house.state("ada").await.sessions;
-    assert_eq!(sessions, 0, "no session of a hijacked account stays, not even a later one");
+    assert_eq!(
+        sessions, 0,
+        "no session of a hijacked account stays, not even a later one"
+    );
     house.tell(&told("account-enabled", 20)).await;
-    assert_eq!(house.state("ada").await, State { sessions: 0, suspended: false, why: None });
+    assert_eq!(
+        house.state("ada").await,
+        State {
+            sessions: 0,
+            suspended: false,
+            why: None
+        }
+    );
     assert_eq!(house.sign_in("ada").await.outcome(), "signed_in");
 }
 
@@ -204,7 +390,13 @@ async fn the_time_of_an_event_is_when_it_happened_and_not_when_it_was_told() {
         house.tell(&claims).await;
         assert_eq!(house.state("ada").await.sessions, 1, "{claims}");
     }
-    house.tell(&message(&revoked, "ada", &json!({ "event_timestamp": now() + 9_999 }))).await;
+    house
+        .tell(&message(
+            &revoked,
+            "ada",
+            &json!({ "event_timestamp": now() + 9_999 }),
+        ))
+        .await;
     assert_eq!(house.app.refresh(&opened.refresh_token()).await.status, 401);
     let later = house.sign_in("ada").await;
     assert_eq!(house.app.refresh(&later.refresh_token()).await.status, 200);
@@ -220,7 +412,9 @@ async fn an_event_ends_the_sessions_of_its_identity_and_only_a_hijacked_one_thos
     assert_eq!(linked.status, 201, "{}", linked.text);
     let other = app.sign_in(&also).await;
     let stranger = house.sign_in("grace").await;
-    app.database.run("UPDATE identities SET joined_at = joined_at - interval '8 days'").await;
+    app.database
+        .run("UPDATE identities SET joined_at = joined_at - interval '8 days'")
+        .await;
     app.age(60.0).await;
     house.risc("sessions-revoked", "ada").await;
     assert_eq!(app.refresh(&ada.refresh_token()).await.status, 401);
@@ -248,10 +442,19 @@ async fn a_token_from_before_the_end_of_the_sessions_opens_none_and_proves_nothi
         house.tell(&message(&revoked, subject, &json!({}))).await;
     }
     // A report of earlier that comes late takes nothing back.
-    house.tell(&with(message(&revoked, "ada", &json!({})), &json!({ "iat": now() - 3600 }))).await;
+    house
+        .tell(&with(
+            message(&revoked, "ada", &json!({})),
+            &json!({ "iat": now() - 3600 }),
+        ))
+        .await;
     let refused = app.sign_in_at(NAME, &ada).await;
     assert_problem(&refused, 401, "token_expired");
-    assert!(refused.text.contains("ended the account's sessions"), "{}", refused.text);
+    assert!(
+        refused.text.contains("ended the account's sessions"),
+        "{}",
+        refused.text
+    );
     let events = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND reason = 'token_expired' AND user_id IS NOT NULL";
     assert_eq!(app.database.count(events).await, 1);
     assert_eq!(house.state("ada").await.sessions, 0);
@@ -261,7 +464,9 @@ async fn a_token_from_before_the_end_of_the_sessions_opens_none_and_proves_nothi
     assert_problem(&app.merge(&token, NAME, &grace).await, 422, "token_expired");
     app.age(3600.0).await;
     let proof = json!({ "reauthentication": { "provider": NAME, "id_token": app.token(&ada) } });
-    let deleted = app.as_user(&token, Method::DELETE, "/api/v1/me", Some(&proof)).await;
+    let deleted = app
+        .as_user(&token, Method::DELETE, "/api/v1/me", Some(&proof))
+        .await;
     assert_problem(&deleted, 422, "token_expired");
 
     assert_eq!(house.sign_in("ada").await.outcome(), "signed_in");
@@ -273,21 +478,38 @@ async fn a_recycled_address_leaves_its_former_owner_and_leads_nobody_to_them() {
     let house = House::open().await;
     for (subject, named) in [
         ("ada", json!({})),
-        ("grace", json!({ "subject": { "subject_type": "email", "email": "grace@example.com" } })),
+        (
+            "grace",
+            json!({ "subject": { "subject_type": "email", "email": "grace@example.com" } }),
+        ),
     ] {
         let former = house.sign_in(subject).await;
-        house.tell(&message(&format!("{RISC}/identifier-recycled"), subject, &named)).await;
+        house
+            .tell(&message(
+                &format!("{RISC}/identifier-recycled"),
+                subject,
+                &named,
+            ))
+            .await;
         let updated: Vec<Value> = values!(
             &house.app.database.pool,
             "SELECT detail FROM events WHERE kind = 'user_updated' AND user_id = $1::uuid",
             former.user_id()
         );
-        assert_eq!(updated, [json!({ "fields": ["email_verified"] })], "{subject}");
+        assert_eq!(
+            updated,
+            [json!({ "fields": ["email_verified"] })],
+            "{subject}"
+        );
         let same_address = json!({ "email": format!("{subject}@example.com") });
         let owner = with(account(&format!("{subject}-2")), &same_address);
         let owner = house.app.sign_in_at(NAME, &owner).await;
         assert_eq!(owner.outcome(), "created", "{}", owner.text);
-        let former = house.app.get(&former.access_token(), "/api/v1/me").await.json();
+        let former = house
+            .app
+            .get(&former.access_token(), "/api/v1/me")
+            .await
+            .json();
         assert_ne!(former["id"], owner.user_id().as_str());
         assert_eq!(former["email"], json!(null));
     }
@@ -304,7 +526,9 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
     let second = house.sign_in("ada").await;
     let elsewhere = || with(account("ada"), &json!({ "email": "ada@elsewhere.example" }));
     let third = app.sign_in_at("third", &elsewhere()).await;
-    let stranger = app.sign_in_at("fourth", &at("fourth", "ada", "stranger@example.com")).await;
+    let stranger = app
+        .sign_in_at("fourth", &at("fourth", "ada", "stranger@example.com"))
+        .await;
     for answer in [&second, &third, &stranger] {
         assert_eq!(answer.outcome(), "created", "{}", answer.text);
     }
@@ -313,11 +537,19 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
         "INSERT INTO staff (id, email, role, provider, subject)
          VALUES (gen_random_uuid(), 'ada@staff.example', 'admin', 'third', 'ada')"
     );
-    let claims = message(&format!("{RISC}/account-disabled"), "ada", &json!({ "reason": "hijacking" }));
+    let claims = message(
+        &format!("{RISC}/account-disabled"),
+        "ada",
+        &json!({ "reason": "hijacking" }),
+    );
     for round in ["genuine", "replayed"] {
         house.tell(&claims).await;
         for answer in [&second, &third] {
-            assert_eq!(app.refresh(&answer.refresh_token()).await.status, 401, "{round}");
+            assert_eq!(
+                app.refresh(&answer.refresh_token()).await.status,
+                401,
+                "{round}"
+            );
             let recorded: i64 = value!(
                 &app.database.pool,
                 "SELECT count(*) FROM events WHERE kind = 'provider_event' AND user_id = $1",
@@ -326,16 +558,25 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
             assert_eq!(recorded, 1, "{round}");
         }
         assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
-        assert_problem(&app.sign_in_at("third", &elsewhere()).await, 403, "identity_suspended");
+        assert_problem(
+            &app.sign_in_at("third", &elsewhere()).await,
+            403,
+            "identity_suspended",
+        );
         let members = "SELECT count(*) FROM staff WHERE suspended_at IS NOT NULL";
         assert_eq!(app.database.count(members).await, 1, "{round}");
     }
     assert_eq!(app.refresh(&stranger.refresh_token()).await.status, 200);
     house.risc("account-enabled", "ada").await;
     assert_eq!(house.sign_in("ada").await.user_id(), second.user_id());
-    assert_eq!(app.sign_in_at("third", &elsewhere()).await.user_id(), third.user_id());
+    assert_eq!(
+        app.sign_in_at("third", &elsewhere()).await.user_id(),
+        third.user_id()
+    );
     // A test of the connection is about no account.
-    house.tell(&message(&format!("{RISC}/verification"), "ada", &json!({}))).await;
+    house
+        .tell(&message(&format!("{RISC}/verification"), "ada", &json!({})))
+        .await;
     let tests = "SELECT count(*) FROM events WHERE reason = 'verification'";
     assert_eq!(app.database.count(tests).await, 1);
 }
@@ -345,14 +586,27 @@ async fn holding_and_releasing_an_identity_are_events_with_webhooks() {
     let house = House::open().await;
     let (app, pool) = (&house.app, &house.app.database.pool);
     let types = <MessageType as VariantNames>::VARIANTS;
-    run!(pool, "INSERT INTO webhooks (name, events) VALUES ('shop', $1)", types);
+    run!(
+        pool,
+        "INSERT INTO webhooks (name, events) VALUES ('shop', $1)",
+        types
+    );
     let ada = house.sign_in("ada").await;
-    let linked = app.link(&ada.access_token(), "idp", &claims("hijacker", "evil@example.com")).await;
+    let linked = app
+        .link(
+            &ada.access_token(),
+            "idp",
+            &claims("hijacker", "evil@example.com"),
+        )
+        .await;
     assert_eq!(linked.status, 201, "{}", linked.text);
     run!(pool, "DELETE FROM webhook_messages");
     house.hijacked("ada").await;
     let held: Uuid = value!(pool, "SELECT id FROM identities WHERE held_at IS NOT NULL");
-    let release = Change::Release { identity: held, user: ada.user() };
+    let release = Change::Release {
+        identity: held,
+        user: ada.user(),
+    };
     assert_eq!(app.by_staff(release).await, Some(Outcome::Done));
 
     let recorded: Vec<(String, Uuid, String, Value)> = all!(
@@ -361,21 +615,41 @@ async fn holding_and_releasing_an_identity_are_events_with_webhooks() {
          WHERE kind IN ('identity_held', 'identity_released') ORDER BY id"
     );
     let user = ada.user();
-    let [holding, releasing] = &recorded[..] else { panic!("{recorded:?}") };
+    let [holding, releasing] = &recorded[..] else {
+        panic!("{recorded:?}")
+    };
     let detail = json!({ "identity_id": held, "by": ada.identity_id() });
-    assert_eq!(*holding, ("identity_held".into(), user, "idp".into(), detail));
+    assert_eq!(
+        *holding,
+        ("identity_held".into(), user, "idp".into(), detail)
+    );
     let detail = json!({ "identity_id": held });
-    assert_eq!(*releasing, ("identity_released".into(), user, "idp".into(), detail));
+    assert_eq!(
+        *releasing,
+        ("identity_released".into(), user, "idp".into(), detail)
+    );
 
-    let messages: Vec<(String, String)> =
-        all!(pool, "SELECT type, payload FROM webhook_messages ORDER BY id");
+    let messages: Vec<(String, String)> = all!(
+        pool,
+        "SELECT type, payload FROM webhook_messages ORDER BY id"
+    );
     let kinds: Vec<_> = messages.iter().map(|(kind, _)| kind.as_str()).collect();
-    assert_eq!(kinds, ["security.provider_event", "identity.held", "identity.released"]);
+    assert_eq!(
+        kinds,
+        [
+            "security.provider_event",
+            "identity.held",
+            "identity.released"
+        ]
+    );
     for (kind, payload) in &messages[1..] {
         let message: Value = serde_json::from_str(payload).unwrap();
         let identity = json!({
             "id": held, "provider": "idp", "subject": "hijacker", "email": "evil@example.com",
         });
-        assert_eq!((&message["type"], &message["data"]["identity"]), (&json!(kind), &identity));
+        assert_eq!(
+            (&message["type"], &message["data"]["identity"]),
+            (&json!(kind), &identity)
+        );
     }
 }

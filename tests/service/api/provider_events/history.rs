@@ -23,7 +23,11 @@ struct Account {
 }
 
 const fn account(provider: &'static str, subject: &'static str, email: &'static str) -> Account {
-    Account { provider, subject, email }
+    Account {
+        provider,
+        subject,
+        email,
+    }
 }
 
 /// The account that will be reported.
@@ -52,30 +56,42 @@ impl Account {
     /// Signs in and links another account.
     async fn link(self, house: &House, other: Self) -> Answer {
         let session = self.sign_in(house).await;
-        house.app.link(&session.access_token(), other.provider, &other.claims()).await
+        house
+            .app
+            .link(&session.access_token(), other.provider, &other.claims())
+            .await
     }
 
     /// Signs in and unlinks another account.
     async fn unlink(self, house: &House, other: Self) -> Answer {
         let session = self.sign_in(house).await;
-        let path = format!("/api/v1/me/identities/{}", other.identity(house).await.unwrap_or_default());
+        let path = format!(
+            "/api/v1/me/identities/{}",
+            other.identity(house).await.unwrap_or_default()
+        );
         house.app.delete(&session.access_token(), &path).await
     }
 
     /// Signs in and merges the user of another account into its own.
     async fn merge(self, house: &House, other: Self) -> Answer {
         let session = self.sign_in(house).await;
-        house.app.merge(&session.access_token(), other.provider, &other.claims()).await
+        house
+            .app
+            .merge(&session.access_token(), other.provider, &other.claims())
+            .await
     }
 
     async fn identity(self, house: &House) -> Option<Uuid> {
-        let id = sqlx::query_scalar("SELECT id FROM identities WHERE provider = $1 AND subject = $2");
+        let id =
+            sqlx::query_scalar("SELECT id FROM identities WHERE provider = $1 AND subject = $2");
         let id = id.bind(self.provider).bind(self.subject);
         id.fetch_optional(&house.app.database.pool).await.unwrap()
     }
 
     async fn user(self, house: &House) -> Option<Uuid> {
-        let id = sqlx::query_scalar("SELECT user_id FROM identities WHERE provider = $1 AND subject = $2");
+        let id = sqlx::query_scalar(
+            "SELECT user_id FROM identities WHERE provider = $1 AND subject = $2",
+        );
         let id = id.bind(self.provider).bind(self.subject);
         id.fetch_optional(&house.app.database.pool).await.unwrap()
     }
@@ -102,7 +118,11 @@ impl House {
                                           signed_in_at = signed_in_at - $1 * interval '1 day'",
             "UPDATE merged_users SET merged_at = merged_at - $1 * interval '1 day'",
         ] {
-            sqlx::query(sql).bind(days).execute(&self.app.database.pool).await.unwrap();
+            sqlx::query(sql)
+                .bind(days)
+                .execute(&self.app.database.pool)
+                .await
+                .unwrap();
         }
     }
 
@@ -118,10 +138,21 @@ impl House {
                 answer.text
             );
         }
-        assert_eq!(OTHER.sign_in(self).await.status, 200, "{what}: the owner's other account");
-        let told: i64 =
-            self.app.database.count("SELECT count(*) FROM events WHERE kind = 'identity_held'").await;
-        assert_eq!(usize::try_from(told).unwrap(), held.len(), "{what}: each has an event");
+        assert_eq!(
+            OTHER.sign_in(self).await.status,
+            200,
+            "{what}: the owner's other account"
+        );
+        let told: i64 = self
+            .app
+            .database
+            .count("SELECT count(*) FROM events WHERE kind = 'identity_held'")
+            .await;
+        assert_eq!(
+            usize::try_from(told).unwrap(),
+            held.len(),
+            "{what}: each has an event"
+        );
     }
 }
 
@@ -148,8 +179,14 @@ async fn identities_linked_by_steps_are_held_when_the_steps_are_gone() {
     assert_status(&FIRST.link(&house, NEXT).await, 201);
     let elsewhere = account("idp", "grace", "grace@example.com");
     let to = elsewhere.sign_in(&house).await.user();
-    let (identity, from) = (FIRST.identity(&house).await.unwrap(), FIRST.user(&house).await.unwrap());
-    let moved = house.app.by_staff(Change::Move { identity, from, to }).await;
+    let (identity, from) = (
+        FIRST.identity(&house).await.unwrap(),
+        FIRST.user(&house).await.unwrap(),
+    );
+    let moved = house
+        .app
+        .by_staff(Change::Move { identity, from, to })
+        .await;
     assert_eq!(moved, Some(Outcome::Done));
     house.assert_held("moved", &[NEXT]).await;
     assert_status(&elsewhere.sign_in(&house).await, 200);
@@ -176,7 +213,9 @@ async fn identities_of_the_users_into_whom_the_user_was_merged_are_held() {
     let house = House::with_ada().await;
     assert_eq!(MAILBOX.sign_in(&house).await.outcome(), "linked");
     assert_status(&FIRST.merge(&house, ADA).await, 200);
-    house.assert_held("mailbox and merge", &[MAILBOX, FIRST]).await;
+    house
+        .assert_held("mailbox and merge", &[MAILBOX, FIRST])
+        .await;
 
     let house = House::with_ada().await;
     assert_status(&FIRST.merge(&house, ADA).await, 200);
@@ -192,7 +231,9 @@ async fn identities_of_the_users_into_whom_the_user_was_merged_are_held() {
     assert_status(&ADA.link(&house, FIRST).await, 201);
     assert_status(&FIRST.unlink(&house, ADA).await, 204);
     assert_status(&NEXT.merge(&house, FIRST).await, 200);
-    house.assert_held("unlinked, then merged", &[FIRST, NEXT]).await;
+    house
+        .assert_held("unlinked, then merged", &[FIRST, NEXT])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -212,7 +253,9 @@ async fn the_window_is_a_week_or_reaches_back_to_the_last_sign_in() {
         if sessions_are_deleted {
             house.app.database.run("DELETE FROM sessions").await;
         }
-        house.assert_held("since the last sign-in", &[MAILBOX]).await;
+        house
+            .assert_held("since the last sign-in", &[MAILBOX])
+            .await;
     }
 
     let house = House::with_ada().await;
@@ -230,7 +273,11 @@ async fn an_account_unlinked_before_its_report_finds_its_user_and_stays_out() {
     assert_status(&ADA.link(&house, FIRST).await, 201);
     assert_status(&FIRST.unlink(&house, ADA).await, 204);
     house.assert_held("unlinked", &[FIRST]).await;
-    assert_eq!(house.recorded().await.last().unwrap().1, user, "its event is the user's");
+    assert_eq!(
+        house.recorded().await.last().unwrap().1,
+        user,
+        "its event is the user's"
+    );
 
     assert_problem(&ADA.sign_in(&house).await, 403, "identity_suspended");
     assert_problem(&OTHER.link(&house, ADA).await, 403, "identity_suspended");
@@ -247,10 +294,26 @@ async fn what_is_remembered_of_identities_goes_with_the_user() {
     assert_status(&OTHER.unlink(&house, FIRST).await, 204);
     assert_status(&NEXT.merge(&house, OTHER).await, 200);
     let database = &house.app.database;
-    assert_eq!(database.count("SELECT count(*) FROM former_identities").await, 3);
+    assert_eq!(
+        database
+            .count("SELECT count(*) FROM former_identities")
+            .await,
+        3
+    );
     let session = NEXT.sign_in(&house).await;
-    assert_status(&house.app.delete(&session.access_token(), "/api/v1/me").await, 204);
-    assert_eq!(database.count("SELECT count(*) FROM former_identities").await, 0);
+    assert_status(
+        &house
+            .app
+            .delete(&session.access_token(), "/api/v1/me")
+            .await,
+        204,
+    );
+    assert_eq!(
+        database
+            .count("SELECT count(*) FROM former_identities")
+            .await,
+        0
+    );
     assert_eq!(database.count("SELECT count(*) FROM merged_users").await, 0);
 }
 
@@ -264,10 +327,24 @@ async fn a_report_that_meets_the_deletion_of_its_user_is_not_forgotten() {
         let database = &house.app.database;
         let session = ADA.sign_in(&house).await.access_token();
         let mut lock = database.pool.begin().await.unwrap();
-        sqlx::query("SELECT FROM users FOR UPDATE").execute(&mut *lock).await.unwrap();
+        sqlx::query("SELECT FROM users FOR UPDATE")
+            .execute(&mut *lock)
+            .await
+            .unwrap();
         let reason = json!({ "reason": "hijacking" });
-        let token = genuine(&message(&format!("{RISC}/account-disabled"), "ada", &reason));
-        let report = || house.app.send(reqwest::Method::POST, EVENTS, Some(MEDIA_TYPE), token.clone());
+        let token = genuine(&message(
+            &format!("{RISC}/account-disabled"),
+            "ada",
+            &reason,
+        ));
+        let report = || {
+            house.app.send(
+                reqwest::Method::POST,
+                EVENTS,
+                Some(MEDIA_TYPE),
+                token.clone(),
+            )
+        };
         let deletion = || house.app.delete(&session, "/api/v1/me");
         let unlock = async |lock: sqlx::PgTransaction<'static>| {
             database.until_waiting(2, WAITING).await;
@@ -290,7 +367,11 @@ async fn a_report_that_meets_the_deletion_of_its_user_is_not_forgotten() {
         };
         assert_status(&reported, 202);
         let status = if report_first { 401 } else { 204 };
-        assert_eq!(deleted.status, status, "the report has ended the session: {}", deleted.text);
+        assert_eq!(
+            deleted.status, status,
+            "the report has ended the session: {}",
+            deleted.text
+        );
         assert_problem(&ADA.sign_in(&house).await, 403, "identity_suspended");
     }
 }
@@ -298,9 +379,16 @@ async fn a_report_that_meets_the_deletion_of_its_user_is_not_forgotten() {
 // ---- random sequences ----
 
 const OWNERS: [Account; 3] = [ADA, OTHER, account("third", "ada", "ada@third.example")];
-const FRIENDS: [Account; 2] =
-    [account("idp", "grace", "grace@example.com"), account("third", "grace", "grace@third.example")];
-const HIJACKERS: [Account; 4] = [FIRST, NEXT, MAILBOX, account("idp", "eve", "eve@idp.example")];
+const FRIENDS: [Account; 2] = [
+    account("idp", "grace", "grace@example.com"),
+    account("third", "grace", "grace@third.example"),
+];
+const HIJACKERS: [Account; 4] = [
+    FIRST,
+    NEXT,
+    MAILBOX,
+    account("idp", "eve", "eve@idp.example"),
+];
 
 struct Sequence {
     house: House,
@@ -329,7 +417,10 @@ impl Sequence {
         let merged = match kind {
             0 => None,
             1 | 2 => {
-                house.app.link(&token, other.provider, &other.claims()).await;
+                house
+                    .app
+                    .link(&token, other.provider, &other.claims())
+                    .await;
                 None
             }
             3 | 4 => {
@@ -338,12 +429,27 @@ impl Sequence {
             }
             5 => Some((
                 other.user(house).await,
-                house.app.merge(&token, other.provider, &other.claims()).await,
+                house
+                    .app
+                    .merge(&token, other.provider, &other.claims())
+                    .await,
             )),
             6 => {
-                let address = if self.rng.bool() { "eve@idp.example" } else { "grace@example.com" };
-                let changed = Account { email: address, ..who }.claims();
-                let changed = if self.rng.bool() { changed } else { unverified(changed) };
+                let address = if self.rng.bool() {
+                    "eve@idp.example"
+                } else {
+                    "grace@example.com"
+                };
+                let changed = Account {
+                    email: address,
+                    ..who
+                }
+                .claims();
+                let changed = if self.rng.bool() {
+                    changed
+                } else {
+                    unverified(changed)
+                };
                 house.app.sign_in_at(who.provider, &changed).await;
                 None
             }
@@ -371,13 +477,18 @@ impl Sequence {
         let (one, other) = (self.one_of(&all), self.one_of(&all));
         self.steps.push(format!("staff {one:?} {other:?}"));
         let house = &self.house;
-        let (Some(from), Some(to)) = (one.user(house).await, other.user(house).await) else { return };
+        let (Some(from), Some(to)) = (one.user(house).await, other.user(house).await) else {
+            return;
+        };
         if from == to {
             return;
         }
         if self.rng.bool() {
             let identity = one.identity(house).await.unwrap();
-            house.app.by_staff(Change::Move { identity, from, to }).await;
+            house
+                .app
+                .by_staff(Change::Move { identity, from, to })
+                .await;
         } else if house.app.by_staff(Change::Merge { from, into: to }).await == Some(Outcome::Done)
             && self.victim == Some(from)
         {
@@ -391,7 +502,12 @@ async fn after_a_report_only_accounts_from_before_the_window_sign_in() {
     let rng = Rng::new();
     println!("seed {}", rng.get_seed());
     let (mut reports, mut held) = (0, 0);
-    let mut sequence = Sequence { house: House::open().await, rng, victim: None, steps: Vec::new() };
+    let mut sequence = Sequence {
+        house: House::open().await,
+        rng,
+        victim: None,
+        steps: Vec::new(),
+    };
     for round in 0..rounds().min(250) {
         sequence
             .house
@@ -408,7 +524,9 @@ async fn after_a_report_only_accounts_from_before_the_window_sign_in() {
             }
         }
         sequence.victim = ADA.user(&sequence.house).await;
-        let Some(victim) = sequence.victim else { continue };
+        let Some(victim) = sequence.victim else {
+            continue;
+        };
         let all = [&OWNERS[..], &FRIENDS, &HIJACKERS].concat();
         let mut before = BTreeSet::new();
         for account in &all {
@@ -428,14 +546,22 @@ async fn after_a_report_only_accounts_from_before_the_window_sign_in() {
         }
         sequence.house.hijacked("ada").await;
         reports += 1;
-        let Some(victim) = sequence.victim else { continue };
+        let Some(victim) = sequence.victim else {
+            continue;
+        };
         let newcomer = account("fourth", "newcomer", "ada@example.com");
         for account in all.into_iter().chain([newcomer]) {
             let answer = account.sign_in(&sequence.house).await;
             let is_in = answer.status.is_success() && answer.user() == victim;
             let steps = &sequence.steps;
-            assert!(!is_in || before.contains(&account), "round {round}: {account:?} {before:?} {steps:#?}");
-            assert!(!is_in || account != ADA, "round {round}: the reported account itself");
+            assert!(
+                !is_in || before.contains(&account),
+                "round {round}: {account:?} {before:?} {steps:#?}"
+            );
+            assert!(
+                !is_in || account != ADA,
+                "round {round}: the reported account itself"
+            );
             held += usize::from(answer.status == 403);
         }
     }

@@ -38,8 +38,10 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
         named(json!({ "format": "iss_sub", "iss": SENDER, "sub": "ada" })),
         named(json!({ "format": "email", "email": "ada@example.com" })),
         named(json!({ "format": "opaque", "id": "ada" })),
-        named(json!({ "format": "complex", "user": { "format": "iss_sub", "iss": ISSUER, "sub": "ada" },
-                      "session": { "format": "opaque", "id": "their-session" } })),
+        named(
+            json!({ "format": "complex", "user": { "format": "iss_sub", "iss": ISSUER, "sub": "ada" },
+                      "session": { "format": "opaque", "id": "their-session" } }),
+        ),
         named(json!({ "format": "aliases", "identifiers": [
             { "format": "phone_number", "phone_number": "+1" }, { "format": "email", "email": "grace@example.com" },
             { "format": "iss_sub", "iss": ISSUER, "sub": "ada" } ] })),
@@ -58,8 +60,10 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
         named(json!({ "format": "phone_number", "phone_number": "+15550100" })),
         named(json!({ "format": "complex", "session": { "format": "opaque", "id": "ada" } })),
         named(json!({ "format": "aliases", "identifiers": [] })),
-        by_subject(json!({ "subject_type": "oauth_token", "token_type": "refresh_token",
-                           "token_identifier_alg": "hash_SHA512_double", "token": "ada" })),
+        by_subject(
+            json!({ "subject_type": "oauth_token", "token_type": "refresh_token",
+                           "token_identifier_alg": "hash_SHA512_double", "token": "ada" }),
+        ),
     ] {
         house.tell(&with(revocation("x"), &form)).await;
         assert_eq!(house.state("ada").await.sessions, 1, "{form}");
@@ -68,7 +72,9 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
     for form in [
         json!({ "events": { revoked(): {} } }),
         by_subject(json!({ "subject_type": "iss-sub", "iss": SENDER })),
-        by_subject(json!({ "subject_type": "iss-sub", "iss": "https://other.example", "sub": "ada" })),
+        by_subject(
+            json!({ "subject_type": "iss-sub", "iss": "https://other.example", "sub": "ada" }),
+        ),
         by_subject(json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": "a".repeat(256) })),
         by_subject(json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": "ada\u{0}" })),
         named(json!({ "format": "email" })),
@@ -89,14 +95,24 @@ async fn two_events_of_a_message_may_name_one_account_in_two_ways() {
         format!("{RISC}/account-credential-change-required"): { "subject": by_subject },
         format!("{RISC}/identifier-changed"): { "subject": by_email, "new-value": "ada@new.example" },
     });
-    house.tell(&with(revocation("x"), &json!({ "events": events }))).await;
+    house
+        .tell(&with(revocation("x"), &json!({ "events": events })))
+        .await;
     assert_eq!(house.state("ada").await.sessions, 0);
     let recorded = house.recorded().await;
     let mut kinds: Vec<_> = recorded.iter().map(|(kind, ..)| kind.as_str()).collect();
     kinds.sort_unstable();
     assert_eq!(kinds, ["credential_change", "identifier_changed"]);
-    assert!(recorded.iter().all(|(_, whose, _)| whose.is_some() && *whose == recorded[0].1), "{recorded:?}");
-    let ended = recorded.iter().filter_map(|(.., detail)| detail["sessions"].as_i64()).sum::<i64>();
+    assert!(
+        recorded
+            .iter()
+            .all(|(_, whose, _)| whose.is_some() && *whose == recorded[0].1),
+        "{recorded:?}"
+    );
+    let ended = recorded
+        .iter()
+        .filter_map(|(.., detail)| detail["sessions"].as_i64())
+        .sum::<i64>();
     assert_eq!(ended, 1, "{recorded:?}");
 }
 
@@ -104,9 +120,11 @@ async fn two_events_of_a_message_may_name_one_account_in_two_ways() {
 async fn an_address_that_two_accounts_had_names_neither() {
     let house = House::open().await;
     house.sign_in("ada").await;
-    house.app.sign_in_at(NAME, &at(NAME, "eve", "ada@example.com")).await;
-    let by_email =
-        json!({ "sub_id": { "format": "email", "email": "ada@example.com" }, "events": { revoked(): {} } });
+    house
+        .app
+        .sign_in_at(NAME, &at(NAME, "eve", "ada@example.com"))
+        .await;
+    let by_email = json!({ "sub_id": { "format": "email", "email": "ada@example.com" }, "events": { revoked(): {} } });
     house.tell(&with(revocation("x"), &by_email)).await;
     for subject in ["ada", "eve"] {
         assert_eq!(house.state(subject).await.sessions, 1, "{subject}");
@@ -139,7 +157,10 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
     }
     // Other tokens, with claims that their users chose, which the same keys have signed.
     for (typ, more) in [
-        (json!("JWT"), json!({ "sub": "ada", "exp": now() + 3600, "azp": CLIENT_ID, "nonce": "n" })),
+        (
+            json!("JWT"),
+            json!({ "sub": "ada", "exp": now() + 3600, "azp": CLIENT_ID, "nonce": "n" }),
+        ),
         (json!(null), json!({ "sub": "ada", "exp": now() + 3600 })),
         (json!("application/jwt"), json!({ "exp": now() + 3600 })),
         (json!("JWT"), json!({ "nonce": "n" })),
@@ -147,7 +168,10 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
         // What Keycloak and Amazon Cognito write into their tokens, and signed data about a user.
         (json!("JWT"), json!({ "typ": "at+jwt" })),
         (json!("JWT"), json!({ "token_use": "access" })),
-        (json!("JWT"), json!({ "sub": "ada", "email": "ada@example.com" })),
+        (
+            json!("JWT"),
+            json!({ "sub": "ada", "email": "ada@example.com" }),
+        ),
         (json!("AT+jwt"), json!({})),
         (json!("logout+jwt"), json!({})),
         (json!(["secevent+jwt"]), json!({})),
@@ -159,7 +183,10 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
         assert_eq!(answer.status, 400, "{header} {more}: {}", answer.text);
         assert_refused(&answer, "invalid_request");
     }
-    assert_eq!((house.state("ada").await.sessions, house.known().await), (1, 0));
+    assert_eq!(
+        (house.state("ada").await.sessions, house.known().await),
+        (1, 0)
+    );
     // Each key of the provider, and each header that senders use.
     for (signer, typ) in [
         (Signer::Ec, json!("secevent+jwt")),
@@ -179,11 +206,27 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
 async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
     let house = House::open().await;
     let sound = genuine(&revocation("ada"));
-    for body in ["", "x", "a.b.c", "e30.e30", "{}", &format!("{sound}.e30"), &sound.replace('.', " ")] {
+    for body in [
+        "",
+        "x",
+        "a.b.c",
+        "e30.e30",
+        "{}",
+        &format!("{sound}.e30"),
+        &sound.replace('.', " "),
+    ] {
         assert_refused(&house.send(body).await, "invalid_request");
     }
-    for media_type in [None, Some("application/json"), Some("application/jwt"), Some("text/plain")] {
-        let answer = house.app.send(Method::POST, EVENTS, media_type, sound.clone()).await;
+    for media_type in [
+        None,
+        Some("application/json"),
+        Some("application/jwt"),
+        Some("text/plain"),
+    ] {
+        let answer = house
+            .app
+            .send(Method::POST, EVENTS, media_type, sound.clone())
+            .await;
         assert_refused(&answer, "invalid_request");
     }
     let upper = CLIENT_ID.to_uppercase();
@@ -219,7 +262,14 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
     }
     assert_eq!(house.known().await, 0);
     let parameters = Some("Application/SecEvent+JWT; charset=utf-8");
-    assert_eq!(house.app.send(Method::POST, EVENTS, parameters, sound).await.status, 202);
+    assert_eq!(
+        house
+            .app
+            .send(Method::POST, EVENTS, parameters, sound)
+            .await
+            .status,
+        202
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -228,7 +278,10 @@ async fn a_provider_that_is_unknown_or_publishes_no_keys_has_no_events() {
     let token = genuine(&revocation("ada"));
     for (name, error) in [("nobody", "provider_not_found"), ("third", "not_found")] {
         let path = format!("/api/v1/providers/{name}/events");
-        let answer = house.app.send(Method::POST, &path, Some(MEDIA_TYPE), token.clone()).await;
+        let answer = house
+            .app
+            .send(Method::POST, &path, Some(MEDIA_TYPE), token.clone())
+            .await;
         assert_problem(&answer, 404, error);
     }
 }
@@ -238,13 +291,18 @@ async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
     let house = House::open().await;
     house.sign_in("ada").await;
     let token = genuine(&revocation("ada"));
-    let sound =
-        Behaviour::Json(json!({ "issuer": SENDER, "jwks_uri": format!("{}/keys", house.keys.url()) }));
+    let sound = Behaviour::Json(
+        json!({ "issuer": SENDER, "jwks_uri": format!("{}/keys", house.keys.url()) }),
+    );
     house.transmitter.behave(Behaviour::status(503));
     assert_problem(&house.send(&token).await, 503, "provider_unavailable");
     // The table is as good as gone.
     house.transmitter.behave(sound);
-    house.app.database.run("ALTER TABLE provider_events RENAME TO gone").await;
+    house
+        .app
+        .database
+        .run("ALTER TABLE provider_events RENAME TO gone")
+        .await;
     let mut answer = house.send(&token).await;
     while answer.error() == "provider_unavailable" {
         // The failure is remembered for some seconds.
@@ -253,7 +311,11 @@ async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
     }
     assert_eq!(answer.status, 500, "{}", answer.text);
     assert_eq!(house.state("ada").await.sessions, 1);
-    house.app.database.run("ALTER TABLE gone RENAME TO provider_events").await;
+    house
+        .app
+        .database
+        .run("ALTER TABLE gone RENAME TO provider_events")
+        .await;
     assert_eq!(house.send(&token).await.status, 202);
     assert_eq!(house.state("ada").await.sessions, 0);
 }
@@ -262,12 +324,15 @@ async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
 async fn a_new_key_is_fetched_and_a_made_up_one_costs_few_calls() {
     let house = House::open().await;
     house.tell(&revocation("ada")).await;
-    house.keys.behave(Behaviour::Json(jwks(&[Signer::OtherEc.jwk()])));
+    house
+        .keys
+        .behave(Behaviour::Json(jwks(&[Signer::OtherEc.jwk()])));
     let rotated = Signer::OtherEc.token_with(&header(Signer::OtherEc), &revocation("ada"));
     assert_eq!(house.send(&rotated).await.status, 202);
     let calls = house.keys.calls();
     for number in 0..20 {
-        let header = json!({ "alg": "ES256", "typ": "secevent+jwt", "kid": format!("made-up-{number}") });
+        let header =
+            json!({ "alg": "ES256", "typ": "secevent+jwt", "kid": format!("made-up-{number}") });
         let token = Signer::OtherEc.token_with(&header, &revocation("ada"));
         assert_problem(&house.send(&token).await, 503, "provider_unavailable");
     }
@@ -280,7 +345,9 @@ async fn without_a_document_about_events_the_keys_are_those_of_the_providers_tok
     keys.behave(Behaviour::Json(jwks(&[Signer::Ec.jwk()])));
     let issuer = format!("{}/realms/people", metadata.url());
     let jwks_uri = format!("{}/keys", keys.url());
-    metadata.behave(Behaviour::Json(json!({ "issuer": issuer, "jwks_uri": jwks_uri })));
+    metadata.behave(Behaviour::Json(
+        json!({ "issuer": issuer, "jwks_uri": jwks_uri }),
+    ));
     metadata.behave_once(Behaviour::status(404));
     let settings = json!({ "preset": "oidc", "issuer": issuer, "client_id": CLIENT_ID });
     let app = App::start_with(|figment| figment.merge(("providers.house", settings))).await;
@@ -289,18 +356,32 @@ async fn without_a_document_about_events_the_keys_are_those_of_the_providers_tok
         "sub_id": { "format": "iss_sub", "iss": issuer, "sub": "ada" }, "events": { revoked(): {} },
     });
     let path = "/api/v1/providers/house/events";
-    let answer = app.send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims)).await;
+    let answer = app
+        .send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims))
+        .await;
     assert_eq!(answer.status, 202, "{}", answer.text);
-    let asked: Vec<_> = metadata.requests().iter().map(|request| request.path.clone()).collect();
-    let expected =
-        ["/.well-known/ssf-configuration/realms/people", "/realms/people/.well-known/openid-configuration"];
+    let asked: Vec<_> = metadata
+        .requests()
+        .iter()
+        .map(|request| request.path.clone())
+        .collect();
+    let expected = [
+        "/.well-known/ssf-configuration/realms/people",
+        "/realms/people/.well-known/openid-configuration",
+    ];
     assert_eq!(asked, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_the_document_about_events_only_what_a_message_needs_is_judged() {
-    let page = Behaviour::body("text/html; charset=utf-8", "<!doctype html><title>Sign in</title>");
-    let elsewhere = Behaviour::Redirect { code: 302, to: "/login".into() };
+    let page = Behaviour::body(
+        "text/html; charset=utf-8",
+        "<!doctype html><title>Sign in</title>",
+    );
+    let elsewhere = Behaviour::Redirect {
+        code: 302,
+        to: "/login".into(),
+    };
     for ssf in [None, Some(page), Some(elsewhere)] {
         let (keys, metadata) = (Provider::start().await, Provider::start().await);
         keys.behave(Behaviour::Json(jwks(&[Signer::Ec384.jwk()])));
@@ -313,8 +394,9 @@ async fn of_the_document_about_events_only_what_a_message_needs_is_judged() {
                 "authorization_schemes": {}, "delivery_methods_supported": methods,
             }))
         });
-        metadata
-            .behave(Behaviour::Json(json!({ "issuer": issuer, "jwks_uri": format!("{}/keys", keys.url()) })));
+        metadata.behave(Behaviour::Json(
+            json!({ "issuer": issuer, "jwks_uri": format!("{}/keys", keys.url()) }),
+        ));
         metadata.behave_once(ssf.clone());
         let settings = json!({ "preset": "oidc", "issuer": issuer, "client_id": CLIENT_ID });
         let app = App::start_with(|figment| figment.merge(("providers.house", settings))).await;
@@ -323,7 +405,14 @@ async fn of_the_document_about_events_only_what_a_message_needs_is_judged() {
             "sub_id": { "format": "iss_sub", "iss": issuer, "sub": "ada" }, "events": { revoked(): {} },
         });
         let token = Signer::Ec384.token_with(&header(Signer::Ec384), &claims);
-        let answer = app.send(Method::POST, "/api/v1/providers/house/events", Some(MEDIA_TYPE), token).await;
+        let answer = app
+            .send(
+                Method::POST,
+                "/api/v1/providers/house/events",
+                Some(MEDIA_TYPE),
+                token,
+            )
+            .await;
         assert_eq!(answer.status, 202, "{ssf:?}: {}", answer.text);
     }
 }

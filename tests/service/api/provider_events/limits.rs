@@ -19,7 +19,11 @@ async fn limited() -> House {
             .merge(("providers.second.ssf_url", ssf_url))
     })
     .await;
-    House { app, keys, transmitter }
+    House {
+        app,
+        keys,
+        transmitter,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,13 +31,27 @@ async fn a_burst_of_genuine_messages_is_accepted_and_a_flood_of_forged_ones_is_n
     let house = limited().await;
     let event = format!("{RISC}/sessions-revoked");
     for number in 0..50 {
-        house.tell(&message(&event, &format!("subject-{number}"), &json!({}))).await;
+        house
+            .tell(&message(&event, &format!("subject-{number}"), &json!({})))
+            .await;
     }
     // They count as no sign-in of the sender's address.
-    assert_eq!(house.app.sign_in(&claims("ada", "ada@example.com")).await.status, 201);
+    assert_eq!(
+        house
+            .app
+            .sign_in(&claims("ada", "ada@example.com"))
+            .await
+            .status,
+        201
+    );
 
     let house = limited().await;
-    let forged = || genuine(&with(message(&event, "eve", &json!({})), &json!({ "aud": "another" })));
+    let forged = || {
+        genuine(&with(
+            message(&event, "eve", &json!({})),
+            &json!({ "aud": "another" }),
+        ))
+    };
     let mut refused = 0;
     for _ in 0..30 {
         let answer = house.send(&forged()).await;
@@ -46,5 +64,12 @@ async fn a_burst_of_genuine_messages_is_accepted_and_a_flood_of_forged_ones_is_n
         }
     }
     assert!((5..15).contains(&refused), "{refused}");
-    assert_eq!(house.app.sign_in(&claims("ada", "ada@example.com")).await.status, 201);
+    assert_eq!(
+        house
+            .app
+            .sign_in(&claims("ada", "ada@example.com"))
+            .await
+            .status,
+        201
+    );
 }

@@ -52,8 +52,13 @@ impl House {
     async fn open_with(database: Database, settings: impl FnOnce(Figment) -> Figment) -> Self {
         let (keys, transmitter) = transmitter().await;
         let ssf_url = format!("{}/.well-known/risc-configuration", transmitter.url());
-        let settings = |figment: Figment| settings(figment.merge(("providers.second.ssf_url", ssf_url)));
-        Self { app: App::start_on(database, settings).await, keys, transmitter }
+        let settings =
+            |figment: Figment| settings(figment.merge(("providers.second.ssf_url", ssf_url)));
+        Self {
+            app: App::start_on(database, settings).await,
+            keys,
+            transmitter,
+        }
     }
 
     /// Signs in with an account of the provider.
@@ -63,24 +68,36 @@ impl House {
 
     /// Sends a message.
     async fn send(&self, token: &str) -> Answer {
-        self.app.send(Method::POST, EVENTS, Some(MEDIA_TYPE), token.to_owned()).await
+        self.app
+            .send(Method::POST, EVENTS, Some(MEDIA_TYPE), token.to_owned())
+            .await
     }
 
     /// Sends a genuine message, which is accepted.
     async fn tell(&self, claims: &Value) {
         let answer = self.send(&genuine(claims)).await;
-        assert_eq!((answer.status.as_u16(), answer.text.as_str()), (202, ""), "{claims}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.text.as_str()),
+            (202, ""),
+            "{claims}"
+        );
     }
 
     /// Sends a genuine RISC event about an account.
     async fn risc(&self, event: &str, subject: &str) {
-        self.tell(&message(&format!("{RISC}/{event}"), subject, &json!({}))).await;
+        self.tell(&message(&format!("{RISC}/{event}"), subject, &json!({})))
+            .await;
     }
 
     /// Reports an account as hijacked.
     async fn hijacked(&self, subject: &str) {
         let reason = json!({ "reason": "hijacking" });
-        self.tell(&message(&format!("{RISC}/account-disabled"), subject, &reason)).await;
+        self.tell(&message(
+            &format!("{RISC}/account-disabled"),
+            subject,
+            &reason,
+        ))
+        .await;
     }
 
     /// Everything that a message may change about an account.
@@ -95,7 +112,11 @@ impl House {
         .fetch_one(&self.app.database.pool)
         .await
         .unwrap();
-        State { sessions: row.0, suspended: row.1, why: row.2 }
+        State {
+            sessions: row.0,
+            suspended: row.1,
+            why: row.2,
+        }
     }
 
     /// The events that were recorded of messages, oldest first: kind, whose, detail.
@@ -108,16 +129,24 @@ impl House {
 
     /// The number of messages that are known.
     async fn known(&self) -> i64 {
-        self.app.database.count("SELECT count(*) FROM provider_events").await
+        self.app
+            .database
+            .count("SELECT count(*) FROM provider_events")
+            .await
     }
 }
 
 /// The publisher of the keys, and that of the issuer and of where the keys are.
 async fn transmitter() -> (Provider, Provider) {
     let (keys, transmitter) = (Provider::start().await, Provider::start().await);
-    keys.behave(Behaviour::Json(jwks(&[Signer::Ec.jwk(), Signer::Rsa.jwk()])));
+    keys.behave(Behaviour::Json(jwks(&[
+        Signer::Ec.jwk(),
+        Signer::Rsa.jwk(),
+    ])));
     let jwks_uri = format!("{}/keys", keys.url());
-    transmitter.behave(Behaviour::Json(json!({ "issuer": SENDER, "jwks_uri": jwks_uri })));
+    transmitter.behave(Behaviour::Json(
+        json!({ "issuer": SENDER, "jwks_uri": jwks_uri }),
+    ));
     (keys, transmitter)
 }
 
@@ -160,11 +189,24 @@ fn header(signer: Signer) -> Value {
 #[track_caller]
 fn assert_refused(answer: &Answer, err: &str) {
     assert_eq!(answer.status, 400, "{err}: {}", answer.text);
-    assert_eq!(answer.header("Content-Type"), Some("application/json; charset=utf-8"), "{err}");
+    assert_eq!(
+        answer.header("Content-Type"),
+        Some("application/json; charset=utf-8"),
+        "{err}"
+    );
     assert_eq!(answer.header("Cache-Control"), Some("no-store"), "{err}");
     assert_eq!(answer.header("Content-Language"), Some("en"), "{err}");
     let body = answer.json();
-    let mut members: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut members: Vec<_> = body
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     members.sort_unstable();
-    assert_eq!((&*members, &body["err"]), (&["description", "err"][..], &json!(err)), "{body}");
+    assert_eq!(
+        (&*members, &body["err"]),
+        (&["description", "err"][..], &json!(err)),
+        "{body}"
+    );
 }

@@ -19,30 +19,43 @@ use crate::support::token::{at, claims, unverified};
 const PROVIDERS: [&str; 3] = ["idp", "second", "third"];
 
 fn account(provider: &str, subject: &str, email: &str) -> Value {
-    if provider == "idp" { claims(subject, email) } else { at(provider, subject, email) }
+    if provider == "idp" {
+        claims(subject, email)
+    } else {
+        at(provider, subject, email)
+    }
 }
 
 async fn unlink(app: &App, who: &Answer, identity: Uuid) -> Answer {
-    app.delete(&who.access_token(), &format!("/api/v1/me/identities/{identity}")).await
+    app.delete(
+        &who.access_token(),
+        &format!("/api/v1/me/identities/{identity}"),
+    )
+    .await
 }
 
 /// The user's address and whether it is verified, as the user sees them.
 async fn address(app: &App, user: &str) -> (Option<String>, bool) {
-    let row = sqlx::query_as("SELECT email, email_verified FROM users WHERE id::text = $1").bind(user);
+    let row =
+        sqlx::query_as("SELECT email, email_verified FROM users WHERE id::text = $1").bind(user);
     row.fetch_one(&app.database.pool).await.unwrap()
 }
 
 /// How often an event says that a user's address is no longer verified.
 async fn losses(app: &App) -> i64 {
-    app.database.count("SELECT count(*) FROM events WHERE reason = 'proof_gone'").await
+    app.database
+        .count("SELECT count(*) FROM events WHERE reason = 'proof_gone'")
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_next_owner_is_somebody_new() {
+async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_next_owner_is_somebody_new()
+ {
     let house = House::open().await;
     let app = &house.app;
     let mut lost = 0;
-    let steps = "unlinked unlinked-twice purged moved changed changed-to-an-unverified-one by-staff";
+    let steps =
+        "unlinked unlinked-twice purged moved changed changed-to-an-unverified-one by-staff";
     for step in steps.split(' ') {
         let proven = format!("{step}@old.example");
         let old = app.sign_in_at(NAME, &at(NAME, step, &proven)).await;
@@ -51,39 +64,75 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
             app.link(&old.access_token(), "idp", &own).await;
         }
         let user = old.user_id();
-        assert_eq!(address(app, &user).await, (Some(proven.clone()), true), "{step}");
+        assert_eq!(
+            address(app, &user).await,
+            (Some(proven.clone()), true),
+            "{step}"
+        );
         match step {
             "unlinked" => assert_eq!(unlink(app, &old, old.identity()).await.status, 204),
             "unlinked-twice" => {
                 let mine = app.sign_in(&own).await;
                 assert_eq!(unlink(app, &mine, old.identity()).await.status, 204);
-                let again = app.link(&mine.access_token(), NAME, &at(NAME, step, &proven)).await.json();
-                assert_eq!(address(app, &user).await, (Some(proven.clone()), true), "linked again");
+                let again = app
+                    .link(&mine.access_token(), NAME, &at(NAME, step, &proven))
+                    .await
+                    .json();
+                assert_eq!(
+                    address(app, &user).await,
+                    (Some(proven.clone()), true),
+                    "linked again"
+                );
                 let path = format!("/api/v1/me/identities/{}", again["id"].as_str().unwrap());
                 assert_eq!(app.delete(&mine.access_token(), &path).await.status, 204);
             }
             "purged" => house.risc("account-purged", step).await,
             "moved" => {
-                let to = app.sign_in(&claims("grace", "grace@example.com")).await.user();
-                let change = Change::Move { identity: old.identity(), from: old.user(), to };
+                let to = app
+                    .sign_in(&claims("grace", "grace@example.com"))
+                    .await
+                    .user();
+                let change = Change::Move {
+                    identity: old.identity(),
+                    from: old.user(),
+                    to,
+                };
                 assert_eq!(app.by_staff(change).await, Some(Outcome::Done));
             }
             "changed" => {
                 app.sign_in(&claims("taken", "taken@example.com")).await;
-                let moved = app.sign_in_at(NAME, &at(NAME, step, "taken@example.com")).await.json();
-                assert_eq!(moved["user"]["email_verified"], false, "the answer knows it");
+                let moved = app
+                    .sign_in_at(NAME, &at(NAME, step, "taken@example.com"))
+                    .await
+                    .json();
+                assert_eq!(
+                    moved["user"]["email_verified"], false,
+                    "the answer knows it"
+                );
             }
             "changed-to-an-unverified-one" => {
-                let moved =
-                    app.sign_in_at(NAME, &unverified(at(NAME, step, "other@example.com"))).await.json();
-                assert_eq!(moved["user"]["email_verified"], false, "the answer knows it");
+                let moved = app
+                    .sign_in_at(NAME, &unverified(at(NAME, step, "other@example.com")))
+                    .await
+                    .json();
+                assert_eq!(
+                    moved["user"]["email_verified"], false,
+                    "the answer knows it"
+                );
             }
             _ => {
-                let change = Change::Unlink { identity: old.identity(), user: old.user() };
+                let change = Change::Unlink {
+                    identity: old.identity(),
+                    user: old.user(),
+                };
                 assert_eq!(app.by_staff(change).await, Some(Outcome::Done));
             }
         }
-        assert_eq!(address(app, &user).await, (Some(proven.clone()), false), "{step}");
+        assert_eq!(
+            address(app, &user).await,
+            (Some(proven.clone()), false),
+            "{step}"
+        );
         lost += 1 + i64::from(step == "unlinked-twice");
         assert_eq!(losses(app).await, lost, "{step}");
         let next = app.sign_in_at("third", &at("third", step, &proven)).await;
@@ -97,16 +146,30 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
 async fn a_second_identity_or_the_backend_that_vouches_keeps_an_address_verified() {
     let app = App::start().await;
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
-    let second = app.sign_in_at("second", &at("second", "ada", "ada@example.com")).await;
+    let second = app
+        .sign_in_at("second", &at("second", "ada", "ada@example.com"))
+        .await;
     assert_eq!(second.outcome(), "linked");
     assert_eq!(unlink(&app, &second, ada.identity()).await.status, 204);
-    assert_eq!(address(&app, &ada.user_id()).await, (Some("ada@example.com".into()), true));
+    assert_eq!(
+        address(&app, &ada.user_id()).await,
+        (Some("ada@example.com".into()), true)
+    );
 
-    let third = app.sign_in_at("third", &at("third", "ada", "ada@example.com")).await;
-    app.database.run("UPDATE users SET email_vouched = true").await;
-    app.database.run("UPDATE identities SET email_verified = false WHERE provider = 'third'").await;
+    let third = app
+        .sign_in_at("third", &at("third", "ada", "ada@example.com"))
+        .await;
+    app.database
+        .run("UPDATE users SET email_vouched = true")
+        .await;
+    app.database
+        .run("UPDATE identities SET email_verified = false WHERE provider = 'third'")
+        .await;
     assert_eq!(unlink(&app, &third, second.identity()).await.status, 204);
-    assert_eq!(address(&app, &ada.user_id()).await, (Some("ada@example.com".into()), true));
+    assert_eq!(
+        address(&app, &ada.user_id()).await,
+        (Some("ada@example.com".into()), true)
+    );
     assert_eq!(losses(&app).await, 0);
 }
 
@@ -118,7 +181,9 @@ async fn a_vouch_ends_with_the_first_identity_that_proves_the_address() {
     .await;
     let app = &house.app;
     let key = app.api_key("backend", KeyRole::Admin).await;
-    for (number, how) in ["linked", "known", "linked by a session", "merged", "moved"].into_iter().enumerate()
+    for (number, how) in ["linked", "known", "linked by a session", "merged", "moved"]
+        .into_iter()
+        .enumerate()
     {
         for end in ["unlinked", "purged", "changed"] {
             let subject = format!("{number}-{end}");
@@ -128,26 +193,35 @@ async fn a_vouch_ends_with_the_first_identity_that_proves_the_address() {
             match how {
                 "known" => body["identities"] = json!([{ "provider": NAME, "subject": subject }]),
                 "linked by a session" | "moved" => {
-                    body["identities"] =
-                        json!([{ "provider": "third", "subject": subject, "email_verified": false }]);
+                    body["identities"] = json!([{ "provider": "third", "subject": subject, "email_verified": false }]);
                 }
                 _ => {}
             }
-            let created = app.as_user(&key, Method::POST, "/api/v1/admin/users", Some(&body)).await;
+            let created = app
+                .as_user(&key, Method::POST, "/api/v1/admin/users", Some(&body))
+                .await;
             assert_eq!(created.status, 201, "{}", created.text);
             let user = created.json()["id"].as_str().unwrap().to_owned();
             let third = at("third", &subject, "");
             match how {
                 "linked by a session" => {
                     let session = app.sign_in_at("third", &third).await;
-                    assert_eq!(app.link(&session.access_token(), NAME, &account).await.status, 201);
+                    assert_eq!(
+                        app.link(&session.access_token(), NAME, &account)
+                            .await
+                            .status,
+                        201
+                    );
                 }
                 "merged" => {
                     let unproven = at(NAME, &subject, "");
                     let from = app.sign_in_at(NAME, &unproven).await;
                     app.database.run("UPDATE identities SET email = subject || '@vouched.example', email_verified = true
                         WHERE email IS NULL AND provider = 'second'").await;
-                    let merge = Change::Merge { from: from.user(), into: user.parse().unwrap() };
+                    let merge = Change::Merge {
+                        from: from.user(),
+                        into: user.parse().unwrap(),
+                    };
                     assert_eq!(app.by_staff(merge).await, Some(Outcome::Done));
                 }
                 "moved" => {
@@ -155,23 +229,43 @@ async fn a_vouch_ends_with_the_first_identity_that_proves_the_address() {
                     app.database.run("UPDATE identities SET email = subject || '@vouched.example', email_verified = true
                         WHERE email IS NULL AND provider = 'second'").await;
                     let identity = from.identity();
-                    let change = Change::Move { identity, from: from.user(), to: user.parse().unwrap() };
+                    let change = Change::Move {
+                        identity,
+                        from: from.user(),
+                        to: user.parse().unwrap(),
+                    };
                     assert_eq!(app.by_staff(change).await, Some(Outcome::Done));
                 }
                 _ => {}
             }
             let prover = app.sign_in_at(NAME, &account).await;
             assert_eq!(prover.user_id(), user, "{how} {end}: {}", prover.text);
-            assert_eq!(address(app, &user).await, (Some(email.clone()), true), "{how} {end}");
+            assert_eq!(
+                address(app, &user).await,
+                (Some(email.clone()), true),
+                "{how} {end}"
+            );
             let own = claims(&subject, &format!("{subject}@own.example"));
-            assert_eq!(app.link(&prover.access_token(), "idp", &own).await.status, 201);
+            assert_eq!(
+                app.link(&prover.access_token(), "idp", &own).await.status,
+                201
+            );
             match end {
                 "unlinked" => assert_eq!(unlink(app, &prover, prover.identity()).await.status, 204),
                 "purged" => house.risc("account-purged", &subject).await,
-                _ => drop(app.sign_in_at(NAME, &unverified(at(NAME, &subject, "other@example.com"))).await),
+                _ => drop(
+                    app.sign_in_at(NAME, &unverified(at(NAME, &subject, "other@example.com")))
+                        .await,
+                ),
             }
-            assert_eq!(address(app, &user).await, (Some(email.clone()), false), "{how} {end}");
-            let next = app.sign_in_at("fourth", &at("fourth", &subject, &email)).await;
+            assert_eq!(
+                address(app, &user).await,
+                (Some(email.clone()), false),
+                "{how} {end}"
+            );
+            let next = app
+                .sign_in_at("fourth", &at("fourth", &subject, &email))
+                .await;
             assert_eq!(next.outcome(), "created", "{how} {end}");
             assert_ne!(next.user_id(), user, "{how} {end}");
         }
@@ -185,31 +279,70 @@ async fn of_two_identities_that_prove_an_address_and_stop_at_once_neither_leaves
         let (first, second) = (format!("first-{round}"), format!("second-{round}"));
         let shared = format!("shared-{round}@example.com");
         let ada = app.sign_in(&claims(&first, &shared)).await;
-        let linked = app.sign_in_at("second", &at("second", &second, &shared)).await;
+        let linked = app
+            .sign_in_at("second", &at("second", &second, &shared))
+            .await;
         assert_eq!(linked.outcome(), "linked");
         let readdressed = unverified(at("second", &second, &format!("other-{round}@example.com")));
-        let (unlinked, signed_in) =
-            tokio::join!(unlink(&app, &linked, ada.identity()), app.sign_in_at("second", &readdressed));
-        assert_eq!((unlinked.status.as_u16(), signed_in.status.as_u16()), (204, 200), "{round}");
-        assert_eq!(address(&app, &ada.user_id()).await, (Some(shared), false), "{round}");
+        let (unlinked, signed_in) = tokio::join!(
+            unlink(&app, &linked, ada.identity()),
+            app.sign_in_at("second", &readdressed)
+        );
+        assert_eq!(
+            (unlinked.status.as_u16(), signed_in.status.as_u16()),
+            (204, 200),
+            "{round}"
+        );
+        assert_eq!(
+            address(&app, &ada.user_id()).await,
+            (Some(shared), false),
+            "{round}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proven_new_address_is_taken_from_somebody_who_merely_claims_it() {
     let app = App::start().await;
-    let squatter = app.sign_in(&unverified(claims("squatter", "new@example.com"))).await.user_id();
-    let ada = app.sign_in_at("second", &at("second", "ada", "old@example.com")).await.user_id();
-    let moved = app.sign_in_at("second", &at("second", "ada", "new@example.com")).await;
-    assert_eq!((moved.outcome(), moved.user_id()), ("signed_in".into(), ada.clone()));
+    let squatter = app
+        .sign_in(&unverified(claims("squatter", "new@example.com")))
+        .await
+        .user_id();
+    let ada = app
+        .sign_in_at("second", &at("second", "ada", "old@example.com"))
+        .await
+        .user_id();
+    let moved = app
+        .sign_in_at("second", &at("second", "ada", "new@example.com"))
+        .await;
+    assert_eq!(
+        (moved.outcome(), moved.user_id()),
+        ("signed_in".into(), ada.clone())
+    );
     let user = &moved.json()["user"];
-    assert_eq!((&user["email"], &user["email_verified"]), (&json!("new@example.com"), &json!(true)));
+    assert_eq!(
+        (&user["email"], &user["email_verified"]),
+        (&json!("new@example.com"), &json!(true))
+    );
     assert_eq!(address(&app, &squatter).await, (None, false));
     let told = "SELECT user_id::text, kind, detail->>'from', detail->>'to' FROM events WHERE reason = 'email_proven' ORDER BY kind";
     let told: Vec<(String, String, Option<String>, Option<String>)> = app.database.all(told).await;
-    let lost = (squatter.clone(), "email_lost".into(), None, Some(ada.clone()));
-    assert_eq!(told, [lost, (ada, "user_updated".into(), Some(squatter), None)]);
-    assert_eq!(app.sign_in_at("third", &at("third", "old", "old@example.com")).await.outcome(), "created");
+    let lost = (
+        squatter.clone(),
+        "email_lost".into(),
+        None,
+        Some(ada.clone()),
+    );
+    assert_eq!(
+        told,
+        [lost, (ada, "user_updated".into(), Some(squatter), None)]
+    );
+    assert_eq!(
+        app.sign_in_at("third", &at("third", "old", "old@example.com"))
+            .await
+            .outcome(),
+        "created"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,10 +350,14 @@ async fn a_hijacker_is_linked_by_no_address_that_the_account_ever_showed() {
     let house = House::open().await;
     let app = &house.app;
     // The identity that goes on proving the address was there first, and so it is not held.
-    app.sign_in_at("third", &at("third", "ada", "old@example.com")).await;
-    let linked = app.sign_in_at(NAME, &at(NAME, "ada", "old@example.com")).await;
+    app.sign_in_at("third", &at("third", "ada", "old@example.com"))
+        .await;
+    let linked = app
+        .sign_in_at(NAME, &at(NAME, "ada", "old@example.com"))
+        .await;
     assert_eq!(linked.outcome(), "linked");
-    app.sign_in_at(NAME, &unverified(at(NAME, "ada", "new@example.com"))).await;
+    app.sign_in_at(NAME, &unverified(at(NAME, "ada", "new@example.com")))
+        .await;
     house.hijacked("ada").await;
     let hijacker = app.sign_in(&claims("hijacker", "old@example.com")).await;
     assert_problem(&hijacker, 409, "link_required");
@@ -242,12 +379,23 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
     assert_eq!(app.sign_in_at(NAME, &account).await.outcome(), "linked");
 
     // The hijacker links an account of his own, by that another one, and a further one by the mailbox.
-    let [eve, mallory] = [at("third", "eve", "eve@example.com"), at("fourth", "mallory", "")];
+    let [eve, mallory] = [
+        at("third", "eve", "eve@example.com"),
+        at("fourth", "mallory", ""),
+    ];
     let mailbox = at("fourth", "mailbox", "ada@example.com");
     let hers = app.sign_in_at(NAME, &account).await;
-    assert_eq!(app.link(&hers.access_token(), "third", &eve).await.status, 201);
+    assert_eq!(
+        app.link(&hers.access_token(), "third", &eve).await.status,
+        201
+    );
     let hijacker = app.sign_in_at("third", &eve).await;
-    assert_eq!(app.link(&hijacker.access_token(), "fourth", &mallory).await.status, 201);
+    assert_eq!(
+        app.link(&hijacker.access_token(), "fourth", &mallory)
+            .await
+            .status,
+        201
+    );
     assert_eq!(app.sign_in_at("fourth", &mailbox).await.outcome(), "linked");
     house.hijacked("ada").await;
 
@@ -259,25 +407,55 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
     for (provider, claims) in [("third", &eve), ("fourth", &mallory), ("fourth", &mailbox)] {
         assert_suspended(&app.sign_in_at(provider, claims).await);
     }
-    assert_eq!(app.sign_in(&own).await.user_id(), owner.user_id(), "what the owner had before is theirs");
-    let held: Value =
-        app.database.value("SELECT detail->'held' FROM events WHERE kind = 'provider_event'").await;
+    assert_eq!(
+        app.sign_in(&own).await.user_id(),
+        owner.user_id(),
+        "what the owner had before is theirs"
+    );
+    let held: Value = app
+        .database
+        .value("SELECT detail->'held' FROM events WHERE kind = 'provider_event'")
+        .await;
     assert_eq!(held.as_array().unwrap().len(), 3);
 
     house.risc("account-enabled", "ada").await;
-    let back = app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com")).await;
+    let back = app
+        .sign_in_at(NAME, &at(NAME, "ada", "ada@example.com"))
+        .await;
     // The provider's word releases none.
     assert_suspended(&app.sign_in_at("third", &eve).await);
     let user = owner.user();
     for (change, outcome) in [
-        (Change::Release { identity: back.identity(), user }, None),
-        (Change::Release { identity: hijacker.identity(), user }, Some(Outcome::Done)),
+        (
+            Change::Release {
+                identity: back.identity(),
+                user,
+            },
+            None,
+        ),
+        (
+            Change::Release {
+                identity: hijacker.identity(),
+                user,
+            },
+            Some(Outcome::Done),
+        ),
     ] {
         assert_eq!(app.by_staff(change).await, outcome);
     }
-    assert_eq!(app.sign_in_at("third", &eve).await.user_id(), owner.user_id());
-    let mallory: Uuid = app.database.value("SELECT id FROM identities WHERE subject = 'mallory'").await;
-    assert_eq!(unlink(app, &back, mallory).await.status, 204, "the owner unlinks one that is held");
+    assert_eq!(
+        app.sign_in_at("third", &eve).await.user_id(),
+        owner.user_id()
+    );
+    let mallory: Uuid = app
+        .database
+        .value("SELECT id FROM identities WHERE subject = 'mallory'")
+        .await;
+    assert_eq!(
+        unlink(app, &back, mallory).await.status,
+        204,
+        "the owner unlinks one that is held"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -286,15 +464,23 @@ async fn a_held_identity_that_its_provider_reports_too_signs_in_when_both_let_it
         let house = House::open().await;
         let app = &house.app;
         let eve = || at(NAME, "eve", "eve@example.com");
-        let ada = app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com")).await;
-        assert_eq!(app.link(&ada.access_token(), NAME, &eve()).await.status, 201);
+        let ada = app
+            .sign_in_at(NAME, &at(NAME, "ada", "ada@example.com"))
+            .await;
+        assert_eq!(
+            app.link(&ada.access_token(), NAME, &eve()).await.status,
+            201
+        );
         let linked = app.sign_in_at(NAME, &eve()).await.identity();
         house.hijacked("ada").await;
         house.hijacked("eve").await;
         for releases in [released_first, !released_first] {
             assert_suspended(&app.sign_in_at(NAME, &eve()).await);
             if releases {
-                let release = Change::Release { identity: linked, user: ada.user() };
+                let release = Change::Release {
+                    identity: linked,
+                    user: ada.user(),
+                };
                 assert_eq!(app.by_staff(release).await, Some(Outcome::Done));
             } else {
                 house.risc("account-enabled", "eve").await;
@@ -309,10 +495,21 @@ async fn a_hijacker_who_merged_the_user_with_his_own_is_held_whichever_remains()
     for (into_his_own, later) in [(false, false), (true, false), (true, true)] {
         let house = House::open().await;
         let app = &house.app;
-        let (account, eve) = (at(NAME, "ada", "ada@example.com"), at("third", "eve", "eve@example.com"));
-        let (hers, his) = (app.sign_in_at(NAME, &account).await, app.sign_in_at("third", &eve).await);
+        let (account, eve) = (
+            at(NAME, "ada", "ada@example.com"),
+            at("third", "eve", "eve@example.com"),
+        );
+        let (hers, his) = (
+            app.sign_in_at(NAME, &account).await,
+            app.sign_in_at("third", &eve).await,
+        );
         let linked = at("fourth", "eve", "");
-        assert_eq!(app.link(&hers.access_token(), "fourth", &linked).await.status, 201);
+        assert_eq!(
+            app.link(&hers.access_token(), "fourth", &linked)
+                .await
+                .status,
+            201
+        );
         let merged = if into_his_own {
             app.merge(&his.access_token(), NAME, &account).await
         } else {
@@ -326,7 +523,12 @@ async fn a_hijacker_who_merged_the_user_with_his_own_is_held_whichever_remains()
         }
         house.hijacked("ada").await;
         let back = app.sign_in_at("third", &eve).await;
-        assert_eq!(back.status, if later { 200 } else { 403 }, "{into_his_own} {later}: {}", back.text);
+        assert_eq!(
+            back.status,
+            if later { 200 } else { 403 },
+            "{into_his_own} {later}: {}",
+            back.text
+        );
         if !later {
             assert_suspended(&app.sign_in_at("fourth", &linked).await);
         }
@@ -339,12 +541,16 @@ async fn a_user_whose_account_is_hijacked_is_neither_deleted_nor_merged() {
     let app = &house.app;
     let own = claims("ada", "ada@example.com");
     app.sign_in(&own).await;
-    app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com")).await;
+    app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com"))
+        .await;
     let other = at("third", "other", "other@example.com");
     app.sign_in_at("third", &other).await;
     house.hijacked("ada").await;
 
-    let (mine, others) = (app.sign_in(&own).await, app.sign_in_at("third", &other).await);
+    let (mine, others) = (
+        app.sign_in(&own).await,
+        app.sign_in_at("third", &other).await,
+    );
     assert_suspended(&app.delete(&mine.access_token(), "/api/v1/me").await);
     assert_suspended(&app.merge(&mine.access_token(), "third", &other).await);
     assert_suspended(&app.merge(&others.access_token(), "idp", &own).await);
@@ -383,7 +589,9 @@ struct User {
 
 impl User {
     fn proves(&self) -> bool {
-        self.identities.values().any(|word| word.verified && Some(word.mailbox) == self.mailbox)
+        self.identities
+            .values()
+            .any(|word| word.verified && Some(word.mailbox) == self.mailbox)
     }
 }
 
@@ -405,15 +613,31 @@ struct World {
 impl World {
     async fn open(rng: Rng) -> Self {
         let mut accounts = BTreeMap::new();
-        for (provider, person) in
-            (0..PROVIDERS.len()).flat_map(|provider| (0..PEOPLE).map(move |person| (provider, person)))
+        for (provider, person) in (0..PROVIDERS.len())
+            .flat_map(|provider| (0..PEOPLE).map(move |person| (provider, person)))
         {
-            accounts.insert((provider, person), Word { mailbox: person, verified: true });
+            accounts.insert(
+                (provider, person),
+                Word {
+                    mailbox: person,
+                    verified: true,
+                },
+            );
         }
         let owners = std::array::from_fn(|mailbox| mailbox % PEOPLE);
         let (users, suspended, hijacked) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         let house = House::open().await;
-        World { house, rng, owners, accounts, users, suspended, hijacked, linked: 0, taken: 0 }
+        World {
+            house,
+            rng,
+            owners,
+            accounts,
+            users,
+            suspended,
+            hijacked,
+            linked: 0,
+            taken: 0,
+        }
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -427,22 +651,36 @@ impl World {
     fn claims(&self, account: Account) -> Value {
         let word = self.accounts[&account];
         let subject = format!("person-{}", account.1);
-        let claims =
-            self::account(PROVIDERS[account.0], &subject, &format!("box-{}@example.com", word.mailbox));
-        if word.verified { claims } else { unverified(claims) }
+        let claims = self::account(
+            PROVIDERS[account.0],
+            &subject,
+            &format!("box-{}@example.com", word.mailbox),
+        );
+        if word.verified {
+            claims
+        } else {
+            unverified(claims)
+        }
     }
 
     fn owner(&self, account: Account) -> Option<String> {
-        self.users.iter().find(|(_, user)| user.identities.contains_key(&account)).map(|(id, _)| id.clone())
+        self.users
+            .iter()
+            .find(|(_, user)| user.identities.contains_key(&account))
+            .map(|(id, _)| id.clone())
     }
 
     fn holder(&self, mailbox: usize) -> Option<String> {
-        self.users.iter().find(|(_, user)| user.mailbox == Some(mailbox)).map(|(id, _)| id.clone())
+        self.users
+            .iter()
+            .find(|(_, user)| user.mailbox == Some(mailbox))
+            .map(|(id, _)| id.clone())
     }
 
     /// Somebody's account shows another address: one of theirs, which the provider verifies, or any other.
     fn readdress(&mut self) {
-        let (account, mailbox, claims) = (self.account(), self.below(MAILBOXES), self.below(3) == 0);
+        let (account, mailbox, claims) =
+            (self.account(), self.below(MAILBOXES), self.below(3) == 0);
         let verified = self.owners[mailbox] == account.1;
         if verified || claims {
             self.accounts.insert(account, Word { mailbox, verified });
@@ -457,17 +695,33 @@ impl World {
 
     async fn sign_in(&mut self) -> Option<(Account, Answer)> {
         let account = self.account();
-        let answer = self.house.app.sign_in_at(PROVIDERS[account.0], &self.claims(account)).await;
+        let answer = self
+            .house
+            .app
+            .sign_in_at(PROVIDERS[account.0], &self.claims(account))
+            .await;
         let word = self.accounts[&account];
-        let refused = |error: &str| assert_eq!(answer.error(), error, "{account:?} {word:?} {}", answer.text);
+        let refused = |error: &str| {
+            assert_eq!(
+                answer.error(),
+                error,
+                "{account:?} {word:?} {}",
+                answer.text
+            )
+        };
         if let Some(id) = self.owner(account) {
             if self.suspended.contains_key(&account) {
                 refused("identity_suspended");
                 return None;
             }
-            assert_eq!((answer.outcome(), answer.user_id()), ("signed_in".into(), id.clone()));
+            assert_eq!(
+                (answer.outcome(), answer.user_id()),
+                ("signed_in".into(), id.clone())
+            );
             let holder = self.holder(word.mailbox).filter(|holder| *holder != id);
-            let free = holder.as_ref().is_none_or(|holder| !self.users[holder].proves());
+            let free = holder
+                .as_ref()
+                .is_none_or(|holder| !self.users[holder].proves());
             let user = self.users.get_mut(&id).unwrap();
             let before = user.identities.insert(account, word).unwrap();
             if word.verified && free && user.mailbox.is_none_or(|own| own == before.mailbox) {
@@ -479,18 +733,21 @@ impl World {
             }
             return Some((account, answer));
         }
-        let new =
-            User { identities: [(account, word)].into(), mailbox: Some(word.mailbox), ..User::default() };
+        let new = User {
+            identities: [(account, word)].into(),
+            mailbox: Some(word.mailbox),
+            ..User::default()
+        };
         let Some(holder) = self.holder(word.mailbox) else {
             assert_eq!(answer.outcome(), "created");
             self.users.insert(answer.user_id(), new);
             return Some((account, answer));
         };
-        let hijacked = self.users[&holder]
-            .identities
-            .keys()
-            .any(|one| self.suspended.get(one).is_some_and(|why| *why != "account_purged"))
-            || !self.users[&holder].former.is_disjoint(&self.hijacked);
+        let hijacked = self.users[&holder].identities.keys().any(|one| {
+            self.suspended
+                .get(one)
+                .is_some_and(|why| *why != "account_purged")
+        }) || !self.users[&holder].former.is_disjoint(&self.hijacked);
         if !word.verified {
             refused("link_required");
             return None;
@@ -502,18 +759,34 @@ impl World {
             refused("link_required");
             return None;
         } else {
-            assert_eq!((answer.outcome(), answer.user_id()), ("linked".into(), holder.clone()));
-            self.users.get_mut(&holder).unwrap().identities.insert(account, word);
+            assert_eq!(
+                (answer.outcome(), answer.user_id()),
+                ("linked".into(), holder.clone())
+            );
+            self.users
+                .get_mut(&holder)
+                .unwrap()
+                .identities
+                .insert(account, word);
             self.linked += 1;
         }
         Some((account, answer))
     }
 
     async fn link(&mut self) {
-        let Some((_, who)) = self.sign_in().await else { return };
+        let Some((_, who)) = self.sign_in().await else {
+            return;
+        };
         let (account, id) = (self.account(), who.user_id());
-        let answer =
-            self.house.app.link(&who.access_token(), PROVIDERS[account.0], &self.claims(account)).await;
+        let answer = self
+            .house
+            .app
+            .link(
+                &who.access_token(),
+                PROVIDERS[account.0],
+                &self.claims(account),
+            )
+            .await;
         let word = self.accounts[&account];
         if self.suspended.contains_key(&account) {
             return assert_eq!(answer.error(), "identity_suspended");
@@ -532,17 +805,25 @@ impl World {
     }
 
     async fn id_of(&self, account: Account) -> Uuid {
-        let (pool, subject) = (&self.house.app.database.pool, format!("person-{}", account.1));
+        let (pool, subject) = (
+            &self.house.app.database.pool,
+            format!("person-{}", account.1),
+        );
         let id = "SELECT id FROM identities WHERE provider = $1 AND subject = $2";
         value!(pool, id, PROVIDERS[account.0], subject)
     }
 
     async fn unlink(&mut self) {
-        let Some((account, who)) = self.sign_in().await else { return };
+        let Some((account, who)) = self.sign_in().await else {
+            return;
+        };
         let user = &self.users[&who.user_id()];
         let number = self.rng.usize(..user.identities.len());
         let gone = *user.identities.keys().nth(number).unwrap();
-        let others = user.identities.keys().any(|one| *one != gone && !self.suspended.contains_key(one));
+        let others = user
+            .identities
+            .keys()
+            .any(|one| *one != gone && !self.suspended.contains_key(one));
         let answer = unlink(&self.house.app, &who, self.id_of(gone).await).await;
         match self.suspended.get(&gone) {
             Some(why) if !["account_purged", "held"].contains(why) => {
@@ -561,7 +842,9 @@ impl World {
 
     async fn by_staff(&mut self) {
         let account = self.account();
-        let Some(from) = self.owner(account) else { return };
+        let Some(from) = self.owner(account) else {
+            return;
+        };
         let number = self.below(self.users.len());
         let to = self.users.keys().nth(number).unwrap().clone();
         if from == to {
@@ -570,14 +853,29 @@ impl World {
         let ids = (from.parse().unwrap(), to.parse().unwrap());
         let app = &self.house.app;
         if self.rng.bool() {
-            let change = Change::Move { identity: self.id_of(account).await, from: ids.0, to: ids.1 };
+            let change = Change::Move {
+                identity: self.id_of(account).await,
+                from: ids.0,
+                to: ids.1,
+            };
             assert_eq!(app.by_staff(change).await, Some(Outcome::Done));
             let user = self.users.get_mut(&from).unwrap();
             let word = user.identities.remove(&account).unwrap();
             user.former.insert(account);
-            self.users.get_mut(&to).unwrap().identities.insert(account, word);
+            self.users
+                .get_mut(&to)
+                .unwrap()
+                .identities
+                .insert(account, word);
         } else {
-            assert_eq!(app.by_staff(Change::Merge { from: ids.0, into: ids.1 }).await, Some(Outcome::Done));
+            assert_eq!(
+                app.by_staff(Change::Merge {
+                    from: ids.0,
+                    into: ids.1
+                })
+                .await,
+                Some(Outcome::Done)
+            );
             let gone = self.users.remove(&from).unwrap();
             let user = self.users.get_mut(&to).unwrap();
             user.former.extend(gone.former);
@@ -590,7 +888,9 @@ impl World {
     /// The second provider reports one of its accounts.
     async fn report(&mut self) {
         let account = (1, self.below(PEOPLE));
-        let Some(owner) = self.owner(account) else { return };
+        let Some(owner) = self.owner(account) else {
+            return;
+        };
         let (event, reason) = [
             ("account-disabled", "hijacking"),
             ("account-enabled", ""),
@@ -598,15 +898,27 @@ impl World {
             ("account-purged", ""),
         ][self.below(4)];
         let subject = format!("person-{}", account.1);
-        let more = if reason.is_empty() { json!({}) } else { json!({ "reason": reason }) };
-        self.house.tell(&message(&format!("{RISC}/{event}"), &subject, &more)).await;
+        let more = if reason.is_empty() {
+            json!({})
+        } else {
+            json!({ "reason": reason })
+        };
+        self.house
+            .tell(&message(&format!("{RISC}/{event}"), &subject, &more))
+            .await;
         if reason.is_empty() {
             self.hijacked.remove(&account);
         } else {
             self.hijacked.insert(account);
         }
         if event == "account-purged" {
-            self.users.get_mut(&owner).unwrap().identities.get_mut(&account).unwrap().verified = false;
+            self.users
+                .get_mut(&owner)
+                .unwrap()
+                .identities
+                .get_mut(&account)
+                .unwrap()
+                .verified = false;
         }
         // Which identities are held is the subject of other tests.
         let rows: Vec<(String, String, String)> = self
@@ -619,22 +931,40 @@ impl World {
             .iter()
             .map(|(provider, subject, why)| {
                 let provider = PROVIDERS.iter().position(|name| name == provider).unwrap();
-                let why =
-                    ["hijacking", "held", "account_purged"].into_iter().find(|name| name == why).unwrap();
-                ((provider, subject.trim_start_matches("person-").parse().unwrap()), why)
+                let why = ["hijacking", "held", "account_purged"]
+                    .into_iter()
+                    .find(|name| name == why)
+                    .unwrap();
+                (
+                    (
+                        provider,
+                        subject.trim_start_matches("person-").parse().unwrap(),
+                    ),
+                    why,
+                )
             })
             .collect();
     }
 
     /// Each user has the address that the model says, and it is verified if one of the identities proves it.
     async fn compare(&self) {
-        let rows: Vec<(String, Option<String>, bool)> =
-            self.house.app.database.all("SELECT id::text, email, email_verified FROM users").await;
+        let rows: Vec<(String, Option<String>, bool)> = self
+            .house
+            .app
+            .database
+            .all("SELECT id::text, email, email_verified FROM users")
+            .await;
         assert_eq!(rows.len(), self.users.len());
         for (id, email, verified) in rows {
             let user = &self.users[&id];
-            let expected = user.mailbox.map(|mailbox| format!("box-{mailbox}@example.com"));
-            assert_eq!((email, verified), (expected, user.proves()), "{id} {user:?}");
+            let expected = user
+                .mailbox
+                .map(|mailbox| format!("box-{mailbox}@example.com"));
+            assert_eq!(
+                (email, verified),
+                (expected, user.proves()),
+                "{id} {user:?}"
+            );
         }
     }
 }
@@ -647,7 +977,10 @@ async fn whatever_becomes_of_identities_and_addresses_nobody_is_let_in_but_by_a_
     // A world may end where staff's merges and open reports leave nothing to link: chance gets another one.
     while worlds * STEPS < 500 + rounds() || linked == 0 || taken == 0 {
         worlds += 1;
-        assert!(worlds < 50, "chance links somebody, and gives an address to its owner, sooner than that");
+        assert!(
+            worlds < 50,
+            "chance links somebody, and gives an address to its owner, sooner than that"
+        );
         let mut world = World::open(rng.fork()).await;
         for _ in 0..STEPS {
             match world.below(20) {

@@ -16,13 +16,25 @@ async fn a_message_that_arrives_twice_at_once_is_applied_once() {
     let house = House::open().await;
     for round in 0..rounds() {
         let opened = house.sign_in("ada").await;
-        assert_eq!(opened.status.as_u16() / 100, 2, "round {round}: {}", opened.text);
-        let token = genuine(&message(&format!("{RISC}/sessions-revoked"), "ada", &json!({})));
+        assert_eq!(
+            opened.status.as_u16() / 100,
+            2,
+            "round {round}: {}",
+            opened.text
+        );
+        let token = genuine(&message(
+            &format!("{RISC}/sessions-revoked"),
+            "ada",
+            &json!({}),
+        ));
         let (one, other) = at_once(house.send(&token), house.send(&token)).await;
         assert_eq!([one.status, other.status], [202; 2], "round {round}");
     }
     let recorded = house.recorded().await;
-    assert_eq!((recorded.len(), house.known().await), (rounds(), i64::try_from(rounds()).unwrap()));
+    assert_eq!(
+        (recorded.len(), house.known().await),
+        (rounds(), i64::try_from(rounds()).unwrap())
+    );
     assert!(
         recorded.iter().all(|(.., detail)| detail["sessions"] == 1),
         "each ended the round's session, once"
@@ -35,7 +47,10 @@ async fn no_session_outlives_a_suspension_whoever_signs_in_meanwhile() {
     let house = House::open().await;
     house.sign_in("ada").await;
     for round in 0..rounds() {
-        let (disabled, enabled) = (format!("{RISC}/account-disabled"), format!("{RISC}/account-enabled"));
+        let (disabled, enabled) = (
+            format!("{RISC}/account-disabled"),
+            format!("{RISC}/account-enabled"),
+        );
         let report = message(&disabled, "ada", &json!({ "reason": "hijacking" }));
         let clients = async { tokio::join!(house.sign_in("ada"), house.sign_in("ada")) };
         let (clients, ()) = at_once(clients, house.tell(&report)).await;
@@ -50,7 +65,11 @@ async fn no_session_outlives_a_suspension_whoever_signs_in_meanwhile() {
             }
         }
         house.tell(&message(&enabled, "ada", &json!({}))).await;
-        assert_eq!(house.state("ada").await.sessions, 0, "round {round}: lifting it revives none");
+        assert_eq!(
+            house.state("ada").await.sessions,
+            0,
+            "round {round}: lifting it revives none"
+        );
     }
 }
 
@@ -63,8 +82,7 @@ async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
     house.sign_in("ada").await;
     let opened = loop {
         let mut lock = house.app.database.pool.begin().await.unwrap();
-        let held =
-            "SELECT pg_advisory_xact_lock(1936028531, uuid_hash(id) & 4095) FROM identities FOR UPDATE";
+        let held = "SELECT pg_advisory_xact_lock(1936028531, uuid_hash(id) & 4095) FROM identities FOR UPDATE";
         lock.execute(held).await.unwrap();
         let signing_in = tokio::spawn({
             let house = house.clone();
@@ -92,14 +110,39 @@ async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
     };
     let app = &house.app;
     let token = opened.access_token();
-    assert_eq!(house.state("ada").await.sessions, 1, "the report did not see it");
-    assert_eq!(app.refresh(&opened.refresh_token()).await.json()["reason"], "session_ended");
-    assert_eq!(app.get(&token, "/api/v1/me").await.json()["reason"], "session_ended");
+    assert_eq!(
+        house.state("ada").await.sessions,
+        1,
+        "the report did not see it"
+    );
+    assert_eq!(
+        app.refresh(&opened.refresh_token()).await.json()["reason"],
+        "session_ended"
+    );
+    assert_eq!(
+        app.get(&token, "/api/v1/me").await.json()["reason"],
+        "session_ended"
+    );
     let name = json!({ "name": "Eve" });
-    assert_eq!(app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&name)).await.status, 401);
+    assert_eq!(
+        app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&name))
+            .await
+            .status,
+        401
+    );
     assert_eq!(app.delete(&token, "/api/v1/me").await.status, 401);
     let later = house.sign_in("ada").await;
-    assert_eq!(app.get(&later.access_token(), "/api/v1/me").await.status, 200);
-    let sessions = app.get(&later.access_token(), "/api/v1/me/sessions").await.json();
-    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "{sessions}");
+    assert_eq!(
+        app.get(&later.access_token(), "/api/v1/me").await.status,
+        200
+    );
+    let sessions = app
+        .get(&later.access_token(), "/api/v1/me/sessions")
+        .await
+        .json();
+    assert_eq!(
+        sessions["sessions"].as_array().unwrap().len(),
+        1,
+        "{sessions}"
+    );
 }

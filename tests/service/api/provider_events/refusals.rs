@@ -29,24 +29,49 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
     let app = &house.app;
     let mine = app.sign_in(&claims("ada", "ada@example.com")).await;
     let linked = house.sign_in("ada").await;
-    assert_eq!((linked.outcome().as_str(), linked.user_id()), ("linked", mine.user_id()));
+    assert_eq!(
+        (linked.outcome().as_str(), linked.user_id()),
+        ("linked", mine.user_id())
+    );
     house.hijacked("ada").await;
     // Known as it was, and with another name, which takes another statement.
     let renamed = with(account("ada"), &json!({ "name": "Eve" }));
     for claims in [account("ada"), renamed] {
-        assert_problem(&app.sign_in_at(NAME, &claims).await, 403, "identity_suspended");
+        assert_problem(
+            &app.sign_in_at(NAME, &claims).await,
+            403,
+            "identity_suspended",
+        );
     }
     let events = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND reason = 'identity_suspended' AND user_id IS NOT NULL";
     assert_eq!(app.database.count(events).await, 2);
-    assert_eq!(app.database.count("SELECT count(*) FROM identities WHERE name = 'Eve'").await, 0);
-    assert_problem(&app.get(&linked.access_token(), "/api/v1/me").await, 401, "invalid_access_token");
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM identities WHERE name = 'Eve'")
+            .await,
+        0
+    );
+    assert_problem(
+        &app.get(&linked.access_token(), "/api/v1/me").await,
+        401,
+        "invalid_access_token",
+    );
     // Beside the session of another identity.
-    let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
-    assert_problem(&app.link(&token, NAME, &account("ada")).await, 403, "identity_suspended");
+    let token = app
+        .sign_in(&claims("ada", "ada@example.com"))
+        .await
+        .access_token();
+    assert_problem(
+        &app.link(&token, NAME, &account("ada")).await,
+        403,
+        "identity_suspended",
+    );
     app.age(3600.0).await;
     let proof = json!({ "provider": NAME, "id_token": app.token(&account("ada")) });
     let delete = json!({ "reauthentication": proof });
-    let deleted = app.as_user(&token, Method::DELETE, "/api/v1/me", Some(&delete)).await;
+    let deleted = app
+        .as_user(&token, Method::DELETE, "/api/v1/me", Some(&delete))
+        .await;
     assert_problem(&deleted, 403, "identity_suspended");
     assert_eq!(app.get(&token, "/api/v1/me").await.status, 200);
 
@@ -58,8 +83,7 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
 async fn a_message_of_too_many_values_is_refused_unread() {
     let house = House::open().await;
     let message = |count: usize| {
-        let claims =
-            json!({ "iss": SENDER, "aud": CLIENT_ID, "iat": now(), "jti": "1", "pad": vec![0; count] });
+        let claims = json!({ "iss": SENDER, "aud": CLIENT_ID, "iat": now(), "jti": "1", "pad": vec![0; count] });
         Signer::Rsa.token_with(&json!({ "alg": "RS256", "typ": "secevent+jwt" }), &claims)
     };
     for count in [600, 90_000] {
@@ -83,12 +107,16 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
     let [ada, grace] = [ada, grace].map(|answer| answer.user());
     house.hijacked("ada").await;
     // As if it had been opened at the moment of the suspension.
-    let session: uuid::Uuid =
-        value!(pool, "UPDATE sessions SET ended_at = NULL WHERE ended_at IS NOT NULL RETURNING id");
+    let session: uuid::Uuid = value!(
+        pool,
+        "UPDATE sessions SET ended_at = NULL WHERE ended_at IS NOT NULL RETURNING id"
+    );
     let before = house.app.database.rows().await;
     let origin = Origin::default();
     assert_eq!(opened_within(pool, session, 600).await.unwrap(), None);
-    let named = users::set_name(pool, ada, session, Some("Eve"), &origin).await.unwrap();
+    let named = users::set_name(pool, ada, session, Some("Eve"), &origin)
+        .await
+        .unwrap();
     assert!(named.is_none(), "{named:?}");
     let claims = VerifiedClaims {
         subject: "eve".into(),
@@ -101,12 +129,19 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
         issued_at: clock::system().into(),
         for_first: true,
     };
-    let linked = identities::link(pool, ada, session, "idp", &claims, false, &origin).await.unwrap();
+    let linked = identities::link(pool, ada, session, "idp", &claims, false, &origin)
+        .await
+        .unwrap();
     assert!(matches!(linked, Linked::NoUser), "{linked:?}");
     let both = merging::users(pool, &[ada, grace]).await.unwrap();
     let state = |id| both.iter().find(|user| user.id == id).unwrap();
     let by = Asking::User(session, &origin);
-    assert_eq!(merging::merge(pool, state(grace), state(ada), by).await.unwrap(), Merge::NotPermitted);
+    assert_eq!(
+        merging::merge(pool, state(grace), state(ada), by)
+            .await
+            .unwrap(),
+        Merge::NotPermitted
+    );
     assert_eq!(house.app.database.rows().await, before);
 }
 
@@ -118,8 +153,16 @@ async fn a_hijacked_mailbox_links_nobody_at_another_provider() {
     house.hijacked("ada").await;
     let elsewhere = claims("eve", "ada@example.com");
     assert_problem(&app.sign_in(&elsewhere).await, 409, "link_required");
-    assert_eq!(app.database.count("SELECT count(*) FROM identities").await, 1);
-    assert_eq!(app.database.count("SELECT count(*) FROM sessions WHERE ended_at IS NULL").await, 0);
+    assert_eq!(
+        app.database.count("SELECT count(*) FROM identities").await,
+        1
+    );
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM sessions WHERE ended_at IS NULL")
+            .await,
+        0
+    );
     // An account that is gone proves nothing either: its address is whoever's it is now.
     house.risc("account-purged", "ada").await;
     let linked = app.sign_in(&elsewhere).await;
@@ -147,7 +190,13 @@ async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one()
     // A reason that reads like the end of the account is not its end, nor is one that reads like a hold a hold.
     for reads_like in ["account_deleted", "held"] {
         let reason = json!({ "reason": reads_like });
-        house.tell(&message(&format!("{RISC}/account-disabled"), "ada", &reason)).await;
+        house
+            .tell(&message(
+                &format!("{RISC}/account-disabled"),
+                "ada",
+                &reason,
+            ))
+            .await;
         let mine = app.sign_in(&own).await;
         assert_problem(&unlink(&mine, &linked).await, 403, "identity_suspended");
     }
@@ -155,7 +204,13 @@ async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one()
     // Nobody can sign in with an account that is gone.
     house.risc("account-enabled", "ada").await;
     let by_its_owner = json!({ "initiating_entity": "user" });
-    house.tell(&message(&format!("{RISC}/account-purged"), "ada", &by_its_owner)).await;
+    house
+        .tell(&message(
+            &format!("{RISC}/account-purged"),
+            "ada",
+            &by_its_owner,
+        ))
+        .await;
     let mine = app.sign_in(&own).await;
     assert_eq!(unlink(&mine, &linked).await.status, 204);
 }
@@ -167,14 +222,36 @@ async fn a_suspension_goes_with_the_identity_to_another_user() {
     let early = with(account("ada"), &json!({ "iat": now() - 60 }));
     let ada = app.sign_in_at(NAME, &early).await.user();
     let grace = house.sign_in("grace").await.user();
-    let linus = app.sign_in(&claims("linus", "linus@example.com")).await.user();
+    let linus = app
+        .sign_in(&claims("linus", "linus@example.com"))
+        .await
+        .user();
     house.hijacked("ada").await;
-    let identity: uuid::Uuid = app.database.value("SELECT id FROM identities WHERE subject = 'ada'").await;
-    let suspended = State { sessions: 0, suspended: true, why: Some("hijacking".into()) };
-    for change in
-        [Change::Move { identity, from: ada, to: grace }, Change::Merge { from: grace, into: linus }]
-    {
-        assert_eq!(app.by_staff(change).await, Some(Outcome::Done), "{change:?}");
+    let identity: uuid::Uuid = app
+        .database
+        .value("SELECT id FROM identities WHERE subject = 'ada'")
+        .await;
+    let suspended = State {
+        sessions: 0,
+        suspended: true,
+        why: Some("hijacking".into()),
+    };
+    for change in [
+        Change::Move {
+            identity,
+            from: ada,
+            to: grace,
+        },
+        Change::Merge {
+            from: grace,
+            into: linus,
+        },
+    ] {
+        assert_eq!(
+            app.by_staff(change).await,
+            Some(Outcome::Done),
+            "{change:?}"
+        );
         assert_eq!(house.state("ada").await, suspended, "{change:?}");
     }
     assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
@@ -192,7 +269,14 @@ async fn the_id_of_a_message_is_kept_for_longer_than_the_message_is_accepted() {
     for (days, provider_events) in [(89, 0), (1, 1)] {
         run!(pool, age, f64::from(days));
         let pruned = prune(pool, LIMITS).await.unwrap();
-        assert_eq!(pruned, Pruned { provider_events, ..Pruned::default() }, "{days}");
+        assert_eq!(
+            pruned,
+            Pruned {
+                provider_events,
+                ..Pruned::default()
+            },
+            "{days}"
+        );
     }
 }
 
@@ -207,20 +291,31 @@ async fn desk() -> (Desk, [Provider; 2]) {
 
 /// Tells the desk of an event, about whoever that names.
 async fn tell_desk(desk: &Desk, event: &str, named: &Value) {
-    let claims = message(&format!("{RISC}/{event}"), "x", &json!({ "subject": named }));
+    let claims = message(
+        &format!("{RISC}/{event}"),
+        "x",
+        &json!({ "subject": named }),
+    );
     let path = "/api/v1/providers/idp/events";
-    let answer = desk.app.send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims)).await;
+    let answer = desk
+        .app
+        .send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims))
+        .await;
     assert_eq!(answer.status, 202, "{}", answer.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or_they_have_another() {
+async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or_they_have_another()
+{
     let (desk, _publishers) = desk().await;
     let pool = &desk.app.database.pool;
     desk.appoint("grace@example.com", Role::Admin).await;
     let mut grace = desk.signed_in("grace@example.com").await;
     let mut ada = desk.signed_in("ada@example.com").await;
-    let subject: String = value!(pool, "SELECT subject FROM staff WHERE email = 'ada@example.com'");
+    let subject: String = value!(
+        pool,
+        "SELECT subject FROM staff WHERE email = 'ada@example.com'"
+    );
     let account = json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": subject });
     let refused = async || {
         let refused = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
@@ -229,26 +324,50 @@ async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or
     };
     assert_eq!(ada.get("/admin/users").await.status, 200);
     tell_desk(&desk, "account-disabled", &account).await;
-    assert_eq!(ada.get("/admin/users").await.status, 303, "her session has ended");
+    assert_eq!(
+        ada.get("/admin/users").await.status,
+        303,
+        "her session has ended"
+    );
     assert!(refused().await.contains("hijacked, disabled or deleted"));
     assert_eq!(grace.get("/admin/users").await.status, 200);
     // As if she had signed in at that moment.
     let late = "INSERT INTO staff_sessions (hash, staff_id) SELECT '\\x01', id FROM staff WHERE email = 'ada@example.com'";
     desk.app.database.run(late).await;
     tell_desk(&desk, "account-enabled", &account).await;
-    assert_eq!(desk.app.database.count("SELECT count(*) FROM staff_sessions WHERE hash = '\\x01'").await, 0);
+    assert_eq!(
+        desk.app
+            .database
+            .count("SELECT count(*) FROM staff_sessions WHERE hash = '\\x01'")
+            .await,
+        0
+    );
     assert_eq!(ada.get("/admin/users").await.status, 303, "it stays ended");
     desk.signed_in("ada@example.com").await;
 
     // A reset lets another account in, and not this one.
     tell_desk(&desk, "account-disabled", &account).await;
-    let by = By { actor: Actor::COMMAND_LINE, reason: None, origin: &Origin::default() };
-    assert_eq!(reset(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
+    let by = By {
+        actor: Actor::COMMAND_LINE,
+        reason: None,
+        origin: &Origin::default(),
+    };
+    assert_eq!(
+        reset(pool, "ada@example.com", by).await.unwrap(),
+        Changed::Done
+    );
     assert!(refused().await.contains("hijacked, disabled or deleted"));
-    let other = [("email", "ada@example.com"), ("sub", "another"), ("verified", "true")];
+    let other = [
+        ("email", "ada@example.com"),
+        ("sub", "another"),
+        ("verified", "true"),
+    ];
     let landed = Browser::new(&desk.app.url).sign_in_with(&other).await;
     assert_eq!(landed.status, 303, "{}", landed.text);
-    assert_eq!(reset(pool, "ada@example.com", by).await.unwrap(), Changed::Done);
+    assert_eq!(
+        reset(pool, "ada@example.com", by).await.unwrap(),
+        Changed::Done
+    );
     assert!(refused().await.contains("hijacked, disabled or deleted"));
     tell_desk(&desk, "account-enabled", &account).await;
     desk.signed_in("ada@example.com").await;
@@ -271,7 +390,11 @@ async fn staff_whom_a_provider_names_by_their_address_are_out_as_well() {
         tell_desk(&desk, "account-disabled", &named).await;
         assert_eq!(ada.get("/admin/users").await.status, 303, "{is_user}");
         let refused = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
-        assert!(refused.text.contains("hijacked, disabled or deleted"), "{is_user}: {}", refused.text);
+        assert!(
+            refused.text.contains("hijacked, disabled or deleted"),
+            "{is_user}: {}",
+            refused.text
+        );
         tell_desk(&desk, "account-enabled", &named).await;
     }
 }

@@ -29,7 +29,11 @@ async fn assert_refused(app: &App, provider: &str, claims: &Value, status: u16, 
 async fn assert_accepted(app: &App, provider: &str, claims: &Value) -> Answer {
     let answer = app.sign_in_at(provider, claims).await;
     let accepted = [200, 201].contains(&answer.status.as_u16());
-    assert!(accepted && answer.json()["access_token"].is_string(), "{claims} {}", answer.text);
+    assert!(
+        accepted && answer.json()["access_token"].is_string(),
+        "{claims} {}",
+        answer.text
+    );
     answer
 }
 
@@ -50,21 +54,64 @@ async fn each_claim_that_is_refused_is_told_and_changes_nothing() {
             "issuer_mismatch",
             "`iss` is missing or is not an issuer of this",
         ),
-        (changed("aud", "client-2.example"), "audience_mismatch", "`aud` must hold only client ids"),
-        (changed("aud", Value::Null), "audience_mismatch", "`aud` must hold only client ids"),
-        (changed("azp", "client-2.example"), "audience_mismatch", "`azp` is not a client id"),
-        (changed("exp", now() - 60), "token_expired", "`exp` has passed"),
-        (changed("exp", Value::Null), "invalid_token", "`exp` is missing"),
-        (changed("iat", now() - 24 * 3600 - 1), "token_expired", "`iat` is too old"),
-        (changed("iat", now() + 120), "invalid_token", "`iat` is in the future: the clock"),
-        (changed("nbf", now() + 120), "invalid_token", "`nbf` is in the future: the clock"),
-        (changed("nbf", "soon"), "invalid_token", "`nbf` is not a number of seconds"),
+        (
+            changed("aud", "client-2.example"),
+            "audience_mismatch",
+            "`aud` must hold only client ids",
+        ),
+        (
+            changed("aud", Value::Null),
+            "audience_mismatch",
+            "`aud` must hold only client ids",
+        ),
+        (
+            changed("azp", "client-2.example"),
+            "audience_mismatch",
+            "`azp` is not a client id",
+        ),
+        (
+            changed("exp", now() - 60),
+            "token_expired",
+            "`exp` has passed",
+        ),
+        (
+            changed("exp", Value::Null),
+            "invalid_token",
+            "`exp` is missing",
+        ),
+        (
+            changed("iat", now() - 24 * 3600 - 1),
+            "token_expired",
+            "`iat` is too old",
+        ),
+        (
+            changed("iat", now() + 120),
+            "invalid_token",
+            "`iat` is in the future: the clock",
+        ),
+        (
+            changed("nbf", now() + 120),
+            "invalid_token",
+            "`nbf` is in the future: the clock",
+        ),
+        (
+            changed("nbf", "soon"),
+            "invalid_token",
+            "`nbf` is not a number of seconds",
+        ),
         (changed("nonce", "n"), "nonce_mismatch", ""),
         (changed("sub", " "), "invalid_token", "`sub`"),
-        (access_token, "invalid_token", "this is an access token; send the id_token"),
+        (
+            access_token,
+            "invalid_token",
+            "this is an access token; send the id_token",
+        ),
     ] {
         assert_refused(&app, "idp", &claims, 401, error).await;
-        let told = app.sign_in(&claims).await.json()["detail"].as_str().unwrap().to_owned();
+        let told = app.sign_in(&claims).await.json()["detail"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         assert!(told.starts_with(detail), "{told}");
     }
     let of_second = changed("iss", "https://second.example");
@@ -77,11 +124,19 @@ async fn each_claim_that_is_refused_is_told_and_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_session_belongs_to_the_application_that_asked_for_the_token() {
-    let app = App::start_with(|figment| figment.merge(("idp.additional_client_ids", ANDROID))).await;
+    let app =
+        App::start_with(|figment| figment.merge(("idp.additional_client_ids", ANDROID))).await;
     assert_accepted(&app, "idp", &changed("azp", ANDROID)).await;
-    assert_accepted(&app, "idp", &with(claims("subject-1", ""), &json!({ "azp": null }))).await;
-    let clients: Vec<String> =
-        app.database.values("SELECT client_id FROM sessions ORDER BY created_at").await;
+    assert_accepted(
+        &app,
+        "idp",
+        &with(claims("subject-1", ""), &json!({ "azp": null })),
+    )
+    .await;
+    let clients: Vec<String> = app
+        .database
+        .values("SELECT client_id FROM sessions ORDER BY created_at")
+        .await;
     assert_eq!(clients, [ANDROID, CLIENT_ID]);
 }
 
@@ -93,7 +148,12 @@ async fn claims_that_mean_nothing_here_change_nothing() {
         "at_hash": "wrong", "user_id": "00000000-0000-0000-0000-000000000000", "role": "admin",
         "preferred_username": "root", "upn": "root@example.com", "\0": "\0", "groups": ["staff"],
     });
-    let answer = assert_accepted(&app, "idp", &with(claims("subject-1", "ada@example.com"), &more)).await;
+    let answer = assert_accepted(
+        &app,
+        "idp",
+        &with(claims("subject-1", "ada@example.com"), &more),
+    )
+    .await;
     assert_eq!(answer.json()["user"], plain.json()["user"]);
     assert_eq!(answer.json()["identity"], plain.json()["identity"]);
 }
@@ -101,7 +161,10 @@ async fn claims_that_mean_nothing_here_change_nothing() {
 /// What becomes of a claim in the user of a first sign-in.
 async fn shown(app: &App, number: usize, name: &str, value: &Value) -> Value {
     let subject = format!("{name}-{number}");
-    let claims = with(claims(&subject, &format!("{subject}@example.com")), &json!({ name: value }));
+    let claims = with(
+        claims(&subject, &format!("{subject}@example.com")),
+        &json!({ name: value }),
+    );
     assert_accepted(app, "idp", &claims).await.json()["user"][name].clone()
 }
 
@@ -115,14 +178,26 @@ async fn a_name_is_shown_without_control_characters_and_surrounding_blanks() {
         (json!("\u{1b}[31mAda\r\n\t"), json!("[31mAda")),
         (json!("\0 Ada \0"), json!("Ada")),
         (json!("\u{85}\u{9f}Ada"), json!("Ada")),
-        (json!("\u{202e}adA\u{202c} \u{2066}Lovelace\u{2069}\u{200f}"), json!("adA Lovelace")),
+        (
+            json!("\u{202e}adA\u{202c} \u{2066}Lovelace\u{2069}\u{200f}"),
+            json!("adA Lovelace"),
+        ),
         (json!("\u{61c}\u{200e}"), Value::Null),
-        (json!("<script>alert(1)</script>"), json!("<script>alert(1)</script>")),
+        (
+            json!("<script>alert(1)</script>"),
+            json!("<script>alert(1)</script>"),
+        ),
         (json!("{{ 7*7 }}"), json!("{{ 7*7 }}")),
-        (json!("'; DROP TABLE users; --"), json!("'; DROP TABLE users; --")),
+        (
+            json!("'; DROP TABLE users; --"),
+            json!("'; DROP TABLE users; --"),
+        ),
         (json!("n".repeat(10_000)), json!("n".repeat(200))),
         (json!("é".repeat(201)), json!("é".repeat(200))),
-        (json!(format!("{} surname", "n".repeat(199))), json!("n".repeat(199))),
+        (
+            json!(format!("{} surname", "n".repeat(199))),
+            json!("n".repeat(199)),
+        ),
         (json!("\0"), Value::Null),
         (json!("\0 \0"), Value::Null),
         (json!(" \u{3000}\n"), Value::Null),
@@ -152,7 +227,10 @@ async fn a_picture_is_shown_only_when_it_is_an_https_address() {
         ("data:image/png;base64,AAAA".to_owned(), false),
         ("https://pictures.example/a da".to_owned(), false),
         ("https://pictures.example/\0".to_owned(), false),
-        ("https://pictures.example/\r\nSet-Cookie: a=b".to_owned(), false),
+        (
+            "https://pictures.example/\r\nSet-Cookie: a=b".to_owned(),
+            false,
+        ),
         ("https://pictures.example/é".to_owned(), false),
         (String::new(), false),
     ]
@@ -160,11 +238,21 @@ async fn a_picture_is_shown_only_when_it_is_an_https_address() {
     .enumerate()
     {
         let expected = if kept { json!(picture) } else { Value::Null };
-        assert_eq!(shown(&app, number, "picture", &json!(picture)).await, expected, "{picture:?}");
+        assert_eq!(
+            shown(&app, number, "picture", &json!(picture)).await,
+            expected,
+            "{picture:?}"
+        );
     }
-    for (number, picture) in [json!(1), json!(["https://pictures.example/ada"]), json!({})].iter().enumerate()
+    for (number, picture) in [json!(1), json!(["https://pictures.example/ada"]), json!({})]
+        .iter()
+        .enumerate()
     {
-        assert_eq!(shown(&app, 100 + number, "picture", picture).await, Value::Null, "{picture}");
+        assert_eq!(
+            shown(&app, 100 + number, "picture", picture).await,
+            Value::Null,
+            "{picture}"
+        );
     }
 }
 
@@ -173,21 +261,38 @@ async fn a_profile_that_turns_odd_leaves_the_known_one_in_place() {
     let app = App::start().await;
     let sound = claims("subject-1", "ada@example.com");
     let before = assert_accepted(&app, "idp", &sound).await.json()["user"].clone();
-    let odd = with(sound, &json!({ "name": "\0", "picture": "\0", "email": "a@x\0" }));
-    assert_eq!(assert_accepted(&app, "idp", &odd).await.json()["user"], before);
+    let odd = with(
+        sound,
+        &json!({ "name": "\0", "picture": "\0", "email": "a@x\0" }),
+    );
+    assert_eq!(
+        assert_accepted(&app, "idp", &odd).await.json()["user"],
+        before
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_token_that_claims_what_cannot_be_stored_is_recorded_all_the_same() {
     let app = App::start().await;
     let odd = json!({ "email": "a\0da\u{1b}@example.com", "iss": "\0", "aud": "a".repeat(5000) });
-    let answer = app.post("idp", &json!({ "id_token": encode(RS256, &odd.to_string()) })).await;
+    let answer = app
+        .post(
+            "idp",
+            &json!({ "id_token": encode(RS256, &odd.to_string()) }),
+        )
+        .await;
     assert_problem(&answer, 401, "issuer_mismatch");
     let (reason, email, detail) = eventually("the refusal is recorded", async || {
         let refusals = "SELECT reason, email, detail FROM events WHERE kind = 'sign_in_refused'";
-        app.database.all::<(String, Option<String>, Value)>(refusals).await.pop()
+        app.database
+            .all::<(String, Option<String>, Value)>(refusals)
+            .await
+            .pop()
     })
     .await;
-    assert_eq!((reason.as_str(), email.as_deref()), ("issuer_mismatch", Some("ada@example.com")));
+    assert_eq!(
+        (reason.as_str(), email.as_deref()),
+        ("issuer_mismatch", Some("ada@example.com"))
+    );
     assert_eq!(detail["claimed_audience"], "a".repeat(255));
 }

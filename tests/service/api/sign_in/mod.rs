@@ -15,7 +15,12 @@ use crate::support::token::{at, claims, with};
 async fn a_first_sign_in_creates_the_user_and_a_second_one_signs_in() {
     let app = App::start().await;
     let first = app.sign_in(&claims("subject-1", "Ada@Example.com")).await;
-    assert_eq!((first.status.as_u16(), first.outcome().as_str()), (201, "created"), "{}", first.text);
+    assert_eq!(
+        (first.status.as_u16(), first.outcome().as_str()),
+        (201, "created"),
+        "{}",
+        first.text
+    );
     assert_eq!(app.database.rows().await, [1, 1, 1]);
     let user = &first.json()["user"];
     assert_eq!(user["email"], "ada@example.com");
@@ -23,7 +28,12 @@ async fn a_first_sign_in_creates_the_user_and_a_second_one_signs_in() {
     assert_eq!(first.json()["identity"]["email"], "Ada@Example.com");
 
     let second = app.sign_in(&claims("subject-1", "Ada@Example.com")).await;
-    assert_eq!((second.status.as_u16(), second.outcome().as_str()), (200, "signed_in"), "{}", second.text);
+    assert_eq!(
+        (second.status.as_u16(), second.outcome().as_str()),
+        (200, "signed_in"),
+        "{}",
+        second.text
+    );
     assert_eq!(second.user_id(), first.user_id());
     assert_eq!(app.database.rows().await, [1, 1, 2]);
 }
@@ -32,13 +42,30 @@ async fn a_first_sign_in_creates_the_user_and_a_second_one_signs_in() {
 async fn another_subject_with_the_same_address_is_linked_when_verified_and_refused_when_not() {
     let app = App::start().await;
     let first = app.sign_in(&claims("subject-1", "ada@example.com")).await;
-    let linked = app.sign_in_at("second", &at("second", "subject-2", "ADA@example.com")).await;
-    assert_eq!((linked.status.as_u16(), linked.outcome().as_str()), (200, "linked"), "{}", linked.text);
+    let linked = app
+        .sign_in_at("second", &at("second", "subject-2", "ADA@example.com"))
+        .await;
+    assert_eq!(
+        (linked.status.as_u16(), linked.outcome().as_str()),
+        (200, "linked"),
+        "{}",
+        linked.text
+    );
     assert_eq!(linked.user_id(), first.user_id());
 
     let before = app.database.rows().await;
-    for unverified in [json!("false"), json!(false), Value::Null, json!("yes"), json!(1), json!("TRUE")] {
-        let stranger = with(claims("subject-3", "ada@example.com"), &json!({ "email_verified": unverified }));
+    for unverified in [
+        json!("false"),
+        json!(false),
+        Value::Null,
+        json!("yes"),
+        json!(1),
+        json!("TRUE"),
+    ] {
+        let stranger = with(
+            claims("subject-3", "ada@example.com"),
+            &json!({ "email_verified": unverified }),
+        );
         assert_problem(&app.sign_in(&stranger).await, 409, "link_required");
     }
     assert_eq!(app.database.rows().await, before);

@@ -11,10 +11,21 @@ use crate::support::token::{at, claims, encode};
 async fn a_token_may_be_sent_again_and_finds_the_same_user() {
     let app = App::start().await;
     let request = json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) });
-    let (first, second) = (app.post("idp", &request).await, app.post("idp", &request).await);
-    assert_eq!((first.status.as_u16(), second.status.as_u16()), (201, 200), "{}", second.text);
+    let (first, second) = (
+        app.post("idp", &request).await,
+        app.post("idp", &request).await,
+    );
+    assert_eq!(
+        (first.status.as_u16(), second.status.as_u16()),
+        (201, 200),
+        "{}",
+        second.text
+    );
     assert_eq!(first.user_id(), second.user_id());
-    assert_ne!(first.json()["refresh_token"], second.json()["refresh_token"]);
+    assert_ne!(
+        first.json()["refresh_token"],
+        second.json()["refresh_token"]
+    );
     // The provider is asked each time: a token that it has taken back is not remembered as good.
     assert_eq!(app.provider.calls(), 2);
     app.provider.revoke(request["id_token"].as_str().unwrap());
@@ -26,18 +37,38 @@ async fn a_token_may_be_sent_again_and_finds_the_same_user() {
 async fn with_create_false_an_unknown_identity_is_not_found_and_a_known_one_signs_in() {
     let app = App::start().await;
     let request = |subject: &str, email: &str, create: Value| json!({ "id_token": app.token(&claims(subject, email)), "create": create });
-    let unknown = app.post("idp", &request("subject-1", "ada@example.com", json!(false))).await;
+    let unknown = app
+        .post(
+            "idp",
+            &request("subject-1", "ada@example.com", json!(false)),
+        )
+        .await;
     assert_problem(&unknown, 404, "user_not_found");
     assert_eq!(app.database.rows().await, [0, 0, 0]);
 
-    let created = app.post("idp", &request("subject-1", "ada@example.com", json!(true))).await;
+    let created = app
+        .post("idp", &request("subject-1", "ada@example.com", json!(true)))
+        .await;
     assert_eq!(created.outcome(), "created");
-    let known = app.post("idp", &request("subject-1", "ada@example.com", json!(false))).await;
-    assert_eq!((known.status.as_u16(), known.user_id()), (200, created.user_id()));
+    let known = app
+        .post(
+            "idp",
+            &request("subject-1", "ada@example.com", json!(false)),
+        )
+        .await;
+    assert_eq!(
+        (known.status.as_u16(), known.user_id()),
+        (200, created.user_id())
+    );
 
     // Linking would be a creation, too; and the address's owner is not given away.
     let rows = app.database.rows().await;
-    let linkable = app.post("idp", &request("subject-2", "ada@example.com", json!(false))).await;
+    let linkable = app
+        .post(
+            "idp",
+            &request("subject-2", "ada@example.com", json!(false)),
+        )
+        .await;
     assert_problem(&linkable, 404, "user_not_found");
     assert_eq!(linkable.json()["detail"], unknown.json()["detail"]);
     assert_eq!(app.database.rows().await, rows);
@@ -48,8 +79,14 @@ async fn a_device_is_kept_with_the_session_without_its_control_characters() {
     let app = App::start().await;
     let longest = "ü".repeat(100);
     for (device, expected) in [
-        (json!({ "name": "Ada's phone", "platform": "android" }), (Some("Ada's phone"), Some("android"))),
-        (json!({ "name": longest, "platform": null }), (Some(longest.as_str()), None)),
+        (
+            json!({ "name": "Ada's phone", "platform": "android" }),
+            (Some("Ada's phone"), Some("android")),
+        ),
+        (
+            json!({ "name": longest, "platform": null }),
+            (Some(longest.as_str()), None),
+        ),
         (
             json!({ "platform": "i\0O\n\u{202e}S", "serial": "unknown members are ignored" }),
             (None, Some("iOS")),
@@ -58,7 +95,9 @@ async fn a_device_is_kept_with_the_session_without_its_control_characters() {
         (Value::Null, (None, None)),
     ] {
         let token = app.token(&claims("subject-1", "ada@example.com"));
-        let answer = app.post("idp", &json!({ "id_token": token, "device": device })).await;
+        let answer = app
+            .post("idp", &json!({ "id_token": token, "device": device }))
+            .await;
         assert!(answer.status.is_success(), "{device} {}", answer.text);
         let kept: (Option<String>, Option<String>) = app
             .database
@@ -96,7 +135,10 @@ async fn unknown_members_are_ignored_and_never_stored() {
         .await;
     assert_eq!(stored.len(), 4);
     for row in stored {
-        assert!(!row.contains(PLANTED) && !row.contains("1970-01-01"), "{row}");
+        assert!(
+            !row.contains(PLANTED) && !row.contains("1970-01-01"),
+            "{row}"
+        );
     }
 }
 
@@ -115,25 +157,36 @@ async fn a_provider_of_any_format_gets_the_token_as_it_was_sent() {
     .into_iter()
     .enumerate()
     {
-        app.provider.accept(&token, claims(&format!("subject-{number}"), ""));
+        app.provider
+            .accept(&token, claims(&format!("subject-{number}"), ""));
         let answer = app.post("idp", &json!({ "id_token": token })).await;
         assert_eq!(answer.outcome(), "created", "{token:.40} {}", answer.text);
         assert_eq!(app.provider.requests().last().unwrap().token(), Some(token));
     }
     // Longer than a server takes in a query, also when it is only encoded that the token is.
     for token in ["t".repeat(16_384), "+".repeat(2700)] {
-        app.provider.accept(&token, claims(&format!("subject-{}", token.len()), ""));
+        app.provider
+            .accept(&token, claims(&format!("subject-{}", token.len()), ""));
         let answer = app.post("idp", &json!({ "id_token": token })).await;
         assert_eq!(answer.outcome(), "created", "{}", answer.text);
         let request = app.provider.requests().pop().unwrap();
         assert_eq!(
-            (request.method.as_str(), request.query.as_str(), request.token()),
+            (
+                request.method.as_str(),
+                request.query.as_str(),
+                request.token()
+            ),
             ("POST", "", Some(token))
         );
     }
     let calls = app.provider.calls();
-    let answer = app.post("idp", &json!({ "id_token": "t".repeat(16_385) })).await;
-    assert_eq!((answer.status.as_u16(), answer.error().as_str()), (400, "invalid_request"));
+    let answer = app
+        .post("idp", &json!({ "id_token": "t".repeat(16_385) }))
+        .await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.error().as_str()),
+        (400, "invalid_request")
+    );
     assert_eq!(app.provider.calls(), calls);
 }
 
@@ -153,16 +206,22 @@ async fn a_token_of_two_hundred_groups_is_accepted_at_every_door() {
         app.provider.accept(&token, claims.clone());
         token
     };
-    let at =
-        |provider: &str, subject: &str| in_groups(at(provider, subject, &format!("{subject}@example.com")));
+    let at = |provider: &str, subject: &str| {
+        in_groups(at(provider, subject, &format!("{subject}@example.com")))
+    };
     let ada = in_groups(claims("ada", "ada@example.com"));
     let signed_in = app.post("idp", &json!({ "id_token": token(&ada) })).await;
     assert_eq!(signed_in.outcome(), "created", "{}", signed_in.text);
-    app.post("second", &json!({ "id_token": token(&at("second", "grace")) })).await;
+    app.post(
+        "second",
+        &json!({ "id_token": token(&at("second", "grace")) }),
+    )
+    .await;
     app.age(3600.0).await;
     let ask = async |method, path: &str, mut body: Value| {
         body["reauthentication"] = json!({ "provider": "idp", "id_token": token(&ada) });
-        app.as_user(&signed_in.access_token(), method, path, Some(&body)).await
+        app.as_user(&signed_in.access_token(), method, path, Some(&body))
+            .await
     };
     let link = json!({ "id_token": token(&at("third", "ada-3")) });
     let linked = ask(Method::POST, "/api/v1/me/identities/third", link).await;
@@ -170,5 +229,8 @@ async fn a_token_of_two_hundred_groups_is_accepted_at_every_door() {
     let merge = json!({ "provider": "second", "id_token": token(&at("second", "grace")) });
     let merged = ask(Method::POST, "/api/v1/me/merge", merge).await;
     assert_eq!(merged.status, 200, "{}", merged.text);
-    assert_eq!(ask(Method::DELETE, "/api/v1/me", json!({})).await.status, 204);
+    assert_eq!(
+        ask(Method::DELETE, "/api/v1/me", json!({})).await.status,
+        204
+    );
 }

@@ -10,8 +10,14 @@ use crate::support::token::{at, claims};
 
 /// Posts a sound sign-in to a path exactly as it is written, which an HTTP library would mend.
 async fn post_to(app: &App, path: &str) -> Answer {
-    let body = json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
-    Raw::ask(app, format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n"), &body).await
+    let body =
+        json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
+    Raw::ask(
+        app,
+        format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n"),
+        &body,
+    )
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,7 +41,12 @@ async fn a_provider_that_is_not_configured_is_not_found_and_nobody_is_asked() {
         "'%20OR%20'1'='1",
     ] {
         let answer = post_to(&app, &format!("/api/v1/auth/oauth/{name}")).await;
-        assert_eq!(answer.error(), "provider_not_found", "{name}: {}", answer.text);
+        assert_eq!(
+            answer.error(),
+            "provider_not_found",
+            "{name}: {}",
+            answer.text
+        );
         assert_problem(&answer, 404, "provider_not_found");
     }
     assert_eq!(app.provider.calls(), 0);
@@ -72,24 +83,44 @@ async fn a_path_that_only_resembles_the_routes_is_not_found() {
     }
     assert_eq!(app.provider.calls(), 0);
     assert_eq!(app.database.rows().await, [0, 0, 0]);
-    assert_eq!(post_to(&app, "/api/v1/auth/oauth/idp").await.outcome(), "created");
+    assert_eq!(
+        post_to(&app, "/api/v1/auth/oauth/idp").await.outcome(),
+        "created"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_is_switched_off_refuses_everyone_without_being_asked() {
     let app = App::start_with(|figment| figment.merge(("providers.second.enabled", false))).await;
     let of_second = at("second", "subject-1", "ada@example.com");
-    assert_problem(&app.sign_in_at("second", &of_second).await, 403, "provider_disabled");
+    assert_problem(
+        &app.sign_in_at("second", &of_second).await,
+        403,
+        "provider_disabled",
+    );
     assert_eq!(app.provider.calls(), 0);
     assert_eq!(app.database.rows().await, [0, 0, 0]);
-    assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");
+    assert_eq!(
+        app.sign_in(&claims("subject-1", "ada@example.com"))
+            .await
+            .outcome(),
+        "created"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_query_changes_nothing() {
     let app = App::start().await;
-    let body = json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
+    let body =
+        json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
     let path = "/api/v1/auth/oauth/idp?provider=second&id_token=x.y.z";
-    let answer = app.send(Method::POST, path, Some("application/json"), body).await;
-    assert_eq!(answer.json()["identity"]["provider"], Value::from("idp"), "{}", answer.text);
+    let answer = app
+        .send(Method::POST, path, Some("application/json"), body)
+        .await;
+    assert_eq!(
+        answer.json()["identity"]["provider"],
+        Value::from("idp"),
+        "{}",
+        answer.text
+    );
 }

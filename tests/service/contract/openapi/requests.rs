@@ -21,28 +21,48 @@ struct Sender {
 impl Sender {
     async fn start() -> Self {
         let app = App::start().await;
-        let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+        let token = app
+            .sign_in(&claims("ada", "ada@example.com"))
+            .await
+            .access_token();
         let key = app.api_key("admin", KeyRole::Admin).await;
         Self { app, token, key }
     }
 
     async fn send(&self, operation: &Operation<'_>, body: &Value) -> Answer {
-        let credential = if operation.path.contains("/admin/") { &self.key } else { &self.token };
+        let credential = if operation.path.contains("/admin/") {
+            &self.key
+        } else {
+            &self.token
+        };
         let method = Method::from_bytes(operation.method.to_uppercase().as_bytes()).unwrap();
-        let path = operation.path.replace("{identity}", "idp").replace("{provider}", "idp");
+        let path = operation
+            .path
+            .replace("{identity}", "idp")
+            .replace("{provider}", "idp");
         let path = path.replace("{id}", &"0".repeat(32));
         if path.contains("/auth/") {
-            return self.app.send(method, &path, Some("application/json"), body.to_string()).await;
+            return self
+                .app
+                .send(method, &path, Some("application/json"), body.to_string())
+                .await;
         }
-        self.app.as_user(credential, method, &path, Some(body)).await
+        self.app
+            .as_user(credential, method, &path, Some(body))
+            .await
     }
 }
 
 /// The JSON bodies that are examples of an operation, and their schema.
 fn examples<'a>(document: &'a Document, operation: &Operation<'a>) -> (Vec<&'a Value>, &'a Value) {
     let content = &operation.body["requestBody"]["content"]["application/json"];
-    let several = content["examples"].as_object().into_iter().flat_map(|examples| examples.values());
-    let examples = several.map(|example| document.example(example)).chain(content.get("example"));
+    let several = content["examples"]
+        .as_object()
+        .into_iter()
+        .flat_map(|examples| examples.values());
+    let examples = several
+        .map(|example| document.example(example))
+        .chain(content.get("example"));
     (examples.collect(), &content["schema"])
 }
 
@@ -65,22 +85,41 @@ fn places(body: &Value, place: &str, found: &mut Vec<String>) {
 
 /// The greatest lengths of texts in a schema.
 fn bounds(document: &Document, schema: &Value, found: &mut BTreeSet<usize>) {
-    let inner = schema.as_object().into_iter().flat_map(|members| members.values());
-    inner.chain(schema.as_array().into_iter().flatten()).for_each(|inner| bounds(document, inner, found));
-    if let Some(pointer) = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) {
+    let inner = schema
+        .as_object()
+        .into_iter()
+        .flat_map(|members| members.values());
+    inner
+        .chain(schema.as_array().into_iter().flatten())
+        .for_each(|inner| bounds(document, inner, found));
+    if let Some(pointer) = schema["$ref"]
+        .as_str()
+        .and_then(|reference| reference.strip_prefix('#'))
+    {
         bounds(document, document.0.pointer(pointer).unwrap(), found);
     }
-    found.extend(schema["maxLength"].as_u64().map(|length| usize::try_from(length).unwrap()));
+    found.extend(
+        schema["maxLength"]
+            .as_u64()
+            .map(|length| usize::try_from(length).unwrap()),
+    );
 }
 
 /// An example with all texts and flags of its schema: those that may be left out are `null`.
 fn whole(document: &Document, example: &Value, schema: &Value) -> Value {
     // One that is configured: else it is the mistake.
-    let mut body: Value = serde_json::from_str(&example.to_string().replace("google", "idp")).unwrap();
-    let pointer =
-        schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')).expect("a component");
-    for (name, member) in document.0.pointer(pointer).unwrap()["properties"].as_object().unwrap() {
-        let optional = [json!(["string", "null"]), json!(["boolean", "null"])].contains(&member["type"]);
+    let mut body: Value =
+        serde_json::from_str(&example.to_string().replace("google", "idp")).unwrap();
+    let pointer = schema["$ref"]
+        .as_str()
+        .and_then(|reference| reference.strip_prefix('#'))
+        .expect("a component");
+    for (name, member) in document.0.pointer(pointer).unwrap()["properties"]
+        .as_object()
+        .unwrap()
+    {
+        let optional =
+            [json!(["string", "null"]), json!(["boolean", "null"])].contains(&member["type"]);
         if optional && body.get(name).is_none() {
             body[name] = Value::Null;
         }
@@ -94,26 +133,39 @@ async fn a_member_is_refused_by_name_exactly_when_the_schema_says_so() {
     let mut usual = vec![json!(7), json!(["x"]), json!(true), Value::Null];
     usual.extend(["", " ", "true", "x\n", "ä", "https://x.example"].map(Value::from));
     // What a schema does not say.
-    let beyond =
-        ["512 bytes", "a JWT", "a configured provider", "exactly one e-mail address", "without an `email`"];
+    let beyond = [
+        "512 bytes",
+        "a JWT",
+        "a configured provider",
+        "exactly one e-mail address",
+        "without an `email`",
+    ];
     let (mut sound, mut malformed) = (0, 0);
     for operation in document.operations() {
         let (examples, schema) = examples(&document, &operation);
-        sender.token = sender.app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+        sender.token = sender
+            .app
+            .sign_in(&claims("ada", "ada@example.com"))
+            .await
+            .access_token();
         if operation.method == "delete" {
             // Of a new session, it would be done.
             sender.app.age(660.0).await;
         }
         for example in examples {
-            let (validator, example) = (document.validator(schema), whole(&document, example, schema));
+            let (validator, example) = (
+                document.validator(schema),
+                whole(&document, example, schema),
+            );
             let (mut found, mut longest, mut values) = (Vec::new(), BTreeSet::new(), usual.clone());
             places(&example, "", &mut found);
             bounds(&document, schema, &mut longest);
             for length in longest.iter().flat_map(|length| [*length, length + 1]) {
                 values.extend(["x", "ä"].map(|character| Value::from(character.repeat(length))));
             }
-            for (place, value) in
-                found.iter().flat_map(|place| values.iter().map(move |value| (place, value)))
+            for (place, value) in found
+                .iter()
+                .flat_map(|place| values.iter().map(move |value| (place, value)))
             {
                 let mut body = example.clone();
                 body.pointer_mut(place).unwrap().clone_from(value);
@@ -123,7 +175,11 @@ async fn a_member_is_refused_by_name_exactly_when_the_schema_says_so() {
                 let refused = answer["status"] == 400 && detail.contains(&name);
                 let valid = validator.is_valid(&body);
                 let may_differ = refused && beyond.iter().any(|rule| detail.contains(rule));
-                assert!(valid != refused || may_differ, "{} {place} {value:.40} {answer}", operation.name());
+                assert!(
+                    valid != refused || may_differ,
+                    "{} {place} {value:.40} {answer}",
+                    operation.name()
+                );
                 assert!(!detail.contains("xx"), "{detail}");
                 *if valid { &mut sound } else { &mut malformed } += 1;
             }
@@ -139,11 +195,24 @@ async fn every_scope_that_is_described_can_be_signed_out_of() {
     let parameter = &operation.body["parameters"][0];
     let validator = document.validator(&parameter["schema"]);
     for scope in ["local", "others", "global", "", "Local", "all"] {
-        let token = app.sign_in(&claims("ada", "ada@example.com")).await.access_token();
+        let token = app
+            .sign_in(&claims("ada", "ada@example.com"))
+            .await
+            .access_token();
         let answer = app.sign_out(&token, scope).await;
-        assert_eq!(validator.is_valid(&json!(scope)), answer.status == 204, "{scope} {}", answer.text);
+        assert_eq!(
+            validator.is_valid(&json!(scope)),
+            answer.status == 204,
+            "{scope} {}",
+            answer.text
+        );
     }
-    assert!(!operation.body["requestBody"]["required"].as_bool().unwrap_or_default(), "it can be left out");
+    assert!(
+        !operation.body["requestBody"]["required"]
+            .as_bool()
+            .unwrap_or_default(),
+        "it can be left out"
+    );
 }
 
 /// What a misspelt member asks for would be lost. Only a sign-in and a refresh do no harm by it.
@@ -154,30 +223,55 @@ async fn a_body_that_changes_or_ends_something_has_no_unknown_member() {
     let before = app.database.rows().await;
     let mut tried = 0;
     let public = ["signIn", "refresh"].map(Some);
-    for operation in document.operations().filter(|one| !public.contains(&one.body["operationId"].as_str())) {
+    for operation in document
+        .operations()
+        .filter(|one| !public.contains(&one.body["operationId"].as_str()))
+    {
         let (examples, schema) = examples(&document, &operation);
         for example in examples {
-            let nested = example.as_object().unwrap().iter().filter(|(_, value)| value.is_object());
-            let places = nested.map(|(name, _)| format!("/{name}")).filter(|place| place != "/claims");
+            let nested = example
+                .as_object()
+                .unwrap()
+                .iter()
+                .filter(|(_, value)| value.is_object());
+            let places = nested
+                .map(|(name, _)| format!("/{name}"))
+                .filter(|place| place != "/claims");
             for place in places.chain([String::new()]) {
                 let mut body = example.clone();
                 body.pointer_mut(&place).unwrap()["dry_Run"] = true.into();
                 let answer = sender.send(&operation, &body).await;
-                assert!(!document.validator(schema).is_valid(&body), "{} {body}", operation.name());
+                assert!(
+                    !document.validator(schema).is_valid(&body),
+                    "{} {body}",
+                    operation.name()
+                );
                 assert_problem(&answer, 400, "invalid_request");
-                assert!(answer.text.contains("unknown member, `dry_Run`"), "{body} {}", answer.text);
+                assert!(
+                    answer.text.contains("unknown member, `dry_Run`"),
+                    "{body} {}",
+                    answer.text
+                );
                 tried += 1;
             }
         }
     }
     assert!(tried > 20, "{tried}");
     // Nor is one ignored whose type is not named, or a `null` where something cannot be undone.
-    let untyped =
-        app.send(Method::POST, "/api/v1/auth/logout", None, r#"{"refresh_tokn":""}"#.to_owned()).await;
+    let untyped = app
+        .send(
+            Method::POST,
+            "/api/v1/auth/logout",
+            None,
+            r#"{"refresh_tokn":""}"#.to_owned(),
+        )
+        .await;
     assert_problem(&untyped, 415, "unsupported_media_type");
     let id_token = app.token(&claims("grace", "grace@example.com"));
     let unclear = json!({ "provider": "idp", "id_token": id_token, "dry_run": null });
-    let unclear = app.as_user(token, Method::POST, "/api/v1/me/merge", Some(&unclear)).await;
+    let unclear = app
+        .as_user(token, Method::POST, "/api/v1/me/merge", Some(&unclear))
+        .await;
     assert_problem(&unclear, 400, "invalid_request");
     assert_eq!(app.database.rows().await, before);
 }

@@ -16,25 +16,49 @@ async fn what_is_wrong_with_the_member_is_said() {
         assert_eq!(answer.error(), "invalid_request", "{}", answer.text);
         answer.json()["detail"].as_str().unwrap().to_owned()
     };
-    let misspelt = "`id_token` is missing (did you misspell it? another member has almost this name)";
+    let misspelt =
+        "`id_token` is missing (did you misspell it? another member has almost this name)";
     for name in ["idToken", "IDToken", "idtoken", "id-token", "ID_TOKEN"] {
         assert_eq!(detail(json!({ name: opaque() })).await, misspelt);
-        assert_eq!(detail(json!({ name: opaque(), "id_token": null })).await, misspelt);
+        assert_eq!(
+            detail(json!({ name: opaque(), "id_token": null })).await,
+            misspelt
+        );
     }
-    assert_eq!(detail(json!({ "token": opaque() })).await, "`id_token` is missing");
-    assert_eq!(detail(json!({ "id_token": null })).await, "`id_token` is missing");
-    for token in [json!([]), json!(1), json!({}), json!(true), json!([opaque()])] {
+    assert_eq!(
+        detail(json!({ "token": opaque() })).await,
+        "`id_token` is missing"
+    );
+    assert_eq!(
+        detail(json!({ "id_token": null })).await,
+        "`id_token` is missing"
+    );
+    for token in [
+        json!([]),
+        json!(1),
+        json!({}),
+        json!(true),
+        json!([opaque()]),
+    ] {
         let body = json!({ "id_token": token, "idToken": opaque() });
         assert_eq!(detail(body).await, "`id_token` must be a string");
     }
     for end in ["\n", "\r\n"] {
         let token = format!("{}{end}", opaque());
-        assert_eq!(detail(json!({ "id_token": token })).await, "`id_token` ends with a line break");
+        assert_eq!(
+            detail(json!({ "id_token": token })).await,
+            "`id_token` ends with a line break"
+        );
     }
     let body = json!({ "refreshToken": "x" }).to_string();
     let path = "/api/v1/auth/refresh";
-    let refresh = app.send(reqwest::Method::POST, path, Some("application/json"), body).await;
-    assert_eq!(refresh.json()["detail"], misspelt.replace("id_token", "refresh_token"));
+    let refresh = app
+        .send(reqwest::Method::POST, path, Some("application/json"), body)
+        .await;
+    assert_eq!(
+        refresh.json()["detail"],
+        misspelt.replace("id_token", "refresh_token")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,7 +103,12 @@ async fn a_body_that_is_not_one_json_object_is_malformed() {
         format!("\u{feff}{sound}").as_bytes(),
         &utf16,
         &[sound.as_bytes(), b"\xff"].concat(),
-        &[br#"{"name":"#, &b"\"\xff\xfe\","[..], &sound.as_bytes()[1..]].concat(),
+        &[
+            br#"{"name":"#,
+            &b"\"\xff\xfe\","[..],
+            &sound.as_bytes()[1..],
+        ]
+        .concat(),
         format!(r#"{{"name":"\ud800",{}"#, &sound[1..]).as_bytes(),
         format!(r#"{{"name":NaN,{}"#, &sound[1..]).as_bytes(),
         format!("{{'name':1,{}", &sound[1..]).as_bytes(),
@@ -95,7 +124,10 @@ async fn a_body_that_is_not_one_json_object_is_malformed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_occurs_twice_is_malformed_at_any_depth() {
     let app = App::start().await;
-    let (first, second) = (app.token(&claims("subject-1", "")), app.token(&claims("subject-2", "")));
+    let (first, second) = (
+        app.token(&claims("subject-1", "")),
+        app.token(&claims("subject-2", "")),
+    );
     for body in [
         format!(r#"{{"id_token":"{first}","id_token":"{second}"}}"#),
         format!(r#"{{"id_token":"{first}","id_token":"{first}"}}"#),
@@ -112,13 +144,31 @@ async fn a_member_that_occurs_twice_is_malformed_at_any_depth() {
 #[tokio::test(flavor = "multi_thread")]
 async fn json_of_too_many_values_is_malformed_at_every_door() {
     let app = App::start().await;
-    let pads = |count: usize| [vec!["0"; count].join(","), vec![r#"{"":0}"#; count / 2].join(",")];
-    for path in ["/api/v1/auth/oauth/idp", "/api/v1/auth/refresh", "/api/v1/auth/logout"] {
+    let pads = |count: usize| {
+        [
+            vec!["0"; count].join(","),
+            vec![r#"{"":0}"#; count / 2].join(","),
+        ]
+    };
+    for path in [
+        "/api/v1/auth/oauth/idp",
+        "/api/v1/auth/refresh",
+        "/api/v1/auth/logout",
+    ] {
         for pad in pads(600).into_iter().chain(pads(18_000)) {
-            let body = format!(r#"{{"id_token":"{}","refresh_token":"a","pad":[{pad}]}}"#, opaque());
-            let answer = app.send(Method::POST, path, Some("application/json"), body).await;
+            let body = format!(
+                r#"{{"id_token":"{}","refresh_token":"a","pad":[{pad}]}}"#,
+                opaque()
+            );
+            let answer = app
+                .send(Method::POST, path, Some("application/json"), body)
+                .await;
             assert_problem(&answer, 400, "invalid_request");
-            assert_eq!(answer.json()["detail"], "the body has more than 400 values", "{path}");
+            assert_eq!(
+                answer.json()["detail"],
+                "the body has more than 400 values",
+                "{path}"
+            );
         }
     }
     assert_eq!(app.provider.calls(), 0);
@@ -128,7 +178,10 @@ async fn json_of_too_many_values_is_malformed_at_every_door() {
         let answer = app.post("idp", &json!({ "id_token": token })).await;
         assert_problem(&answer, 400, "invalid_request");
         let detail = answer.json()["detail"].to_string();
-        assert!(detail.contains("more than 400 values in its header or payload"), "{detail}");
+        assert!(
+            detail.contains("more than 400 values in its header or payload"),
+            "{detail}"
+        );
     }
     assert_eq!(app.provider.calls(), 0);
     let body = json!({ "id_token": app.token(&claims("subject-1", "")), "pad": vec![0; 390] });
@@ -142,7 +195,16 @@ async fn a_body_nested_without_end_is_malformed_and_harms_nothing() {
     for open in ["[", "{\"a\":", "[{\"a\":"] {
         assert_malformed(&app, open.repeat(depth)).await;
         let token = opaque();
-        assert_malformed(&app, format!(r#"{{"id_token":"{token}","a":{}"#, open.repeat(depth))).await;
+        assert_malformed(
+            &app,
+            format!(r#"{{"id_token":"{token}","a":{}"#, open.repeat(depth)),
+        )
+        .await;
     }
-    assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");
+    assert_eq!(
+        app.sign_in(&claims("subject-1", "ada@example.com"))
+            .await
+            .outcome(),
+        "created"
+    );
 }

@@ -14,7 +14,10 @@ async fn a_credential_is_not_to_be_cached_or_guessed_at_and_names_no_server() {
         let answer = app.sign_in(&claims("subject-1", "ada@example.com")).await;
         assert_eq!(answer.outcome(), outcome, "{}", answer.text);
         assert_eq!(answer.header("Cache-Control"), Some("no-store"));
-        assert_eq!(answer.header("Content-Type"), Some("application/json; charset=utf-8"));
+        assert_eq!(
+            answer.header("Content-Type"),
+            Some("application/json; charset=utf-8")
+        );
         assert_eq!(answer.header("X-Content-Type-Options"), Some("nosniff"));
         assert_eq!(answer.header("Server"), None);
         assert_eq!(answer.header("Set-Cookie"), None);
@@ -40,8 +43,10 @@ async fn an_odd_user_agent_is_no_reason_to_fail_and_is_kept_clean() {
         let lines = [head().as_bytes(), b"User-Agent: ", agent, b"\r\n"].concat();
         let answer = Raw::ask(&app, lines, &json!({ "id_token": token }).to_string()).await;
         assert_eq!(answer.outcome(), "created", "{agent:?} {}", answer.text);
-        let stored: Option<String> =
-            app.database.value("SELECT user_agent FROM events ORDER BY created_at DESC LIMIT 1").await;
+        let stored: Option<String> = app
+            .database
+            .value("SELECT user_agent FROM events ORDER BY created_at DESC LIMIT 1")
+            .await;
         assert_eq!(stored.as_deref(), kept, "{agent:?}");
     }
 }

@@ -37,11 +37,20 @@ fn assert_silent(app: &App, answer: &Answer, sent: &str) {
     assert_problem(answer, answer.status.as_u16(), &answer.error());
     let told = format!("{} {:?}", answer.text, answer.headers);
     let host = app.provider.address().port().to_string();
-    let shown = answer.text.replace(answer.header("X-Request-Id").unwrap(), "");
+    let shown = answer
+        .text
+        .replace(answer.header("X-Request-Id").unwrap(), "");
     for word in TELLING {
-        assert!(!told.to_lowercase().contains(&word.to_lowercase()), "{word}: {told}");
+        assert!(
+            !told.to_lowercase().contains(&word.to_lowercase()),
+            "{word}: {told}"
+        );
     }
-    for part in sent.split('.').filter(|part| !part.is_empty()).chain([host.as_str(), CLIENT_ID, ISSUER]) {
+    for part in
+        sent.split('.')
+            .filter(|part| !part.is_empty())
+            .chain([host.as_str(), CLIENT_ID, ISSUER])
+    {
         assert!(!shown.contains(part), "{part}: {told}");
     }
     assert!(!shown.contains("::") && !shown.contains('<'), "{told}");
@@ -49,8 +58,12 @@ fn assert_silent(app: &App, answer: &Answer, sent: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_token_is_not_told_back() {
-    let app = App::start_with(|figment| figment.merge(("idp.allowed_domains", "example.com"))).await;
-    let sound = with(claims(MARK, &format!("{MARK}@example.com")), &json!({ "hd": "example.com" }));
+    let app =
+        App::start_with(|figment| figment.merge(("idp.allowed_domains", "example.com"))).await;
+    let sound = with(
+        claims(MARK, &format!("{MARK}@example.com")),
+        &json!({ "hd": "example.com" }),
+    );
     assert_eq!(app.sign_in(&sound).await.outcome(), "created");
     for (change, error) in [
         (json!({ "iss": MARK }), "issuer_mismatch"),
@@ -60,7 +73,10 @@ async fn a_refused_token_is_not_told_back() {
         (json!({ "nonce": MARK }), "nonce_mismatch"),
         (json!({ "sub": format!("{MARK}\0") }), "invalid_token"),
         (json!({ "hd": MARK }), "domain_not_allowed"),
-        (json!({ "sub": "another", "email_verified": false }), "link_required"),
+        (
+            json!({ "sub": "another", "email_verified": false }),
+            "link_required",
+        ),
     ] {
         let token = app.token(&with(sound.clone(), &change));
         let answer = app.post("idp", &json!({ "id_token": token })).await;
@@ -76,7 +92,10 @@ async fn what_a_token_says_of_itself_is_not_told_back() {
         (json!({ "alg": MARK }), json!({ "iss": MARK })),
         (json!({ "alg": MARK }), json!({ "aud": MARK })),
         (json!({ "alg": MARK }), json!({ "exp": MARK })),
-        (json!({ "alg": "none", "kid": MARK }), json!({ "sub": MARK })),
+        (
+            json!({ "alg": "none", "kid": MARK }),
+            json!({ "sub": MARK }),
+        ),
     ] {
         let token = encode(&header.to_string(), &payload.to_string());
         let answer = app.post("idp", &json!({ "id_token": token })).await;
@@ -97,14 +116,31 @@ async fn a_malformed_request_is_not_told_back() {
         json!({ "id_token": "e30.e30.e30", "device": { "name": [MARK] } }).to_string(),
         json!(MARK).to_string(),
     ] {
-        assert_silent(&app, &app.send(Method::POST, PATH, Some("application/json"), body).await, "");
+        assert_silent(
+            &app,
+            &app.send(Method::POST, PATH, Some("application/json"), body)
+                .await,
+            "",
+        );
     }
     let media = format!("text/{MARK}");
-    assert_silent(&app, &app.send(Method::POST, PATH, Some(&media), "{}").await, "");
-    for path in [format!("/api/v1/{MARK}"), format!("/api/v1/auth/oauth/{MARK}"), format!("/problems/{MARK}")]
-    {
+    assert_silent(
+        &app,
+        &app.send(Method::POST, PATH, Some(&media), "{}").await,
+        "",
+    );
+    for path in [
+        format!("/api/v1/{MARK}"),
+        format!("/api/v1/auth/oauth/{MARK}"),
+        format!("/problems/{MARK}"),
+    ] {
         assert_silent(&app, &app.send(Method::GET, &path, None, "").await, "");
-        assert_silent(&app, &app.send(Method::POST, &path, Some("application/json"), "{}").await, "");
+        assert_silent(
+            &app,
+            &app.send(Method::POST, &path, Some("application/json"), "{}")
+                .await,
+            "",
+        );
     }
 }
 
@@ -115,10 +151,17 @@ async fn what_the_provider_says_of_a_failure_is_not_passed_on() {
         let token = app.token(&json!(code));
         let body = format!(r#"{{"error":"{MARK}","error_description":"{token}"}}"#);
         app.provider.behave_for(&token, Behaviour::json(code, body));
-        assert_silent(&app, &app.post("idp", &json!({ "id_token": token })).await, &token);
+        assert_silent(
+            &app,
+            &app.post("idp", &json!({ "id_token": token })).await,
+            &token,
+        );
     }
     for behaviour in [
-        Behaviour::Redirect { code: 302, to: format!("https://{MARK}.example/") },
+        Behaviour::Redirect {
+            code: 302,
+            to: format!("https://{MARK}.example/"),
+        },
         Behaviour::body("text/html", MARK),
         Behaviour::body("application/json", format!("{{\"{MARK}\"")),
         Behaviour::Json(json!({ "error": MARK })),
@@ -126,20 +169,33 @@ async fn what_the_provider_says_of_a_failure_is_not_passed_on() {
     ] {
         let token = app.token(&Value::Null);
         app.provider.behave_for(&token, behaviour);
-        assert_silent(&app, &app.post("idp", &json!({ "id_token": token })).await, &token);
+        assert_silent(
+            &app,
+            &app.post("idp", &json!({ "id_token": token })).await,
+            &token,
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_database_says_of_a_failure_is_not_passed_on() {
     let app = App::start().await;
-    app.database.run("ALTER TABLE identities RENAME TO elsewhere").await;
+    app.database
+        .run("ALTER TABLE identities RENAME TO elsewhere")
+        .await;
     let token = app.token(&claims(MARK, &format!("{MARK}@example.com")));
     let answer = app.post("idp", &json!({ "id_token": token })).await;
     assert_eq!(answer.error(), "internal_error", "{}", answer.text);
     assert_silent(&app, &answer, &token);
     assert!(!answer.text.contains("identities"), "{}", answer.text);
 
-    app.database.run("ALTER TABLE elsewhere RENAME TO identities").await;
-    assert_eq!(app.post("idp", &json!({ "id_token": token })).await.outcome(), "created");
+    app.database
+        .run("ALTER TABLE elsewhere RENAME TO identities")
+        .await;
+    assert_eq!(
+        app.post("idp", &json!({ "id_token": token }))
+            .await
+            .outcome(),
+        "created"
+    );
 }

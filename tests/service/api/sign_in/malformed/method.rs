@@ -12,7 +12,12 @@ async fn a_sign_in_by_another_method_is_not_allowed() {
     const ECHO: &str = "do-not-echo-this";
     let app = App::start().await;
     for method in ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
-        let answer = Raw::ask(&app, format!("{method} {PATH} HTTP/1.1\r\nX-Secret: {ECHO}\r\n"), "").await;
+        let answer = Raw::ask(
+            &app,
+            format!("{method} {PATH} HTTP/1.1\r\nX-Secret: {ECHO}\r\n"),
+            "",
+        )
+        .await;
         assert_problem(&answer, 405, "method_not_allowed");
         assert_eq!(answer.header("Allow"), Some("POST"), "{method}");
         assert!(!answer.text.contains(ECHO), "{method}");
@@ -40,19 +45,41 @@ async fn a_method_or_a_target_that_is_unknown_is_a_problem_too() {
         let answer = Raw::ask(&app, format!("{start} HTTP/1.1\r\n"), "").await;
         assert_eq!(answer.error(), error, "{start}: {}", answer.text);
         assert_problem(&answer, status, error);
-        assert_eq!(answer.header("Allow"), (status == 405).then_some("POST"), "{start}");
+        assert_eq!(
+            answer.header("Allow"),
+            (status == 405).then_some("POST"),
+            "{start}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_path_is_not_found_whatever_the_method() {
     let app = App::start().await;
-    for path in
-        ["/", "/api", "/api/v1", "/api/v1/", "/api/v1/auth", "/api/v1/nothing", "/nothing?a=b", "/%ff%00"]
-    {
-        for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS] {
+    for path in [
+        "/",
+        "/api",
+        "/api/v1",
+        "/api/v1/",
+        "/api/v1/auth",
+        "/api/v1/nothing",
+        "/nothing?a=b",
+        "/%ff%00",
+    ] {
+        for method in [
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::DELETE,
+            Method::OPTIONS,
+        ] {
             let answer = app.send(method.clone(), path, None, "").await;
-            assert_eq!(answer.error(), "not_found", "{method} {path}: {}", answer.text);
+            assert_eq!(
+                answer.error(),
+                "not_found",
+                "{method} {path}: {}",
+                answer.text
+            );
             assert_problem(&answer, 404, "not_found");
         }
     }

@@ -31,8 +31,14 @@ async fn assert_refused(
     let body = body.as_ref();
     let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
     let (rows, calls) = (app.database.rows().await, app.provider.calls());
-    let answer = app.send(Method::POST, PATH, content_type, body.to_vec()).await;
-    assert_eq!((answer.status.as_u16(), answer.error().as_str()), (status, error), "{shown}");
+    let answer = app
+        .send(Method::POST, PATH, content_type, body.to_vec())
+        .await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.error().as_str()),
+        (status, error),
+        "{shown}"
+    );
     assert_problem(&answer, status, error);
     assert_eq!(app.provider.calls(), calls, "{shown}");
     assert_eq!(app.database.rows().await, rows, "{shown}");

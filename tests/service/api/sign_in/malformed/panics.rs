@@ -18,13 +18,25 @@ fn panics() -> &'static str {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_is_answered_without_its_message_and_the_next_request_is_served() {
     let database = Database::create().await;
-    let app =
-        App::start_altered(database, |figment| figment, |rocket| rocket.mount("/api/v1", routes![panics]))
-            .await;
+    let app = App::start_altered(
+        database,
+        |figment| figment,
+        |rocket| rocket.mount("/api/v1", routes![panics]),
+    )
+    .await;
     for _ in 0..10 {
         let answer = app.send(Method::GET, "/api/v1/panics", None, "").await;
         assert_problem(&answer, 500, "internal_error");
-        assert!(!answer.text.contains(MESSAGE) && !answer.text.contains(".rs"), "{}", answer.text);
+        assert!(
+            !answer.text.contains(MESSAGE) && !answer.text.contains(".rs"),
+            "{}",
+            answer.text
+        );
     }
-    assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");
+    assert_eq!(
+        app.sign_in(&claims("subject-1", "ada@example.com"))
+            .await
+            .outcome(),
+        "created"
+    );
 }

@@ -14,10 +14,24 @@ use crate::support::token::claims;
 async fn assert_hung_up(app: &App, headers: &[u8], body: &str) {
     let shown = String::from_utf8_lossy(headers).into_owned();
     let mut raw = Raw::connect(app).await;
-    raw.send([head().as_bytes(), b"Host: vestibule\r\n", headers, b"\r\n", body.as_bytes()].concat()).await;
+    raw.send(
+        [
+            head().as_bytes(),
+            b"Host: vestibule\r\n",
+            headers,
+            b"\r\n",
+            body.as_bytes(),
+        ]
+        .concat(),
+    )
+    .await;
     if let Some(answer) = raw.answer().await {
         assert_eq!(answer.status, 400, "{shown:?} {}", answer.text);
-        assert_eq!(raw.answer().await.map(|second| second.text), None, "{shown:?}");
+        assert_eq!(
+            raw.answer().await.map(|second| second.text),
+            None,
+            "{shown:?}"
+        );
     }
     assert_eq!(app.provider.calls(), 0, "{shown:?}");
     assert_eq!(app.database.rows().await, [0, 0, 0], "{shown:?}");
@@ -26,10 +40,14 @@ async fn assert_hung_up(app: &App, headers: &[u8], body: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_that_two_readers_could_read_differently_is_refused() {
     let app = App::start().await;
-    let body = json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
+    let body =
+        json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
     let length = body.len();
     for headers in [
-        format!("Content-Length: {length}\r\nContent-Length: {}\r\n", length - 1),
+        format!(
+            "Content-Length: {length}\r\nContent-Length: {}\r\n",
+            length - 1
+        ),
         format!("Content-Length: +{length}\r\n"),
         format!("Content-Length: {length}a\r\n"),
         format!("Content-Length: -{length}\r\n"),
@@ -42,26 +60,44 @@ async fn a_head_that_two_readers_could_read_differently_is_refused() {
     ] {
         assert_hung_up(&app, headers.as_bytes(), &body).await;
     }
-    assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");
+    assert_eq!(
+        app.sign_in(&claims("subject-1", "ada@example.com"))
+            .await
+            .outcome(),
+        "created"
+    );
 }
 
 /// RFC 9112 §6.1 lets a server read such a request by its chunks, as long as it then hangs up: what
 /// a proxy took for the rest of the body is no second request here.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_with_both_a_length_and_chunks_is_read_by_its_chunks_and_is_the_connections_last() {
+async fn a_request_with_both_a_length_and_chunks_is_read_by_its_chunks_and_is_the_connections_last()
+{
     let app = App::start().await;
-    let body = json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
+    let body =
+        json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
     let smuggled = "GET /problems HTTP/1.1\r\nHost: vestibule\r\n\r\n";
     let sent = format!("{:x}\r\n{body}\r\n0\r\n\r\n{smuggled}", body.len());
     for headers in [
-        format!("Content-Length: {}\r\nTransfer-Encoding: chunked\r\n", sent.len()),
-        format!("Transfer-Encoding: chunked\r\nContent-Length: {}\r\n", sent.len()),
+        format!(
+            "Content-Length: {}\r\nTransfer-Encoding: chunked\r\n",
+            sent.len()
+        ),
+        format!(
+            "Transfer-Encoding: chunked\r\nContent-Length: {}\r\n",
+            sent.len()
+        ),
     ] {
         let mut raw = Raw::connect(&app).await;
-        raw.send(format!("{}Host: vestibule\r\n{headers}\r\n{sent}", head())).await;
+        raw.send(format!("{}Host: vestibule\r\n{headers}\r\n{sent}", head()))
+            .await;
         let answer = raw.answer().await.expect("an answer");
         assert!(answer.status.is_success(), "{headers:?} {}", answer.text);
-        assert_eq!(raw.answer().await.map(|second| second.text), None, "{headers:?}");
+        assert_eq!(
+            raw.answer().await.map(|second| second.text),
+            None,
+            "{headers:?}"
+        );
     }
 }
 
@@ -80,7 +116,12 @@ async fn what_is_no_http_is_hung_up_on() {
         assert!([None, Some(400)].contains(&status), "{bytes:?} {status:?}");
         raw.closed().await;
     }
-    assert_eq!(app.sign_in(&claims("subject-1", "ada@example.com")).await.outcome(), "created");
+    assert_eq!(
+        app.sign_in(&claims("subject-1", "ada@example.com"))
+            .await
+            .outcome(),
+        "created"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,7 +129,11 @@ async fn a_body_that_stops_arriving_is_given_up_within_seconds() {
     let app = App::start().await;
     let mut raw = Raw::connect(&app).await;
     let started = Instant::now();
-    raw.send(format!("{}Host: vestibule\r\nContent-Length: 100\r\n\r\n{{", head())).await;
+    raw.send(format!(
+        "{}Host: vestibule\r\nContent-Length: 100\r\n\r\n{{",
+        head()
+    ))
+    .await;
     let answer = raw.answer().await.expect("an answer");
     assert_problem(&answer, 400, "invalid_request");
     raw.closed().await;
