@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn embed_templates() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=templates");
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("templates");
-    let (mut names, mut folders) = (Vec::new(), vec![root.clone()]);
+    let mut names = Vec::new();
+    let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();

@@ -215,7 +215,8 @@ impl Bench {
 
     fn measure(&self, mut command: Command) -> Took {
         let postmaster = self.postgres.pid().to_string();
-        let (own, postgres) = (children_of("self"), children_of(&postmaster));
+        let own = children_of("self");
+        let postgres = children_of(&postmaster);
         let began = Instant::now();
         let output = command.output().unwrap();
         let wall = began.elapsed().as_secs_f64();

@@ -400,11 +400,13 @@ async fn admin_api(pool: &PgPool) {
         measure!(format!("admin API: {}", change.name()), made(change));
     }
     measure!("admin API: create, create and merge", async {
-        let (from, into) = (backend_user(pool).await?, backend_user(pool).await?);
+        let from = backend_user(pool).await?;
+        let into = backend_user(pool).await?;
         made(Change::Merge { from, into }).await
     });
     measure!("admin API: create, create and move", async {
-        let (from, to) = (backend_user(pool).await?, backend_user(pool).await?);
+        let from = backend_user(pool).await?;
+        let to = backend_user(pool).await?;
         let identity = identities::of_user(pool, from).await?[0].id;
         made(Change::Move { identity, from, to }).await
     });

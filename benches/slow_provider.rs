@@ -128,10 +128,8 @@ async fn run(arguments: Arguments) {
     );
     clients.stop().await;
 
-    let (before, clients) = (
-        app.provider.counts(),
-        Clients::start(&app, arguments.clients, "idp", arguments.jitter),
-    );
+    let before = app.provider.counts();
+    let clients = Clients::start(&app, arguments.clients, "idp", arguments.jitter);
     let half = arguments.outage.div_ceil(2);
     app.provider.behave(Behaviour::status(503));
     let first = refresh_for(&app, &sessions, arguments.rate, half).await;
@@ -229,8 +227,11 @@ impl Phase {
 impl std::fmt::Display for Phase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let milliseconds = |percent| self.percentile(percent).as_secs_f64() * 1_000.0;
-        let (p50, p99, max) = (milliseconds(50), milliseconds(99), milliseconds(100));
-        let (number, failed) = (self.took.len(), &self.failed);
+        let p50 = milliseconds(50);
+        let p99 = milliseconds(99);
+        let max = milliseconds(100);
+        let number = self.took.len();
+        let failed = &self.failed;
         write!(
             f,
             "{number} refreshes, failed {failed:?}: p50 {p50:.1} ms, p99 {p99:.1} ms, max {max:.1} ms"
@@ -246,13 +247,15 @@ impl std::fmt::Display for Phase {
 
 /// Refreshes at a steady rate: whoever is late is late from the time it should have begun.
 async fn refresh_for(app: &Arc<App>, sessions: &Arc<Sessions>, rate: u32, seconds: u64) -> Phase {
-    let (started, used) = (Instant::now(), processor_time());
+    let started = Instant::now();
+    let used = processor_time();
     let mut ticks = interval(Duration::from_secs(1) / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut refreshes = JoinSet::new();
     for _ in 0..u64::from(rate) * seconds.max(1) {
         let due = ticks.tick().await.into_std();
-        let (app, sessions) = (Arc::clone(app), Arc::clone(sessions));
+        let app = Arc::clone(app);
+        let sessions = Arc::clone(sessions);
         refreshes.spawn(async move {
             // A session is refreshed once at a time, as by a client.
             let _free = sessions.free.acquire().await.expect("it is never closed");
@@ -299,13 +302,12 @@ impl Clients {
     /// They come within the time of a pause, and not all at once.
     fn start(app: &Arc<App>, number: usize, provider: &'static str, jitter: u32) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let (outcomes, leave) = (
-            Arc::new(Mutex::new(BTreeMap::new())),
-            Arc::new(AtomicBool::new(false)),
-        );
+        let outcomes = Arc::new(Mutex::new(BTreeMap::new()));
+        let leave = Arc::new(AtomicBool::new(false));
         let client = |place: usize| {
-            let (app, outcomes, leave) =
-                (Arc::clone(app), Arc::clone(&outcomes), Arc::clone(&leave));
+            let app = Arc::clone(app);
+            let outcomes = Arc::clone(&outcomes);
+            let leave = Arc::clone(&leave);
             let name = format!("client-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
             let first = PAUSE.saturating_mul(u32::try_from(place).unwrap_or(0))
                 / u32::try_from(number).unwrap_or(1);

@@ -159,7 +159,8 @@ pub async fn missing_migrations(figment: &Figment) -> Result<Vec<i64>, Error> {
 /// report that it got no connection in time.
 pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
     let settings = settings(figment)?;
-    let (failed, pool) = (failed(&settings.servers), settings.pool());
+    let failed = failed(&settings.servers);
+    let pool = settings.pool();
     let connection = settings
         .servers
         .reach(std::slice::from_ref(&pool))
@@ -240,7 +241,9 @@ impl Start {
         self.provider_tokens.open(pool).await?;
         let counted = pool.clone();
         background::spawn("event counts", move || keep_counting(counted.clone()));
-        let (pruned, limits, failures) = (pool.clone(), self.limits, self.prune_failures);
+        let pruned = pool.clone();
+        let limits = self.limits;
+        let failures = self.prune_failures;
         background::spawn("pruning", move || {
             keep_pruning(pruned.clone(), limits, failures.clone())
         });
@@ -248,7 +251,8 @@ impl Start {
             let logged = pool.clone();
             background::spawn("event log", move || event_log::keep_logging(logged.clone()));
         }
-        let (servers, pools) = (self.servers, Vec::from(self.pools));
+        let servers = self.servers;
+        let pools = Vec::from(self.pools);
         background::spawn("database servers", move || {
             servers.clone().follow(pools.clone())
         });
@@ -277,7 +281,8 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
     let providers = Providers::new(config.providers)?;
     if let Some(proxy) = Proxy::of_environment()? {
-        let (variable, exceptions) = (proxy.variable, &proxy.exceptions);
+        let variable = proxy.variable;
+        let exceptions = &proxy.exceptions;
         tracing::info!(%proxy, variable, exceptions, "providers are called through a proxy");
     }
     let refusals = Refusals::open(db.pool().clone());

@@ -30,7 +30,8 @@ impl Secret<String> {
     /// Never: HKDF can give a key of this length.
     pub fn derive(&self, purpose: &str) -> [u8; 32] {
         let extracted = Salt::new(HKDF_SHA256, b"vestibule").extract(self.0.as_bytes());
-        let (purpose, mut key) = ([purpose.as_bytes()], [0; 32]);
+        let purpose = [purpose.as_bytes()];
+        let mut key = [0; 32];
         let expanded = extracted.expand(&purpose, HKDF_SHA256);
         expanded
             .and_then(|expanded| expanded.fill(&mut key))

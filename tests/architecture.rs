@@ -251,7 +251,8 @@ fn imports() -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
 fn no_circle_of_imports_has_more_than_three_files() {
     let imports = imports();
     let reached = |from: &Vec<String>| {
-        let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
+        let mut reached = BTreeSet::new();
+        let mut next = vec![from];
         while let Some(file) = next.pop() {
             next.extend(
                 imports[file]

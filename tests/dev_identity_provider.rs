@@ -271,11 +271,9 @@ async fn a_minted_token_is_what_was_asked_for() {
     );
 
     let of = async |email| part(&server.minted(&[("email", email)]).await, 1);
-    let (ada, same, grace) = (
-        of("ada@example.com").await,
-        of("Ada@Example.COM").await,
-        of("grace@example.com").await,
-    );
+    let ada = of("ada@example.com").await;
+    let same = of("Ada@Example.COM").await;
+    let grace = of("grace@example.com").await;
     assert!(
         ada["sub"] == same["sub"] && ada["sub"] != grace["sub"],
         "{ada} {same} {grace}"

@@ -70,7 +70,8 @@ fn as_root(command: &[&str], place: &Path) -> bool {
 
 /// Signs a new person in, and returns the status and the error.
 async fn sign_in(service: &Process, provider: &Provider) -> (u16, String) {
-    let (token, person) = (opaque(), Uuid::new_v4());
+    let token = opaque();
+    let person = Uuid::new_v4();
     provider.accept(
         &token,
         claims(&person.to_string(), &format!("{person}@example.com")),
@@ -95,7 +96,8 @@ async fn checked(database: &Database, provider: &Provider) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_whose_database_has_no_space_is_not_ready_until_it_has_some() {
-    let (postgres, name) = (cluster().await, format!("full_{}", Uuid::now_v7().simple()));
+    let postgres = cluster().await;
+    let name = format!("full_{}", Uuid::now_v7().simple());
     let Some(disk) = Disk::mount(&name, postgres.data_dir()) else {
         return;
     };

@@ -87,7 +87,8 @@ async fn a_phones_requests_take_as_many_instructions_as_were_committed() {
     if program("valgrind", (3, 19)).is_none() {
         return;
     }
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let counts = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("callgrind-{}", std::process::id()));
     let out = format!("--callgrind-out-file={}", counts.display());

@@ -56,9 +56,12 @@ impl Load<'_> {
     pub async fn run(&self, setting: &Setting, connections: u32, seconds: u32) -> Figures {
         setting.execute("postgres", &["CHECKPOINT"]).await;
         let roots = [self.pid, setting.postmaster(), setting.provider.pid()];
-        let (before, own, machine) = (roots.map(cpu), own_cpu(), busy());
+        let before = roots.map(cpu);
+        let own = own_cpu();
+        let machine = busy();
         let told = self.wrk(connections, seconds);
-        let (whole, now) = (roots.map(cpu), busy());
+        let whole = roots.map(cpu);
+        let now = busy();
         let ours = whole
             .iter()
             .zip(before)

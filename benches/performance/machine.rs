@@ -9,7 +9,8 @@ const TICK: f64 = 0.01;
 /// Processor time in seconds of a process, its descendants, and those of them that have ended.
 pub fn cpu(root: u32) -> f64 {
     let all = processes();
-    let (mut family, mut seconds) = (vec![root], 0.0);
+    let mut family = vec![root];
+    let mut seconds = 0.0;
     while let Some(pid) = family.pop() {
         seconds += all.get(&pid).map_or(0.0, |(_, seconds)| *seconds);
         family.extend(

@@ -182,10 +182,8 @@ async fn round(setting: &Setting, report: &mut Report, [returning, new]: [&Path;
     let cookies = setting.lines("cookies", setting.staff("round", STAFF).await);
 
     let sign_in = |lines| load(&service, SIGN_IN, lines, r#""access_token":""#);
-    let (back, first) = (
-        sign_in((Lines::Bodies, returning)),
-        sign_in((Lines::BodiesOnce, new)),
-    );
+    let back = sign_in((Lines::Bodies, returning));
+    let first = sign_in((Lines::BodiesOnce, new));
     let figures = weigh(
         setting,
         "SELECT count(*) FROM sessions",
@@ -261,10 +259,8 @@ async fn weigh(
     rows: &'static str,
     load: impl Future<Output = Figures>,
 ) -> Figures {
-    let (size, count) = (
-        setting.size("round").await,
-        setting.number("round", rows).await,
-    );
+    let size = setting.size("round").await;
+    let count = setting.number("round", rows).await;
     let mut figures = load.await;
     let written = setting.number("round", rows).await - count;
     figures.insert("bytes", (setting.size("round").await - size) / written);

@@ -139,11 +139,13 @@ async fn provider(setting: &Setting, seconds: u32) -> Figures {
         setting.provider_url,
         setting.key.mint("u0")
     );
-    let (before, began) = (own_cpu(), Instant::now());
+    let before = own_cpu();
+    let began = Instant::now();
     let end = began + Duration::from_secs(seconds.into());
     let mut callers = JoinSet::new();
     for _ in 0..AT_ONCE {
-        let (client, url) = (client.clone(), url.clone());
+        let client = client.clone();
+        let url = url.clone();
         callers.spawn(async move {
             let mut calls = 0.0;
             while Instant::now() < end {
@@ -161,6 +163,7 @@ async fn provider(setting: &Setting, seconds: u32) -> Figures {
         });
     }
     let calls: f64 = callers.join_all().await.iter().sum();
-    let (took, spent) = (began.elapsed().as_secs_f64(), own_cpu() - before);
+    let took = began.elapsed().as_secs_f64();
+    let spent = own_cpu() - before;
     BTreeMap::from([("rps", calls / took), ("cpu_ms", spent * 1000.0 / calls)])
 }

@@ -42,7 +42,8 @@ impl Lines<'_> {
                 .fold(0.0, f64::max),
         );
         let highest = step * 5.0;
-        let (bottom, right) = (TOP + PANEL.1, left + PANEL.0);
+        let bottom = TOP + PANEL.1;
+        let right = left + PANEL.0;
         let y = |value: f64| bottom - value / highest * PANEL.1;
         let x = |place: usize| left + (at(place) + 0.5) * PANEL.0 / at(self.categories.len());
         text(body, left - 60.0, 24.0, "start", self.title);
@@ -85,7 +86,8 @@ impl Lines<'_> {
 
 /// Bars from the left, stacked of the series' values.
 pub fn bars(title: &str, series: &[&str], rows: &[(String, Vec<f64>)]) -> String {
-    let (left, width) = (250.0, 460.0);
+    let left = 250.0;
+    let width = 460.0;
     let sum = |values: &[f64]| values.iter().sum::<f64>();
     let step = step(
         rows.iter()

@@ -299,8 +299,10 @@ pub struct Service {
 impl Service {
     /// Posts bodies, some at once, and collects the answers in any order.
     pub async fn post_all(&self, path: &str, bodies: Vec<String>) -> Vec<Value> {
-        let (client, url) = (reqwest::Client::new(), format!("{}{path}", self.url));
-        let (mut answers, mut under_way) = (Vec::new(), JoinSet::new());
+        let client = reqwest::Client::new();
+        let url = format!("{}{path}", self.url);
+        let mut answers = Vec::new();
+        let mut under_way = JoinSet::new();
         for body in bodies {
             if under_way.len() == AT_ONCE {
                 answers.extend(under_way.join_next().await);

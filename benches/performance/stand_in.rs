@@ -64,7 +64,8 @@ fn trivial(body: Json<Value>) -> Json<Value> {
 /// by the key set.
 async fn answer(mut stream: TcpStream, jwks: String) -> Option<()> {
     stream.set_nodelay(true).ok()?;
-    let (mut read, mut buffer) = (Vec::new(), [0; 8192]);
+    let mut read = Vec::new();
+    let mut buffer = [0; 8192];
     loop {
         let size = stream
             .read(&mut buffer)

@@ -146,7 +146,8 @@ async fn merge_once(
         .iter()
         .find(proven)
         .ok_or(Error::Raced(None))?;
-    let (suspended, tokens_from) = (identity.suspended_at.is_some(), identity.tokens_from);
+    let suspended = identity.suspended_at.is_some();
+    let tokens_from = identity.tokens_from;
     if from.disabled_at.is_some() {
         return Ok(Err(NotMerged::Disabled));
     }

@@ -88,7 +88,9 @@ pub async fn refresh(
         NotRefreshed::Unproven => Error::Unproven(item.session_id),
         why => Error::Refused(why),
     })?;
-    let (user, id, client_id) = (session.user_id, session.session_id, &session.client_id);
+    let user = session.user_id;
+    let id = session.session_id;
+    let client_id = &session.client_id;
     let key = key.as_ref().filter(|_| session.bound);
     let refresh_expires_in = session.refresh_expires_in;
     let expires_in = issuer.ttl.min(refresh_expires_in);

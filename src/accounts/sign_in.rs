@@ -92,13 +92,18 @@ pub async fn sign_in(
         })?
         .map_err(Error::Refused)?,
     };
-    let (user, client_id) = (signed_in.user.id, &attempt.claims.client_id);
-    let (session, key, claims) = (token.session(), attempt.key.as_ref(), &signed_in.claims);
+    let user = signed_in.user.id;
+    let client_id = &attempt.claims.client_id;
+    let session = token.session();
+    let key = attempt.key.as_ref();
+    let claims = &signed_in.claims;
     // No token outlives a new session (`config::session`).
-    let (expires_in, refresh_expires_in) = (issuer.ttl, shared.lifetimes.refresh_token);
+    let expires_in = issuer.ttl;
+    let refresh_expires_in = shared.lifetimes.refresh_token;
     let valid = attempt.now..attempt.now + i64::from(expires_in);
     let access_token = issuer.issue(user, session, client_id, key, claims, valid)?;
-    let (refresh_token, bound) = (token.text(), key.is_some());
+    let refresh_token = token.text();
+    let bound = key.is_some();
     Ok((
         signed_in,
         Tokens {

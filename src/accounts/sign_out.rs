@@ -36,7 +36,8 @@ pub async fn sign_out_by_token(
         return Ok(None);
     };
     let exchangeable = (scope != Scope::Local).then_some(REPEAT);
-    let (family, secret) = (token.family_hash(), token.token_hash());
+    let family = token.family_hash();
+    let secret = token.token_hash();
     let derivations = iter::once(successors).chain(successors.previous());
     let successors: Vec<_> = derivations.map(|by| by.of(&token).token_hash()).collect();
     let id = token.session();

@@ -137,10 +137,8 @@ macro_rules! in_order {
             let Some(row) = rows.remove(&item.session_id) else {
                 return Ok(None);
             };
-            let (user, identity) = (
-                user!(row),
-                item.identity(row.identity_id, row.identity_email),
-            );
+            let user = user!(row);
+            let identity = item.identity(row.identity_id, row.identity_email);
             Ok(Some(SignedIn {
                 outcome: $outcome,
                 user,
@@ -180,7 +178,8 @@ pub async fn sign_in_new(
     ttl: u32,
 ) -> Result<Vec<Option<SignedIn>>, Error> {
     // Of two items for one user, the second gets no result, and runs after the first.
-    let (mut identities, mut emails) = (HashSet::new(), HashSet::new());
+    let mut identities = HashSet::new();
+    let mut emails = HashSet::new();
     let mut new = Vec::with_capacity(items.len());
     for item in items {
         if identities.insert((&item.provider, &item.claims.subject))
@@ -320,7 +319,8 @@ pub async fn delete(
     seen: Option<OffsetDateTime>,
     asking: Asking<'_>,
 ) -> Result<Deletion, Error> {
-    let (author, session) = (asking.author(), asking.session());
+    let author = asking.author();
+    let session = asking.session();
     let row = sqlx::query_file!(
         "src/accounts/delete_user.sql",
         user,

@@ -209,10 +209,8 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
             ""
         };
         let seen = last_seen_on.map(|day| day.to_string()).unwrap_or_default();
-        let (email, name) = (
-            email.unwrap_or_default(),
-            one_line(&name.unwrap_or_default()),
-        );
+        let email = email.unwrap_or_default();
+        let name = one_line(&name.unwrap_or_default());
         say!(
             "{id}\t{email}\t{proof}\t{name}\t{status}\t{seen}\t{}",
             providers.join(",")
@@ -226,7 +224,8 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
     let found = person(pool, id).await?;
     let found = found
         .ok_or("there is no user with this id; `vestibule audit --user` shows what is left")?;
-    let (user, claims) = (found.user, found.claims);
+    let user = found.user;
+    let claims = found.claims;
     let proof = if user.email_verified {
         " (verified)"
     } else {
@@ -270,7 +269,8 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
             .into_iter()
             .flatten()
             .collect::<Vec<_>>();
-        let (began, last) = (rfc3339(session.created_at), rfc3339(session.last_used_at));
+        let began = rfc3339(session.created_at);
+        let last = rfc3339(session.last_used_at);
         say!(
             "session\t{}\t{}\t{began}\t{last}\t{ip}\t{}",
             session.id,

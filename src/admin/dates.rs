@@ -58,14 +58,10 @@ pub(super) fn day_before(end: OffsetDateTime, zone: Option<&str>) -> Option<Stri
 }
 
 pub(super) fn day_of(time: OffsetDateTime, zone: Option<&str>) -> String {
-    let (zone, time) = (
-        zone_of(zone),
-        Timestamp::from_second(time.unix_timestamp()).unwrap_or_default(),
-    );
-    let (day, today) = (
-        time.to_zoned(zone.clone()).date(),
-        Timestamp::now().to_zoned(zone).date(),
-    );
+    let zone = zone_of(zone);
+    let time = Timestamp::from_second(time.unix_timestamp()).unwrap_or_default();
+    let day = time.to_zoned(zone.clone()).date();
+    let today = Timestamp::now().to_zoned(zone).date();
     match today.since(day).map_or(-1, |days| days.get_days()) {
         0 => "Today".into(),
         1 => "Yesterday".into(),
@@ -106,7 +102,8 @@ mod tests {
     #[test]
     fn an_end_is_shown_as_the_day_that_was_typed() {
         let shown = |day, typed_in, read_in| day_before(end_of(day, typed_in).unwrap(), read_in);
-        let (berlin, new_york) = (Some("Europe/Berlin"), Some("America/New_York"));
+        let berlin = Some("Europe/Berlin");
+        let new_york = Some("America/New_York");
         assert_eq!(shown("2026-11-29", berlin, berlin).unwrap(), "2026-11-29");
         assert_eq!(
             shown("2026-11-29", Some("UTC"), Some("UTC")).unwrap(),

@@ -429,7 +429,8 @@ mod tests {
 
     #[test]
     fn a_certificate_that_was_not_verified_is_told() {
-        let (verified, not) = (Some(Certificate::Verified), Some(Certificate::NotVerified));
+        let verified = Some(Certificate::Verified);
+        let not = Some(Certificate::NotVerified);
         for (here, encrypted, warns, words) in [
             (false, verified, false, "encrypted, certificate verified"),
             (true, verified, false, "encrypted, certificate verified"),

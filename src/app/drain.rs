@@ -59,7 +59,8 @@ pub(super) fn fairing(stop: Stop) -> impl Fairing {
 }
 
 fn wait(rocket: &Rocket<Orbit>, stop: Stop) {
-    let (shutdown, mut terminate) = (rocket.shutdown(), stop.terminate);
+    let shutdown = rocket.shutdown();
+    let mut terminate = stop.terminate;
     let stage = rocket.state::<Stage>().cloned().unwrap_or_default();
     tokio::spawn(async move {
         terminate.recv().await;

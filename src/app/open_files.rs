@@ -17,10 +17,8 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Sets the limit to what is enough, or as near to it as the system allows, and logs it.
 pub fn limit() {
     let mut limit = getrlimit(Resource::Nofile);
-    let (before, allowed) = (
-        limit.current,
-        limit.maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH)),
-    );
+    let before = limit.current;
+    let allowed = limit.maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH));
     limit.current = Some(allowed);
     // The system may refuse to set a limit, even to its current value (`deploy/vestibule.service`).
     let set = if before == limit.current {

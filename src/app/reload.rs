@@ -119,7 +119,8 @@ impl Reload {
 
     async fn apply(&mut self) -> Result<()> {
         let figment = (self.read)()?;
-        let (values, level) = (values(&figment)?, LogLevel::of(&figment));
+        let values = values(&figment)?;
+        let level = LogLevel::of(&figment);
         let config = Config::read(figment)?;
         let keys = self.values.keys().chain(values.keys());
         let differs = |key: &&String| self.values.get(*key) != values.get(*key);

@@ -67,8 +67,10 @@ pub(super) fn run(command: Command) -> Result {
                 let time = |at: Option<OffsetDateTime>| at.and_then(|at| at.format(&Rfc3339).ok());
                 for key in all(&pool).await? {
                     let created = time(Some(key.created_at)).unwrap_or_default();
-                    let (end, used) = (time(key.expires_at), time(key.last_used_at));
-                    let (end, used) = (end.unwrap_or_default(), used.unwrap_or_default());
+                    let end = time(key.expires_at);
+                    let used = time(key.last_used_at);
+                    let end = end.unwrap_or_default();
+                    let used = used.unwrap_or_default();
                     say!(
                         "{}\t{}\t{created}\t{}\t{end}\t{used}",
                         key.name,

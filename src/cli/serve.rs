@@ -56,7 +56,8 @@ fn serve(figment: Figment) -> Result {
         app::open_files::limit();
         background::spawn("open files", app::open_files::watch);
         #[cfg(debug_assertions)]
-        let (rocket, welcome) = (development.mount(rocket), development.welcome());
+        let rocket = development.mount(rocket);
+        let welcome = development.welcome();
         let prepared = async {
             if !app::standby::database_is_there(&start).await? {
                 return Ok(Some(start));

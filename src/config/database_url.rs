@@ -125,10 +125,8 @@ fn cut_off(rest: &str, told: bool) -> String {
         .ok()
         .filter(|_| told)
         .map(|url| {
-            let (host, port) = (
-                url.host_str().unwrap_or_default(),
-                url.port().unwrap_or(5432),
-            );
+            let host = url.host_str().unwrap_or_default();
+            let port = url.port().unwrap_or(5432);
             let database = url.path().trim_start_matches('/');
             format!(
                 ", with which it names the host `{host}`, port {port} and the database `{database}`"

@@ -84,7 +84,8 @@ impl Error {
         let (problem, remedy) = problem
             .split_once("; ")
             .unwrap_or((&problem, "fix or remove it"));
-        let (problem, remedy) = (problem.to_owned(), remedy.to_owned());
+        let problem = problem.to_owned();
+        let remedy = remedy.to_owned();
         Self {
             subject: subject(&key, error.metadata.as_ref()),
             problem,

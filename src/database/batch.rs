@@ -82,7 +82,8 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let queue = Arc::new(Mutex::new(receiver));
         for _ in 0..count {
-            let (queue, statement) = (queue.clone(), statement.clone());
+            let queue = queue.clone();
+            let statement = statement.clone();
             background::spawn(name, move || lane(queue.clone(), statement.clone()));
         }
         Self { sender, name }
@@ -115,7 +116,8 @@ where
     S: Fn(K, Vec<I>) -> F,
     F: Future<Output = Result<(K, Vec<Option<O>>), Error>>,
 {
-    let (mut batch, mut kept) = (Vec::with_capacity(BATCH), K::default());
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut kept = K::default();
     loop {
         let next = async |batch: &mut Vec<_>| queue.lock().await.recv_many(batch, BATCH).await;
         let received = if let Ok(received) = timeout(REST, next(&mut batch)).await {
@@ -262,7 +264,8 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_comes_alone_is_served_at_once_and_whoever_waits_goes_together() {
-        let (gate, batches) = (Arc::new(Semaphore::new(0)), Arc::default());
+        let gate = Arc::new(Semaphore::new(0));
+        let batches = Arc::default();
         let lanes = Arc::new(doubling(gate.clone(), Arc::clone(&batches)));
         let mut callers = JoinSet::new();
         let submit = |item| {
@@ -309,7 +312,8 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_connection_whoever_waits_is_told_so_with_those_of_the_batch() {
-        let (gate, batches) = (Arc::new(Semaphore::new(0)), Arc::default());
+        let gate = Arc::new(Semaphore::new(0));
+        let batches = Arc::default();
         let lanes = Arc::new(doubling(gate.clone(), Arc::clone(&batches)));
         let mut callers = JoinSet::new();
         for item in [9, 1, 2] {
@@ -330,7 +334,8 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_has_gone_away_costs_no_statement_and_a_full_queue_refuses() {
-        let (gate, batches) = (Arc::new(Semaphore::new(0)), Arc::default());
+        let gate = Arc::new(Semaphore::new(0));
+        let batches = Arc::default();
         let lanes = Arc::new(doubling(gate.clone(), Arc::clone(&batches)));
         let mut callers = JoinSet::new();
         for item in 0..=QUEUE {

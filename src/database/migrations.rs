@@ -336,7 +336,8 @@ mod tests {
     fn a_migration_that_waits_for_an_hour_lets_requests_wait_for_a_small_part_of_it() {
         assert_eq!(pause(1), PAUSE);
         let wait = Duration::from_millis(200);
-        let (mut blocked, mut passed) = (Duration::ZERO, Duration::ZERO);
+        let mut blocked = Duration::ZERO;
+        let mut passed = Duration::ZERO;
         for failures in 1.. {
             blocked += wait;
             passed += wait + pause(failures);

@@ -47,7 +47,8 @@ impl Servers {
             match attempt {
                 Ok((server, Ok(connection))) => return Ok((server, connection)),
                 Ok((server, Err(error))) => {
-                    let (host, port) = (server.get_host(), server.get_port());
+                    let host = server.get_host();
+                    let port = server.get_port();
                     failures.push(format!("{host}, port {port}: {}", reason(&error)));
                 }
                 Err(panicked) => failures.push(panicked.to_string()),
@@ -78,7 +79,8 @@ impl Servers {
             }
         }
         if moved {
-            let (database_host, database_port) = (primary.get_host(), primary.get_port());
+            let database_host = primary.get_host();
+            let database_port = primary.get_port();
             tracing::info!(
                 database_host,
                 database_port,

@@ -223,9 +223,7 @@ fn url(socket_dir: &Path, database: &str) -> String {
             .collect::<String>()
             .replace('+', "%20")
     };
-    let (database, host) = (
-        encoded(database.as_bytes()),
-        encoded(socket_dir.as_os_str().as_encoded_bytes()),
-    );
+    let database = encoded(database.as_bytes());
+    let host = encoded(socket_dir.as_os_str().as_encoded_bytes());
     format!("postgres://{ROLE}@localhost:{PORT}/{database}?host={host}&sslmode=disable")
 }

@@ -195,7 +195,10 @@ fn is_same(claimed: &str, shown: &str) -> bool {
 /// Returns the thumbprint of a key that [`Key::read`] has accepted, so its coordinates are in their only encoding.
 fn thumbprint(jwk: &Value) -> Thumbprint {
     let text = |name: &str| jwk.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (crv, kty, x, y) = (text("crv"), text("kty"), text("x"), text("y"));
+    let crv = text("crv");
+    let kty = text("kty");
+    let x = text("x");
+    let y = text("y");
     let y = if kty == "EC" {
         format!(r#","y":"{y}""#)
     } else {

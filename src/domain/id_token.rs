@@ -180,7 +180,9 @@ impl Unverified {
 fn decode(text: &str) -> Option<[Vec<u8>; 2]> {
     let mut parts = text.splitn(4, '.');
     let mut next = || URL_SAFE_NO_PAD.decode(parts.next()?).ok();
-    let (header, claims, _signature) = (next()?, next()?, next()?);
+    let header = next()?;
+    let claims = next()?;
+    let _signature = next()?;
     parts.next().is_none().then_some([header, claims])
 }
 

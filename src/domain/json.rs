@@ -111,7 +111,8 @@ fn mended(text: &[u8]) -> Option<Vec<u8>> {
         let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
         u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
     };
-    let (mut whole, mut at) = (text.to_vec(), 0);
+    let mut whole = text.to_vec();
+    let mut at = 0;
     while at < text.len() {
         at += match (text[at], unit(at), unit(at + 6)) {
             (b'\\', Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,

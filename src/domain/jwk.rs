@@ -99,7 +99,8 @@ impl KeySet {
         let Some(Value::Array(keys)) = document.get("keys") else {
             return Err(NoKeys);
         };
-        let (mut usable, mut left_out) = (Vec::new(), Vec::new());
+        let mut usable = Vec::new();
+        let mut left_out = Vec::new();
         for jwk in keys {
             match Key::read(jwk) {
                 Some(key) => usable.push(key),
@@ -149,7 +150,8 @@ impl Key {
         let may_be = |algorithm: Algorithm| named.is_none_or(|named| named == algorithm);
         let public: Vec<_> = match text("kty")? {
             "RSA" => {
-                let (n, e) = (bytes("n")?, bytes("e")?);
+                let n = bytes("n")?;
+                let e = bytes("e")?;
                 let named = Algorithm::RSA
                     .into_iter()
                     .filter(|(algorithm, _)| may_be(*algorithm));
@@ -196,7 +198,8 @@ fn rsa(n: &[u8], e: &[u8], parameters: &'static RsaParameters) -> Option<ParsedP
         let zeros = number.iter().take_while(|byte| **byte == 0).count();
         number[zeros..].to_vec()
     };
-    let (n, e) = (bare(n), bare(e));
+    let n = bare(n);
+    let e = bare(e);
     // An exponent is odd (RFC 8017 §3.1); with 1 every message would be its own signature.
     let sound = e.len() <= MAX_EXPONENT && e != [1] && e.last().is_some_and(|last| last % 2 == 1);
     if !MODULUS.contains(&n.len()) || !sound {

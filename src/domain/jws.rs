@@ -49,7 +49,8 @@ const fn refused(detail: &'static str) -> Refusal {
 }
 
 fn unusable_key() -> Refusal {
-    let (names, keys) = (Algorithm::NAMES, Algorithm::KEYS);
+    let names = Algorithm::NAMES;
+    let keys = Algorithm::KEYS;
     refused("the token is signed with an unsupported key").logged(format!(
         "`kid` names a published key that is not supported; supported are {names}, with signature keys \
          ({keys}); configure the provider to sign id_tokens with one of them"

@@ -57,7 +57,8 @@ impl<'a> Author<'a> {
 
     /// Returns the author of a change for which a member of staff or an API key needs that role.
     pub fn needing(role: Role, by: By<'a>) -> Self {
-        let (actor, needs) = (Some(by.actor.name()), by.actor.needs(role));
+        let actor = Some(by.actor.name());
+        let needs = by.actor.needs(role);
         Self {
             actor,
             reason: by.reason,

@@ -112,11 +112,9 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
             .await?;
     }
     for month in missing {
-        let (name, from, to) = (
-            month.partition(),
-            first_id(month.begin()),
-            first_id(Months(month.0 + 1).begin()),
-        );
+        let name = month.partition();
+        let from = first_id(month.begin());
+        let to = first_id(Months(month.0 + 1).begin());
         // The rows of its range move from the default partition, or PostgreSQL would refuse to attach it. The lock that
         // attaching takes comes first, so that nobody adds to them, or waits for one of them and is waited for. `LIKE` has
         // locked `events` before it.

@@ -78,7 +78,8 @@ impl Refusals {
     pub fn open(pool: PgPool) -> Self {
         let (queue, waiting) = mpsc::channel(CAPACITY);
         let unrecorded = Counter::default();
-        let (waiting, counted) = (Arc::new(AsyncMutex::new(waiting)), unrecorded.clone());
+        let waiting = Arc::new(AsyncMutex::new(waiting));
+        let counted = unrecorded.clone();
         let writer = background::spawn("refusals", move || {
             write(pool.clone(), waiting.clone(), counted.clone())
         });
@@ -117,7 +118,8 @@ async fn write(
 ) {
     let mut waiting = waiting.lock().await;
     let mut batch = Vec::with_capacity(BATCH);
-    let (mut told, mut said_at) = (0, None::<Instant>);
+    let mut told = 0;
+    let mut said_at = None::<Instant>;
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
         if let Err(error) = in_time(record_refusals(&pool, &batch)).await {
             let lost = u64::try_from(batch.len()).unwrap_or(u64::MAX);

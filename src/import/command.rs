@@ -146,7 +146,8 @@ impl OpenImport {
         let (sender, mut batches) = channel(AHEAD);
         let reader = tokio::task::spawn_blocking(move || read(input, format, rules, &sender));
         let mut progress = Progress::new("rows", length);
-        let (mut summary, mut reached) = (Summary::default(), 0);
+        let mut summary = Summary::default();
+        let mut reached = 0;
         while let Some(batch) = batches.recv().await {
             let rows = batch.len() as u64;
             summary.left_out.add(&batch.left_out);

@@ -136,7 +136,8 @@ impl<R: BufRead> Csv<R> {
     }
 
     fn user(&self) -> Result<ImportedUser, RowError> {
-        let (found, named) = (self.record.ends.len(), self.columns.len());
+        let found = self.record.ends.len();
+        let named = self.columns.len();
         if found != named {
             return Err(RowError::Fields { found, named });
         }
@@ -284,7 +285,8 @@ impl<R: BufRead> Lines<R> {
             if !line.too_long {
                 line.text.extend_from_slice(part);
             }
-            let (read, last) = (part.len(), part.last().copied());
+            let read = part.len();
+            let last = part.last().copied();
             self.input.consume(read);
             self.position += read as u64;
             if end.is_none() && read > 0 {

@@ -64,7 +64,8 @@ fn send(
     batches: &Sender<Batch>,
     mut read: impl FnMut(&mut Batch) -> io::Result<bool>,
 ) -> io::Result<()> {
-    let (mut batch, mut sent) = (Batch::default(), 0);
+    let mut batch = Batch::default();
+    let mut sent = 0;
     loop {
         let more = read(&mut batch)?;
         if !more || batch.len() >= BATCH || batch.position - sent >= BATCH_BYTES {

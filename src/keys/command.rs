@@ -80,7 +80,8 @@ async fn print(rotation: &Rotation) -> Result<(), Box<dyn Error>> {
     };
     for key in stored.keys {
         let state = key.life.state(stored.now);
-        let (created, signs) = (format(key.life.created_at)?, format(key.life.signs_from)?);
+        let created = format(key.life.created_at)?;
+        let signs = format(key.life.signs_from)?;
         let until = key
             .life
             .published_until()

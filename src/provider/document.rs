@@ -148,7 +148,8 @@ impl<T: Send + Sync + 'static> Document<T> {
         if self.state().fetches != seen {
             return false;
         }
-        let (document, url) = (Arc::clone(self), url.clone());
+        let document = Arc::clone(self);
+        let url = url.clone();
         // The fetch is a task of its own, so that a cancelled caller does not cancel it for those who wait.
         let fetch = tokio::spawn(async move {
             document.fetch(&url, now, renews).await;
@@ -170,7 +171,8 @@ impl<T: Send + Sync + 'static> Document<T> {
                 return;
             }
         }
-        let (document, url) = (Arc::clone(self), url.clone());
+        let document = Arc::clone(self);
+        let url = url.clone();
         tokio::spawn(async move {
             document.fetch(&url, now, false).await;
             drop(fetching);
@@ -197,7 +199,8 @@ impl<T: Send + Sync + 'static> Document<T> {
             Err(unavailable) => state.failure = Some(unavailable),
         }
         if let Some(failure) = &state.failure {
-            let (provider, setting) = (&self.provider, self.setting);
+            let provider = &self.provider;
+            let setting = self.setting;
             tracing::warn!(provider, setting, host = url.host_str(), cause = %failure, "fetching a provider document failed");
         }
     }

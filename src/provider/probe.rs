@@ -33,7 +33,8 @@ impl Provider {
     /// that of the staff who sign in with this provider. Of a provider that is switched off, only the revocation is
     /// checked.
     pub async fn check(&self, redirect_uri: Option<&str>, now: i64) -> Vec<(String, Finding)> {
-        let (settings, started) = (&self.settings, Instant::now());
+        let settings = &self.settings;
+        let started = Instant::now();
         let mut probe = Probe {
             provider: self,
             settings,
@@ -68,11 +69,10 @@ type Success<T> = (String, Option<i64>, T);
 
 impl Probe<'_> {
     async fn verification(&mut self) {
-        let (settings, upstream) = (self.settings, &self.provider.upstream);
-        let (asked, signed) = (
-            settings.verify != Verify::Jwks,
-            settings.verify != Verify::Tokeninfo,
-        );
+        let settings = self.settings;
+        let upstream = &self.provider.upstream;
+        let asked = settings.verify != Verify::Jwks;
+        let signed = settings.verify != Verify::Tokeninfo;
         let discover =
             asked && settings.tokeninfo_url.is_none() || signed && settings.jwks_url.is_none();
         let published = match &settings.discovery {
@@ -129,7 +129,8 @@ impl Probe<'_> {
         url: &Url,
         describe: impl FnOnce(&T) -> String,
     ) -> Option<T> {
-        let (settings, setting) = (self.settings, self.settings.setting(document.setting));
+        let settings = self.settings;
+        let setting = self.settings.setting(document.setting);
         let fetched = async {
             let (value, headers) = document.download(url).await.map_err(Failure::into_error)?;
             Ok((describe(&value), freshness::server_time(&headers), value))
@@ -143,7 +144,8 @@ impl Probe<'_> {
 
     /// Asks the token-information endpoint about a made-up token.
     async fn endpoint(&mut self, url: &Url) {
-        let (settings, client) = (self.settings, &self.provider.upstream.client);
+        let settings = self.settings;
+        let client = &self.provider.upstream.client;
         let setting = settings.setting(tokeninfo::endpoint_setting(settings));
         let introspected = settings.protocol() == Protocol::Introspection;
         let Some(token) = worthless_token(settings, self.time()) else {
@@ -159,10 +161,8 @@ impl Probe<'_> {
                     url,
                 )
             })?;
-            let (status, time) = (
-                response.status(),
-                freshness::server_time(response.headers()),
-            );
+            let status = response.status();
+            let time = freshness::server_time(response.headers());
             let answer = if introspected && status == StatusCode::BAD_REQUEST {
                 // RFC 7662 §2.2 answers an invalid token with a 200, so a 400 comes from another kind of endpoint,
                 // which would refuse valid tokens, too. Only an error that names the token is accepted.
@@ -259,7 +259,9 @@ impl Probe<'_> {
         fields: &[(&str, &str)],
         whose: &str,
     ) {
-        let (provider, settings, now) = (self.provider, self.settings, self.now);
+        let provider = self.provider;
+        let settings = self.settings;
+        let now = self.now;
         let url = match provider.token_endpoint(now).await {
             Ok((url, _)) => url,
             Err(unavailable) => return self.not_located(endpoint, unavailable.named(settings)),

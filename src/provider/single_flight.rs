@@ -66,7 +66,9 @@ mod tests {
 
     #[tokio::test]
     async fn who_asks_the_same_at_once_shares_one_call_and_who_asks_later_makes_another() {
-        let (flight, calls, gate) = (SingleFlight::new(), AtomicU32::new(0), Semaphore::new(0));
+        let flight = SingleFlight::new();
+        let calls = AtomicU32::new(0);
+        let gate = Semaphore::new(0);
         let ask = |key| {
             flight.ask([key; 32], || async {
                 gate.acquire().await.unwrap().forget();

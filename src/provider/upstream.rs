@@ -55,7 +55,8 @@ impl Upstream {
         let events = events::Documents::new(&client, settings);
         let endpoint = endpoint::Endpoint::new(settings);
         let health = Health::default();
-        let (without_email, unusable_members) = (Once::new(), Once::new());
+        let without_email = Once::new();
+        let unusable_members = Once::new();
         Self {
             client,
             endpoint,

@@ -124,7 +124,8 @@ impl Provider {
     }
 
     async fn endpoint(&self, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {
-        let (settings, upstream) = (&self.settings, &self.upstream);
+        let settings = &self.settings;
+        let upstream = &self.upstream;
         let configured = settings.tokeninfo_url.as_ref();
         let url = self
             .locate(configured, now, Endpoint::Introspection)

@@ -39,7 +39,8 @@ fn payload(body: &[u8]) -> Result<IdToken, Refused> {
 fn report(claims: &Object, now: i64) -> Result<Report, Refused> {
     let issued = issued_at(claims, now)?;
     let id = message_id(claims)?.to_owned();
-    let (mut at, mut events) = (i64::MIN, Vec::new());
+    let mut at = i64::MIN;
+    let mut events = Vec::new();
     for told in &told(claims)? {
         let time = told.get("event_time").and_then(Value::as_i64);
         at = at.max(time.map_or(issued, |milliseconds| milliseconds.div_euclid(1000)));

@@ -64,7 +64,8 @@ impl SignedRequest {
                 .map_err(|_| MALFORMED)
         };
         let (signature, payload) = text.split_once('.').ok_or(MALFORMED)?;
-        let (signature, content) = (decode(signature)?, decode(payload)?);
+        let signature = decode(signature)?;
+        let content = decode(payload)?;
         let key = Key::new(HMAC_SHA256, app_secret.expose().as_bytes());
         verify(&key, payload.as_bytes(), &signature).map_err(|_| FORGED)?;
         let claims =

@@ -92,12 +92,12 @@ pub struct Readable {
 
 impl ProviderTokens {
     pub fn new(providers: &Providers, secret_key: &SecretKeys) -> Result<Self, Unopened> {
-        let (exchanges, revocations) = (Attempts::new("provider"), Attempts::new("provider"));
-        let (readings, tasks) = (Arc::<Readings>::default(), Tasks::default());
-        let (providers, seal) = (
-            providers.clone(),
-            Arc::new(Seal::new(secret_key, "provider tokens")?),
-        );
+        let exchanges = Attempts::new("provider");
+        let revocations = Attempts::new("provider");
+        let readings = Arc::<Readings>::default();
+        let tasks = Tasks::default();
+        let providers = providers.clone();
+        let seal = Arc::new(Seal::new(secret_key, "provider tokens")?);
         let tokens = Self(Arc::new(Shared {
             providers,
             seal,
@@ -169,8 +169,11 @@ impl ProviderTokens {
         let idle = queues.is_empty();
         readings.set(queues);
         for provider in revoking.iter().filter_map(|name| providers.get(name)) {
-            let (pool, provider, seal) = (pool.clone(), provider.clone(), seal.clone());
-            let (exchanges, revocations) = (exchanges.clone(), revocations.clone());
+            let pool = pool.clone();
+            let provider = provider.clone();
+            let seal = seal.clone();
+            let exchanges = exchanges.clone();
+            let revocations = revocations.clone();
             let task = Task {
                 pool,
                 provider,
@@ -184,9 +187,11 @@ impl ProviderTokens {
             });
         }
         if !idle {
-            let (pool, readings) = (pool.clone(), readings.clone());
+            let pool = pool.clone();
+            let readings = readings.clone();
             tasks.spawn("provider token readings", move |stop| {
-                let (pool, readings) = (pool.clone(), readings.clone());
+                let pool = pool.clone();
+                let readings = readings.clone();
                 let read =
                     |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
                 let problem = "reading the queues of providers' tokens failed and will be retried";
@@ -194,9 +199,11 @@ impl ProviderTokens {
             });
         }
         if seal.is_changing() {
-            let (pool, seal) = (pool.clone(), seal.clone());
+            let pool = pool.clone();
+            let seal = seal.clone();
             tasks.spawn("provider token seals", move |stop| {
-                let (pool, seal) = (pool.clone(), seal.clone());
+                let pool = pool.clone();
+                let seal = seal.clone();
                 async move {
                     if let Err(error) = seal_again(&pool, &seal, stop).await {
                         tracing::warn!(%error, "not all tokens were sealed with the new secret_key; the next start goes on");
@@ -275,7 +282,8 @@ impl ProviderTokens {
     }
 
     pub async fn readable(&self, pool: &PgPool) -> Result<Readable, Error> {
-        let (mut found, mut after) = (Readable::default(), Uuid::nil());
+        let mut found = Readable::default();
+        let mut after = Uuid::nil();
         loop {
             let rows = in_time(store::stored(pool, after, BATCH)).await?;
             let Some(last) = rows.last() else {
@@ -313,7 +321,8 @@ fn id(owner: &Owner, posted: &PostedCode) -> Uuid {
 
 /// Seals all rows of the previous secret key with the current one. Several instances may do so at once.
 async fn seal_again(pool: &PgPool, seal: &Seal, stop: Stop) -> Result<(), Error> {
-    let (mut after, mut left) = (Uuid::nil(), false);
+    let mut after = Uuid::nil();
+    let mut left = false;
     while !pool.is_closed() && !*stop.borrow() {
         let rows = in_time(store::stored(pool, after, BATCH)).await?;
         let Some(last) = rows.last() else {

@@ -130,7 +130,8 @@ pub async fn claim(
             .state
             .parse()
             .map_err(|_| Error::unexpected(&row.state))?;
-        let (sealed, access) = (row.sealed, row.access);
+        let sealed = row.sealed;
+        let access = row.access;
         Ok(Claimed {
             id: row.id,
             owner,

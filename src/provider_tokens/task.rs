@@ -89,7 +89,8 @@ impl Task {
     }
 
     async fn exchange(&self, row: &Claimed) -> Result<(), Error> {
-        let (provider, id) = (self.name(), row.id);
+        let provider = self.name();
+        let id = row.id;
         match self.redeem(row).await {
             Ok(token) => {
                 let lost = Some("the service stopped before it was stored".to_owned());
@@ -135,7 +136,8 @@ impl Task {
     }
 
     fn has_credentials(&self, row: &Claimed) -> Result<(), Failure> {
-        let (settings, client) = (&self.provider.settings, &row.owner.client_id);
+        let settings = &self.provider.settings;
+        let client = &row.owner.client_id;
         if settings.revokes(client) {
             return Ok(());
         }
@@ -180,7 +182,8 @@ impl Task {
     }
 
     async fn revoke(&self, row: &Claimed) -> Result<(), Error> {
-        let (provider, id) = (self.name(), row.id);
+        let provider = self.name();
+        let id = row.id;
         match self.try_to_revoke(row).await {
             Ok(()) => {
                 tracing::info!(provider, %id, "a provider has revoked a token");
@@ -261,7 +264,8 @@ impl Worker for Task {
             }
         };
         if let Err(error) = done {
-            let (provider, id) = (self.name(), row.id);
+            let provider = self.name();
+            let id = row.id;
             tracing::warn!(provider, %id, %error, "the result of a call about a token was not recorded, so it will be repeated");
         }
     }

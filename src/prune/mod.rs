@@ -203,7 +203,8 @@ async fn keep_partitions(pool: &PgPool, event_days: u32) -> Result<usize, Error>
 
 /// Deletes expired sessions. A look that fails keeps no other look away.
 pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Error> {
-    let (mut deleted, mut failure) = (0, None);
+    let mut deleted = 0;
+    let mut failure = None;
     for (look, age) in limits.looks() {
         match steps(|| store::sessions(pool, look, age, BATCH)).await {
             Ok(rows) => deleted += rows,
@@ -228,7 +229,8 @@ async fn walk<P: Copy, S: Future<Output = Result<(usize, Option<P>), Error>>>(
     start: P,
     step: impl Fn(P) -> S,
 ) -> Result<usize, Error> {
-    let (mut rows, mut after) = (0, start);
+    let mut rows = 0;
+    let mut after = start;
     loop {
         let (found, last) = in_time(step(after)).await?;
         rows += found;

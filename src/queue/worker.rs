@@ -57,10 +57,12 @@ pub trait Worker: Clone + Send + Sync + 'static {
 
 /// Works until it is stopped or the pool is closed.
 pub async fn keep_working<W: Worker>(mut worker: W, mut stop: Stop) {
-    let (mut in_flight, mut ended) = (JoinSet::new(), Vec::new());
+    let mut in_flight = JoinSet::new();
+    let mut ended = Vec::new();
     let mut failures = 0;
     // Since when all attempts fail, and whether they were better before.
-    let (mut failing_since, mut steady) = (None, false);
+    let mut failing_since = None;
+    let mut steady = false;
     while !worker.pool().is_closed() && !*stop.borrow() {
         let most = if failures < TROUBLE { W::IN_FLIGHT } else { 1 };
         let room = most.saturating_sub(in_flight.len());

@@ -130,10 +130,8 @@ async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>>
             .iter()
             .find(|webhook| webhook.name == summary.name)
             .map(Webhook::host);
-        let (host, oldest) = (
-            host.unwrap_or_else(|| "not configured".into()),
-            at(summary.oldest_at),
-        );
+        let host = host.unwrap_or_else(|| "not configured".into());
+        let oldest = at(summary.oldest_at);
         let failure = summary.failure.unwrap_or_default();
         say!(
             "{}\t{host}\t{}\t{oldest}\t{}\t{failure}",

@@ -52,7 +52,8 @@ impl Delivery {
 
     async fn settle_alone(self, ended: Ended) {
         if let Err(error) = self.record(slice::from_ref(&ended)).await {
-            let (webhook, id) = (self.webhook(), ended.message.message_id);
+            let webhook = self.webhook();
+            let id = ended.message.message_id;
             let problem =
                 "the result of a webhook message was not recorded, so it will be sent again";
             tracing::warn!(webhook, %id, %error, "{problem}");
@@ -107,7 +108,8 @@ impl Worker for Delivery {
 
     async fn attempt(self, message: Claimed) -> Ended {
         let webhook = self.webhook();
-        let (id, attempts) = (message.message_id.to_string(), message.attempts);
+        let id = message.message_id.to_string();
+        let attempts = message.attempts;
         let sent = self.sender.send(&id, &message.payload, clock::now()).await;
         let Err(Failed {
             failure,

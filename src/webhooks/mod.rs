@@ -58,7 +58,8 @@ impl Webhooks {
             .map(|webhook| Sender::new(webhook).map(Arc::new));
         let senders = RwLock::new(senders.collect::<Result<_, _>>()?);
         let attempts = Attempts::new("webhook");
-        let (readings, tasks) = (Arc::default(), Mutex::default());
+        let readings = Arc::default();
+        let tasks = Mutex::default();
         Ok(Self(Arc::new(Shared {
             senders,
             attempts,
@@ -90,9 +91,12 @@ impl Webhooks {
         let tasks = &*running;
         for sender in &*senders {
             attempts.begin(&sender.webhook.name, &Failure::OUTCOMES);
-            let (pool, sender) = (pool.clone(), sender.clone());
-            let (attempts, readings) = (attempts.clone(), readings.clone());
-            let (waking, catching_up) = (Some(0), None);
+            let pool = pool.clone();
+            let sender = sender.clone();
+            let attempts = attempts.clone();
+            let readings = readings.clone();
+            let waking = Some(0);
+            let catching_up = None;
             let delivery = Delivery {
                 pool,
                 sender,
@@ -106,9 +110,11 @@ impl Webhooks {
             });
         }
         if !senders.is_empty() {
-            let (pool, readings) = (pool.clone(), readings.clone());
+            let pool = pool.clone();
+            let readings = readings.clone();
             tasks.spawn("webhook readings", move |stop| {
-                let (pool, readings) = (pool.clone(), readings.clone());
+                let pool = pool.clone();
+                let readings = readings.clone();
                 let read =
                     |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
                 let problem = "reading the queues of webhooks failed and will be retried";
@@ -207,7 +213,8 @@ pub async fn replay(
         .find(|queue| queue.name == webhook)
         .unwrap_or_default();
     let of = u64::try_from(queue.waiting + queue.parked).unwrap_or_default();
-    let (mut due, mut after) = (0, 0);
+    let mut due = 0;
+    let mut after = 0;
     loop {
         let batch =
             in_time(async { retrying!(store::replay(pool, webhook, only, true, after, REPLAYED)) })

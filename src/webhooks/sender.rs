@@ -117,7 +117,8 @@ impl Sender {
             .send()
             .await
             .map_err(|error| failure(&error.without_url()))?;
-        let (status, retry_after) = (response.status(), retry_after(&response));
+        let status = response.status();
+        let retry_after = retry_after(&response);
         let body = beginning(response).await;
         let code = status.as_u16();
         let failure = match status {

@@ -31,7 +31,8 @@ async fn on_telephone_desk_and_paper_by_day_and_by_night_nobody_is_kept_out_and_
             json!({ "timezoneId": "Asia/Kolkata" }),
         )
         .await;
-    let (mut wrong, mut zoned) = (Vec::new(), 0);
+    let mut wrong = Vec::new();
+    let mut zoned = 0;
     for viewer in [Viewer::Anyone, Viewer::Support, Viewer::Admin] {
         window.client.delete_all_cookies().await.unwrap();
         if let Some(email) = viewer.email() {

@@ -163,7 +163,8 @@ async fn what_is_torn_or_faint_is_found() {
                 <p style='width:3em'>two words</p><button style='border:1px solid silver'>x</button>\
                 <button style='border:1px solid black'>y</button>";
     window.client.goto(page).await.unwrap();
-    let (broken, faint) = (window.evaluate(BROKEN).await, window.evaluate(FAINT).await);
+    let broken = window.evaluate(BROKEN).await;
+    let faint = window.evaluate(FAINT).await;
     assert!(
         texts(&broken).count() == 1 && broken[0].as_str().unwrap().starts_with("facebookpages"),
         "{broken}"

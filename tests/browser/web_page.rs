@@ -234,7 +234,8 @@ impl Scene {
 
     /// A page elsewhere can do nothing with the cookie, which a form of it sends or not.
     async fn assert_powerless(&self, origin: &str, form: &str) {
-        let (client, service) = (&self.window.client, service(&self.desk));
+        let client = &self.window.client;
+        let service = service(&self.desk);
         client.goto(origin).await.unwrap();
         self.window.see("Signed out: unreachable").await;
         self.window.press("Sign in with Google").await;
@@ -260,7 +261,8 @@ async fn the_guides_page_stays_signed_in_through_reloads_until_a_tab_signs_out()
     let Some(scene) = Scene::begin().await else {
         return;
     };
-    let (window, client) = (&scene.window, &scene.window.client);
+    let window = &scene.window;
+    let client = &scene.window.client;
     let first = scene.cookie().await;
     assert_eq!(
         (&first["httpOnly"], &first["sameSite"]),
@@ -331,7 +333,8 @@ async fn a_pages_cookie_is_worth_nothing_without_its_key_which_no_script_can_cop
     let Some(scene) = Scene::begin().await else {
         return;
     };
-    let (window, client) = (&scene.window, &scene.window.client);
+    let window = &scene.window;
+    let client = &scene.window.client;
     let bound = "SELECT count(*) FROM sessions WHERE jkt IS NOT NULL AND ended_at IS NULL";
     assert_eq!(scene.desk.app.database.count(bound).await, 1);
     let copied = client.execute_async(COPY, vec![]).await.unwrap();
@@ -351,10 +354,8 @@ async fn pages_and_forms_elsewhere_can_do_nothing_with_a_pages_cookie() {
         return;
     };
     let client = &scene.window.client;
-    let (other_origin, other_site) = (
-        scene.unlisted.at("localhost"),
-        scene.unlisted.at("127.0.0.1"),
-    );
+    let other_origin = scene.unlisted.at("localhost");
+    let other_site = scene.unlisted.at("127.0.0.1");
     scene
         .assert_powerless(&other_origin, "cookie_refused")
         .await;

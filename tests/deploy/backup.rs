@@ -105,10 +105,8 @@ async fn a_nightly_dump_comes_back_on_a_server_that_never_had_the_service() {
     };
     let _alone = alone().await;
     let servers = folder("backup-servers");
-    let (source, target) = (
-        server(&servers.join("source"), &[]),
-        server(&servers.join("target"), &[]),
-    );
+    let source = server(&servers.join("source"), &[]);
+    let target = server(&servers.join("target"), &[]);
     let folder = folder("backup");
     let two_roles = block("docs/production.md", "## Database", "another one serves");
     let limits = shipped("pgbouncer.ini", &[]);

@@ -20,7 +20,8 @@ const DRAIN: u64 = 15;
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes() {
     let _alone = alone().await;
-    let (folder, database) = (folder("drain"), Database::create().await);
+    let folder = folder("drain");
+    let database = Database::create().await;
     let provider = Arc::new(Provider::start().await);
     let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
     let mut instance = instance
@@ -83,7 +84,8 @@ async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes()
 #[tokio::test(flavor = "multi_thread")]
 async fn told_twice_an_instance_stops_at_once() {
     let _alone = alone().await;
-    let (folder, database) = (folder("drain-twice"), Database::create().await);
+    let folder = folder("drain-twice");
+    let database = Database::create().await;
     let instance =
         Vestibule::new(&folder, &database.url, "http://127.0.0.1:1/").with("ROCKET_DRAIN", "300");
     let mut instance = instance.started().await;

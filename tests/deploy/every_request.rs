@@ -140,10 +140,8 @@ impl Request {
         if rng.u8(..20) == 0 {
             headers.extend([&b"X-Many: x\r\n"[..]; 120]);
         }
-        let (method, target) = (
-            METHODS[rng.usize(..METHODS.len())],
-            PATHS[rng.usize(..PATHS.len())],
-        );
+        let method = METHODS[rng.usize(..METHODS.len())];
+        let target = PATHS[rng.usize(..PATHS.len())];
         let mut request = Self::new(method, target, &headers, &body, rng.bool());
         if rng.u8(..8) == 0 {
             // One that follows before the answer to this one.

@@ -26,7 +26,9 @@ impl HaProxy {
         changes: &[(&str, &str)],
     ) -> Option<Self> {
         let program = program("haproxy", (2, 6))?;
-        let (plain, port, admin) = (free_port(), free_port(), folder.join("admin.sock"));
+        let plain = free_port();
+        let port = free_port();
+        let admin = folder.join("admin.sock");
         let site = Site::on(port);
         let pem = folder.join("vestibule.pem");
         fs::write(&pem, format!("{}{}", site.certificate, site.key)).unwrap();

@@ -104,7 +104,8 @@ async fn the_pages_and_the_api_are_for_the_networks_that_the_proxies_name_and_th
 
 /// Posts as many bytes as a route takes, and one more.
 async fn bodies_are_as_long_as_the_service_reads(site: &Site, _: &Deployment) {
-    let (client, proxy) = (site.client().build().unwrap(), site.url());
+    let client = site.client().build().unwrap();
+    let proxy = site.url();
     for (path, most) in [
         ("/api/v1/auth/refresh", 64 << 10),
         ("/api/v1/providers/idp/events", 256 << 10),
@@ -122,7 +123,8 @@ async fn bodies_are_as_long_as_the_service_reads(site: &Site, _: &Deployment) {
                     .ok()
             })
             .await;
-            let (status, body) = (answer.status().as_u16(), answer.text().await.unwrap());
+            let status = answer.status().as_u16();
+            let body = answer.text().await.unwrap();
             assert_eq!(
                 status == 413,
                 too_large,
@@ -151,7 +153,8 @@ async fn the_proxies_refuse_what_is_too_large_for_the_service_and_nothing_else()
 
 /// Asks for what may be compressed, with and without a secret in it.
 async fn only_what_has_no_secret_is_compressed(site: &Site, _: &Deployment) {
-    let (client, proxy) = (site.client().build().unwrap(), site.url());
+    let client = site.client().build().unwrap();
+    let proxy = site.url();
     for (path, compressed) in [
         ("/admin/admin.css", true),
         ("/admin/admin.js", true),

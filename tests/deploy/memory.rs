@@ -71,7 +71,8 @@ fn costliest_sign_in() -> Request {
     );
     let token = token::encode(r#"{"alg":"RS256"}"#, &claims);
     assert!((16_000..=16_384).contains(&token.len()), "{}", token.len());
-    let (values, length) = (objects(7 * 190), 65_000 - token.len() - 7 * 190);
+    let values = objects(7 * 190);
+    let length = 65_000 - token.len() - 7 * 190;
     let body = format!(
         r#"{{"id_token":"{token}","values":{values},"pad":"{}"}}"#,
         "x".repeat(length)
@@ -228,7 +229,8 @@ fn unread(port: u16) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_burst_of_requests_takes_more_than_128_mib_of_memory() {
     let _alone = alone().await;
-    let (folder, provider) = (folder("memory"), Provider::start().await);
+    let folder = folder("memory");
+    let provider = Provider::start().await;
     // The requests last as long as they can.
     provider.behave(Behaviour::NEVER_ANSWER);
     let second = format!(
@@ -264,7 +266,8 @@ async fn no_burst_of_requests_takes_more_than_128_mib_of_memory() {
         };
         let mut sent = JoinSet::new();
         for number in 0..count {
-            let (bytes, port) = (bytes.clone(), instance.port);
+            let bytes = bytes.clone();
+            let port = instance.port;
             let from = 2 + u8::try_from(number % addresses).unwrap();
             sent.spawn(async move {
                 let mut stream = send(port, from, bytes).await;

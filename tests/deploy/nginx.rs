@@ -26,7 +26,9 @@ impl Nginx {
         changes: &[(&str, &str)],
     ) -> Option<Self> {
         let program = program("nginx", (1, 22))?;
-        let (port, plain, requests) = (free_port(), free_port(), folder.join("requests.log"));
+        let port = free_port();
+        let plain = free_port();
+        let requests = folder.join("requests.log");
         let site = Site::on(port);
         let [certificate, key] = site.write(folder);
         let own = [

@@ -64,12 +64,14 @@ async fn without_the_database_the_service_answers_for_itself_behind_haproxy() {
     let folder = folder("outage");
     let postgres = new_server();
     postgres.ensure_database("outage").unwrap();
-    let (provider, url) = (Arc::new(Provider::start().await), postgres.url("outage"));
+    let provider = Arc::new(Provider::start().await);
+    let url = postgres.url("outage");
     let instances = Vestibule::two(&folder, &url, &provider, &[]).await;
     let Some(proxy) = HaProxy::start(&folder, &instances, &[]).await else {
         return;
     };
-    let (client, url) = (proxy.site.client().build().unwrap(), proxy.site.url());
+    let client = proxy.site.client().build().unwrap();
+    let url = proxy.site.url();
     let token = provider.token(token::claims("subject", "ada@example.com"));
     let session = phone::sign_in(&client, &url, &token).await.unwrap();
 
@@ -148,7 +150,8 @@ async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_un
     let folder = folder("many");
     let postgres = new_server();
     postgres.ensure_database("many").unwrap();
-    let (provider, url) = (Arc::new(Provider::start().await), postgres.url("many"));
+    let provider = Arc::new(Provider::start().await);
+    let url = postgres.url("many");
     let instances = Vestibule::two(&folder, &url, &provider, &[("IDP_MAX_CALLS", "200")]).await;
     for (changes, phones) in [
         (&[][..], 120),
@@ -161,7 +164,8 @@ async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_un
         let Some(proxy) = Nginx::start(&folder, &instances, changes).await else {
             return;
         };
-        let (client, url) = (|| proxy.site.client().build().unwrap(), proxy.site.url());
+        let client = || proxy.site.client().build().unwrap();
+        let url = proxy.site.url();
         // Each phone has its own connection, which is open by then, and all have one address.
         let clients: Vec<_> = (0..phones).map(|_| client()).collect();
         for client in &clients {

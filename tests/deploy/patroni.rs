@@ -221,10 +221,8 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
     };
     let folder = folder("patroni");
     let begun = Instant::now();
-    let (clients, peers) = (
-        format!("127.0.0.30:{}", free_port()),
-        format!("127.0.0.30:{}", free_port()),
-    );
+    let clients = format!("127.0.0.30:{}", free_port());
+    let peers = format!("127.0.0.30:{}", free_port());
     let _etcd = Running::start_as_server(&etcd, &folder.join("etcd.log"), |command| {
         command.arg("--data-dir").arg(folder.join("etcd"));
         command.args(["--listen-client-urls", &format!("http://{clients}")]);
@@ -274,14 +272,14 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
     // One through HAProxy, and one that finds the leader by itself.
     let instances = [instance(&database).await, instance(&all).await];
 
-    let (ledger, done) = (
-        Arc::<Mutex<Vec<Promise>>>::default(),
-        Arc::<AtomicBool>::default(),
-    );
+    let ledger = Arc::<Mutex<Vec<Promise>>>::default();
+    let done = Arc::<AtomicBool>::default();
     let told = || ledger.lock().unwrap().len();
     let mut phones = JoinSet::new();
     for phone in 0..PHONES {
-        let (ledger, done, provider) = (ledger.clone(), done.clone(), provider.clone());
+        let ledger = ledger.clone();
+        let done = done.clone();
+        let provider = provider.clone();
         let url = instances[phone % instances.len()].url();
         phones.spawn(async move {
             let client = Client::builder()

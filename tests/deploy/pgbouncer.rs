@@ -48,11 +48,9 @@ impl PgBouncer {
             .expect("the tests' server has a socket")
             .display()
             .to_string();
-        let (name, user, port) = (
-            server.get_database().unwrap(),
-            server.get_username(),
-            free_port(),
-        );
+        let name = server.get_database().unwrap();
+        let user = server.get_username();
+        let port = free_port();
         let users = folder.join("userlist.txt");
         fs::write(&users, format!("\"{user}\" \"its password\"\n")).unwrap();
         let place = format!("host={socket} port={} dbname={name}", server.get_port());
@@ -87,10 +85,8 @@ const CAPABLE: (u32, u32) = (1, 21);
 /// The time limits that PgBouncer passes on from no client.
 async fn limit(database: &Database) {
     let options: PgConnectOptions = database.url.parse().unwrap();
-    let (role, name) = (
-        options.get_username().to_owned(),
-        options.get_database().unwrap().to_owned(),
-    );
+    let role = options.get_username().to_owned();
+    let name = options.get_database().unwrap().to_owned();
     for limit in [
         "lock_timeout = '2s'",
         "statement_timeout = '10s'",
@@ -121,15 +117,14 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
     let Some(program) = program("pgbouncer", CAPABLE) else {
         return;
     };
-    let (folder, database) = (folder("pgbouncer"), Database::bare().await);
+    let folder = folder("pgbouncer");
+    let database = Database::bare().await;
     limit(&database).await;
     // Fewer connections to the server than the instances have to PgBouncer.
     let few = [("default_pool_size = 16", "default_pool_size = 4")];
     let pooler = PgBouncer::start(&program, &folder, &database.url, &few).await;
-    let (provider, issuer) = (
-        Arc::new(Provider::start().await),
-        staff_provider(&folder).await,
-    );
+    let provider = Arc::new(Provider::start().await);
+    let issuer = staff_provider(&folder).await;
     let mut instances = [(); 2].map(|()| {
         let instance = Vestibule::new(&folder, &pooler.url, &provider.tokeninfo_url());
         let url = instance.url();
@@ -191,7 +186,8 @@ async fn a_pgbouncer_that_mixes_up_statements_is_refused_at_the_start() {
         return;
     };
     let apart = version(&program) >= Some(CAPABLE);
-    let (folder, database) = (folder("pgbouncer-old"), Database::bare().await);
+    let folder = folder("pgbouncer-old");
+    let database = Database::bare().await;
     // An old one does not know the setting.
     let off = if apart {
         "max_prepared_statements = 0\n"
@@ -231,7 +227,8 @@ async fn time_limits_that_pgbouncer_drops_are_told_of() {
     let Some(program) = program("pgbouncer", CAPABLE) else {
         return;
     };
-    let (folder, database) = (folder("pgbouncer-limits"), Database::create().await);
+    let folder = folder("pgbouncer-limits");
+    let database = Database::create().await;
     let pooler = PgBouncer::start(&program, &folder, &database.url, &[]).await;
     let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/")
         .started()
@@ -254,7 +251,8 @@ async fn a_database_that_is_back_is_found_through_pgbouncer_within_seconds() {
     let Some(program) = program("pgbouncer", CAPABLE) else {
         return;
     };
-    let (folder, postgres) = (folder("pgbouncer-back"), new_server());
+    let folder = folder("pgbouncer-back");
+    let postgres = new_server();
     postgres.ensure_database("back").unwrap();
     let pooler = PgBouncer::start(&program, &folder, &postgres.url("back"), &[]).await;
     let instance = Vestibule::new(&folder, &pooler.url, "http://127.0.0.1:1/")

@@ -82,11 +82,14 @@ pub struct Crowd {
 impl Crowd {
     /// Each with a client of their own.
     pub fn gather(clients: Vec<Client>, url: &str, provider: &Arc<Provider>) -> Self {
-        let (done, answers) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let done = Arc::<AtomicBool>::default();
+        let answers = Arc::<AtomicUsize>::default();
         let mut phones = JoinSet::new();
         for (number, client) in clients.into_iter().enumerate() {
-            let (url, provider) = (url.to_owned(), provider.clone());
-            let (done, answers) = (done.clone(), answers.clone());
+            let url = url.to_owned();
+            let provider = provider.clone();
+            let done = done.clone();
+            let answers = answers.clone();
             phones.spawn(async move {
                 let email = format!("{number}@example.com");
                 let token = provider.token(token::claims(&format!("phone-{number}"), &email));

@@ -15,7 +15,8 @@ fn later() -> Migrator {
     let sql = "ALTER TABLE users ADD COLUMN later text;
                ALTER TABLE identities ADD COLUMN later text;
                ALTER TABLE sessions ADD COLUMN later text";
-    let (description, kind) = ("of a later version".into(), MigrationType::Simple);
+    let description = "of a later version".into();
+    let kind = MigrationType::Simple;
     Migrator::with_migrations(vec![Migration::new(
         99_991_231_235_959,
         description,

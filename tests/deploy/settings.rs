@@ -89,7 +89,8 @@ fn place(folder: &Folder) -> &str {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_compose_sets_is_enough() {
     let _alone = alone().await;
-    let (folder, database) = (folder("compose"), Database::create().await);
+    let folder = folder("compose");
+    let database = Database::create().await;
     let text = shipped("compose.yaml", &[("/run/secrets", place(&folder))]);
     let (_, environment) = text.split_once("    environment:\n").unwrap();
     let lines = environment
@@ -105,7 +106,8 @@ async fn what_compose_sets_is_enough() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_kubernetes_manifest_sets_is_enough() {
     let _alone = alone().await;
-    let (folder, database) = (folder("kubernetes"), Database::create().await);
+    let folder = folder("kubernetes");
+    let database = Database::create().await;
     let text = shipped(
         "kubernetes/vestibule.yaml",
         &[("/run/secrets/vestibule", place(&folder))],
@@ -134,7 +136,8 @@ async fn what_the_kubernetes_manifest_sets_is_enough() {
 /// Starts with what the unit sets, with some of it replaced.
 async fn starts_as_unit(changes: &[(&str, &str)], count: usize, providers: &[&str]) {
     let _alone = alone().await;
-    let (folder, database) = (folder("unit"), Database::create().await);
+    let folder = folder("unit");
+    let database = Database::create().await;
     let etc = folder.join("etc");
     let places = [
         ("%d", place(&folder)),
@@ -187,7 +190,8 @@ async fn the_lines_of_the_unit_that_are_left_to_the_operator_do_what_they_say() 
 #[tokio::test(flavor = "multi_thread")]
 async fn beside_the_unit_commands_are_given_their_settings_as_written() {
     let _alone = alone().await;
-    let (folder, database) = (folder("commands"), Database::create().await);
+    let folder = folder("commands");
+    let database = Database::create().await;
     write_secrets(&folder, &database);
     let own = OWN.map(|(name, value)| match name {
         "PUBLIC_URL" => format!("ROCKET_{name}={value}\n"),

@@ -61,7 +61,8 @@ async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
     let site = &proxy.site;
     let tls = site.tls();
 
-    let (started, begun) = (Instant::now(), Arc::<AtomicUsize>::default());
+    let started = Instant::now();
+    let begun = Arc::<AtomicUsize>::default();
     let mut slow = JoinSet::new();
     for number in 0..SLOW {
         let beginning = BEGINNINGS[number % BEGINNINGS.len()];
@@ -69,13 +70,15 @@ async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
     }
     let all = || (begun.load(Ordering::Relaxed) == SLOW).then_some(());
     eventually("all are connected", async || all()).await;
-    let (connected, started) = (started.elapsed(), Instant::now());
+    let connected = started.elapsed();
+    let started = Instant::now();
 
     let client = site.client().build().unwrap();
     let token = deployment
         .provider
         .token(token::claims("subject", "ada@example.com"));
-    let (mut waits, mut given_up) = (Vec::new(), Vec::new());
+    let mut waits = Vec::new();
+    let mut given_up = Vec::new();
     while given_up.len() < SLOW {
         let asked = Instant::now();
         phone::sign_in(&client, &site.url(), &token)
@@ -109,7 +112,8 @@ async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_stall_take_little_memory_and_hinder_nobody() {
     let _alone = alone().await;
-    let (folder, database) = (folder("stalled"), Database::create().await);
+    let folder = folder("stalled");
+    let database = Database::create().await;
     let provider = Provider::start().await;
     let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
     let instance = instance

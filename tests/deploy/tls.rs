@@ -171,7 +171,8 @@ async fn behind_nginx_it_is_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_certificate_of_its_own_the_service_does_the_same() {
     let _alone = alone().await;
-    let (folder, database) = (folder("certificate"), Database::create().await);
+    let folder = folder("certificate");
+    let database = Database::create().await;
     let provider = Provider::start().await;
     let instance =
         Vestibule::new(&folder, &database.url, &provider.tokeninfo_url()).with_all(&OF_STAFF);

@@ -195,7 +195,8 @@ impl Deployment {
 
     pub async fn start_with(name: &str, more: &[(&str, &str)]) -> Self {
         let alone = alone().await;
-        let (folder, database) = (folder(name), Database::create().await);
+        let folder = folder(name);
+        let database = Database::create().await;
         let provider = Arc::new(Provider::start().await);
         let instances = Vestibule::two(&folder, &database.url, &provider, more).await;
         Self {

@@ -24,7 +24,8 @@ const CASES: [(&str, Option<&str>, &str); 5] = [
 
 async fn users_are_who_the_web_server_says(site: &Site, provider: &Provider) {
     for (number, (from, said, expected)) in CASES.into_iter().enumerate() {
-        let (client, url) = (site.client_at(from), &site.url());
+        let client = site.client_at(from);
+        let url = &site.url();
         let claims = token::claims(&format!("subject-{number}"), "ada@example.com");
         let body = json!({ "id_token": provider.token(claims) });
         let request = phone::post(&client, url, "/api/v1/auth/oauth/idp", &body);

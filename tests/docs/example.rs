@@ -126,7 +126,8 @@ fn comment(text: &str) -> String {
         let (before, name) = text.rsplit_once('[').unwrap();
         plain = format!("{before}{name}{}", rest.split_once(')').unwrap().1);
     }
-    let (mut lines, mut line) = (String::new(), "#".to_owned());
+    let mut lines = String::new();
+    let mut line = "#".to_owned();
     for word in plain.split(' ') {
         if line.chars().count() + word.chars().count() > 120 {
             writeln!(lines, "{line}").unwrap();

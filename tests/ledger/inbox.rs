@@ -23,7 +23,8 @@ pub type Book = Arc<Mutex<Vec<Result<Written, String>>>>;
 
 /// Starts one at that port. A sound one accepts everything.
 pub async fn open(port: u16, book: &Book, sound: bool) -> Receiver {
-    let (book, number) = (book.clone(), AtomicUsize::new(0));
+    let book = book.clone();
+    let number = AtomicUsize::new(0);
     Receiver::start_on(port, move |message| {
         let write = || book.lock().unwrap().push(read(message));
         match number.fetch_add(1, Ordering::Relaxed) % 400 {

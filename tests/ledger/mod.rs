@@ -74,7 +74,9 @@ async fn nothing_acknowledged_is_lost_and_each_change_is_delivered_in_order_whoe
         .unwrap();
     let provider = Arc::new(Provider::start().await);
 
-    let (port, inbox_port, book) = (free_port(), free_port(), Book::default());
+    let port = free_port();
+    let inbox_port = free_port();
+    let book = Book::default();
     let webhooks =
         format!("{{shop={{url=\"http://127.0.0.1:{inbox_port}/hooks\",secret=\"{SECRET}\"}}}}");
     let settings = [
@@ -105,7 +107,8 @@ async fn nothing_acknowledged_is_lost_and_each_change_is_delivered_in_order_whoe
     let made: Arc<AtomicUsize> = Arc::default();
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
-        let (world, made) = (world.clone(), made.clone());
+        let world = world.clone();
+        let made = made.clone();
         clients.spawn(async move {
             let mut person = Person::new(world, number);
             for round in 0.. {
@@ -145,7 +148,8 @@ async fn nothing_acknowledged_is_lost_and_each_change_is_delivered_in_order_whoe
             }
         }
     }
-    let (mut accounts, mut kept) = (Vec::new(), Vec::new());
+    let mut accounts = Vec::new();
+    let mut kept = Vec::new();
     while let Some(person) = clients.join_next().await {
         let (ledger, tokens) = person.unwrap();
         accounts.push(ledger);
@@ -156,7 +160,8 @@ async fn nothing_acknowledged_is_lost_and_each_change_is_delivered_in_order_whoe
     inbox.server.stop().await;
     pass(&pool).await;
     let left = waiting(&pool).await;
-    let (_inbox, service) = (inbox::open(inbox_port, &book, true).await, serve());
+    let _inbox = inbox::open(inbox_port, &book, true).await;
+    let service = serve();
     service.answers("/readyz", 200).await;
     emptied(&pool).await;
 

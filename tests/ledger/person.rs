@@ -116,7 +116,10 @@ impl Person {
             .timeout(Duration::from_secs(20))
             .build()
             .unwrap();
-        let (users, seen, ledger, kept) = (Vec::new(), HashSet::new(), Vec::new(), Vec::new());
+        let users = Vec::new();
+        let seen = HashSet::new();
+        let ledger = Vec::new();
+        let kept = Vec::new();
         Self {
             world,
             client,
@@ -325,15 +328,16 @@ impl Person {
             let claims = token::claims(&subject, &email(person));
             self.account(subject, claims)
         };
-        let (phone, tablet, third) = (
-            known("phone", "ada"),
-            known("tablet", "ada"),
-            known("third", "ada"),
-        );
-        let (bobs, second) = (known("bobs", "bob"), known("second", "bob"));
-        let (squatter, owner) = (known("squatter", "carol"), known("owner", "carol"));
+        let phone = known("phone", "ada");
+        let tablet = known("tablet", "ada");
+        let third = known("third", "ada");
+        let bobs = known("bobs", "bob");
+        let second = known("second", "bob");
+        let squatter = known("squatter", "carol");
+        let owner = known("owner", "carol");
         let stays = known("stays", "dora");
-        let (adas_email, carols_email) = (email("ada"), email("carol"));
+        let adas_email = email("ada");
+        let carols_email = email("carol");
 
         // A phone that is signed in to the end.
         let session = self.sign_in(&stays).await;

@@ -42,7 +42,8 @@ fn traffic(url: &str, provider: &Provider) -> JoinSet<()> {
             &format!("subject-{number}"),
             &format!("{number}@example.com"),
         );
-        let (url, token) = (url.to_owned(), provider.token(claims));
+        let url = url.to_owned();
+        let token = provider.token(claims);
         traffic.spawn(async move {
             loop {
                 // Whatever becomes of it is what Prometheus is to see.
@@ -63,18 +64,17 @@ async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
         return;
     }
     // One database for each instance, so that one can lose its own.
-    let (database, another, provider) = (
-        Database::create().await,
-        Database::create().await,
-        Provider::start().await,
-    );
+    let database = Database::create().await;
+    let another = Database::create().await;
+    let provider = Provider::start().await;
     let way = Way::cut_to(&database).await;
     way.mend();
     let unlimited = [("ROCKET_RATE_LIMIT", "{enabled=false}")];
     let start = |port, url: &str| Process::start(port, url, &provider.tokeninfo_url(), &unlimited);
     let ports = [free_port(), free_port()];
     let instances = ports.map(|port| format!("127.0.0.1:{port}"));
-    let (one, two) = (start(ports[0], &way.url), start(ports[1], &another.url));
+    let one = start(ports[0], &way.url);
+    let two = start(ports[1], &another.url);
     for service in [&one, &two] {
         service.answers("/readyz", 200).await;
     }

@@ -45,7 +45,8 @@ fn samples(page: &str) -> Samples {
 
 /// The metrics of a service that has done a bit of everything.
 async fn of_a_varied_life() -> String {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let key = apple::private_key().replace('\n', "\\n");
     let providers = format!(
         "{{apple={{preset=\"apple\",client_id=\"app\",team_id=\"{}\",key_id=\"{}\",private_key=\"{key}\"}}}}",
@@ -155,7 +156,8 @@ fn dashboard() -> (Vec<String>, Vec<String>) {
     }
     let text = fs::read_to_string(shipped("grafana/vestibule.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
-    let (mut expressions, mut legends) = (Vec::new(), Vec::new());
+    let mut expressions = Vec::new();
+    let mut legends = Vec::new();
     collect(&dashboard, &mut expressions, &mut legends);
     assert!(expressions.len() > 20, "they are found");
     (expressions, legends)

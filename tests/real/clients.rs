@@ -27,11 +27,9 @@ impl Signed {
 
     /// With further settings of the instance.
     pub async fn start_with(name: &str, settings: &[(&str, &str)]) -> Self {
-        let (folder, database, provider) = (
-            folder(name),
-            Database::create().await,
-            Provider::start().await,
-        );
+        let folder = folder(name);
+        let database = Database::create().await;
+        let provider = Provider::start().await;
         let instance = Vestibule::new(&folder, &database.url, &provider.tokeninfo_url());
         let url = instance.url();
         let instance = instance.with("ROCKET_PUBLIC_URL", &url);

@@ -54,7 +54,8 @@ pub fn node() -> Option<PathBuf> {
 /// npm with the Node that is used here, for a folder whose packages are there.
 pub fn npm(folder: &str) -> Option<Command> {
     there(project(folder).join("node_modules"))?;
-    let (npm, node) = (program("npm", (9, 0))?, program("node", (20, 0))?);
+    let npm = program("npm", (9, 0))?;
+    let node = program("node", (20, 0))?;
     let mut command = command(&npm);
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = node

@@ -29,10 +29,12 @@ async fn server(home: &Path) -> &'static str {
 }
 
 async fn start(home: &Path) -> String {
-    let (home, port) = (home.to_owned(), free_port());
+    let home = home.to_owned();
+    let port = free_port();
     let url = format!("http://127.0.0.1:{port}");
     let log = home.join(format!("of-the-tests-{port}.log"));
-    let (hostname, output) = (format!("--hostname={url}"), log.clone());
+    let hostname = format!("--hostname={url}");
+    let output = log.clone();
     let (tell, started) = mpsc::channel();
     // The system ends it together with the thread that started it, and the first test's ends too early.
     thread::spawn(move || {
@@ -227,7 +229,8 @@ impl Realm {
 async fn keycloaks_id_tokens_sign_in_and_its_access_tokens_never_do_whatever_verifies_them() {
     let Some(home) = keycloak() else { return };
     let realm = Realm::new(&home, "kinds", "http://127.0.0.1/back").await;
-    let (folder, database) = (folder("real-keycloak"), Database::create().await);
+    let folder = folder("real-keycloak");
+    let database = Database::create().await;
     // The last is what makes a default realm's access tokens be for us.
     for clients in ["app,narrow", "app,narrow,account"] {
         for verify in ["jwks", "tokeninfo", "both"] {
@@ -263,7 +266,8 @@ async fn keycloaks_id_tokens_sign_in_and_its_access_tokens_never_do_whatever_ver
 async fn a_session_that_has_ended_at_keycloak_signs_nobody_in_where_it_is_asked() {
     let Some(home) = keycloak() else { return };
     let realm = Realm::new(&home, "sessions", "http://127.0.0.1/back").await;
-    let (folder, database) = (folder("real-keycloak-ended"), Database::create().await);
+    let folder = folder("real-keycloak-ended");
+    let database = Database::create().await;
     for verify in ["tokeninfo", "both"] {
         let instance = realm
             .instance(&folder, &database, "app", verify)
@@ -285,7 +289,8 @@ async fn a_session_that_has_ended_at_keycloak_signs_nobody_in_where_it_is_asked(
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_sign_in_at_keycloak_and_a_wrong_secret_is_told_of() {
     let Some(home) = keycloak() else { return };
-    let (folder, database) = (folder("real-keycloak-staff"), Database::create().await);
+    let folder = folder("real-keycloak-staff");
+    let database = Database::create().await;
     let instance = at_provider(&folder, &database, &[]);
     let url = instance.url();
     let realm = Realm::new(&home, "staff", &format!("{url}/admin/sign-in/callback")).await;

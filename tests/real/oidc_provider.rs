@@ -81,7 +81,8 @@ fn instance(
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_token_signs_in_and_an_access_token_that_tells_its_kind_never_does() {
     let Some(node) = node() else { return };
-    let (folder, database) = (folder("real-kinds"), Database::create().await);
+    let folder = folder("real-kinds");
+    let database = Database::create().await;
     for access in ["at+jwt", "scope", "Bearer"] {
         let options = Options {
             access,
@@ -116,7 +117,8 @@ async fn an_id_token_signs_in_and_an_access_token_that_tells_its_kind_never_does
 async fn an_access_token_that_tells_nothing_fails_for_want_of_a_nonce_where_one_is_always_asked_for()
  {
     let Some(node) = node() else { return };
-    let (folder, database) = (folder("real-nonce"), Database::create().await);
+    let folder = folder("real-nonce");
+    let database = Database::create().await;
     let options = Options {
         access: "nothing",
         ..Options::new("http://127.0.0.1")
@@ -150,7 +152,8 @@ async fn an_access_token_that_tells_nothing_fails_for_want_of_a_nonce_where_one_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_the_provider_began_to_use_a_moment_ago_is_no_reason_to_refuse_anybody() {
     let Some(node) = node() else { return };
-    let (folder, database) = (folder("real-rotation"), Database::create().await);
+    let folder = folder("real-rotation");
+    let database = Database::create().await;
     let options = Options::new("http://127.0.0.1");
     let mut provider = options.start(&node, &folder).await;
     let instance = instance(&folder, &database, &options.issuer(), &[])
@@ -230,7 +233,8 @@ async fn staff_sign_in_however_the_provider_has_the_service_authenticate() {
 #[tokio::test(flavor = "multi_thread")]
 async fn check_tells_of_a_provider_that_introspects_no_id_token() {
     let Some(node) = node() else { return };
-    let (folder, database) = (folder("real-introspection"), Database::create().await);
+    let folder = folder("real-introspection");
+    let database = Database::create().await;
     let options = Options::new("http://127.0.0.1");
     let _provider = options.start(&node, &folder).await;
     let settings = [

@@ -16,7 +16,8 @@ const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 /// The JSON of a good answer.
 pub async fn json(request: RequestBuilder) -> Value {
     let answer = request.send().await.unwrap();
-    let (status, text) = (answer.status(), answer.text().await.unwrap());
+    let status = answer.status();
+    let text = answer.text().await.unwrap();
     assert!(status.is_success(), "{status} {text}");
     serde_json::from_str(&text).unwrap_or_default()
 }

@@ -253,7 +253,8 @@ impl App {
     }
 
     pub async fn answer(response: reqwest::Response) -> Answer {
-        let (status, headers) = (response.status(), response.headers().clone());
+        let status = response.status();
+        let headers = response.headers().clone();
         Answer {
             status,
             headers,
@@ -285,7 +286,8 @@ impl App {
     }
 
     pub async fn api_key(&self, name: &str, role: KeyRole) -> String {
-        let (pool, name) = (&self.database.pool, name.parse().unwrap());
+        let pool = &self.database.pool;
+        let name = name.parse().unwrap();
         let added = api_keys::add(pool, &name, role, None, By::COMMAND_LINE).await;
         added.unwrap().expect("a new name").expose().clone()
     }

@@ -79,7 +79,8 @@ impl Document {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "components": self.0["components"], "allOf": [schema],
         });
-        let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
+        let mut compiler = Compiler::new();
+        let mut schemas = Schemas::new();
         compiler.enable_format_assertions();
         compiler.add_resource("urn:vestibule", whole).unwrap();
         let index = compiler.compile("urn:vestibule", &mut schemas);
@@ -133,7 +134,8 @@ pub fn assert_described(method: &str, path: &str, answer: &Answer) {
     let Some(operation) = DOCUMENT.asked_for(method, path) else {
         return;
     };
-    let (name, status) = (operation.name(), answer.status.as_u16());
+    let name = operation.name();
+    let status = answer.status.as_u16();
     // The one stands for the answer that the client has. The others are described for senders by RFC 8935, not for Apple and
     // Facebook, whose mistakes are told in another format.
     let of_events = name == "post /api/v1/providers/{provider}/events";
@@ -177,9 +179,8 @@ pub fn assert_described(method: &str, path: &str, answer: &Answer) {
     let described = content.get(media_type);
     let described =
         described.unwrap_or_else(|| panic!("{name} {status}: {media_type:?} {}", answer.text));
-    let (what, compile) = (format!("{name} {status} {media_type}"), || {
-        Arc::new(DOCUMENT.validator(&described["schema"]))
-    });
+    let what = format!("{name} {status} {media_type}");
+    let compile = || Arc::new(DOCUMENT.validator(&described["schema"]));
     let validator = COMPILED
         .lock()
         .unwrap()

@@ -293,8 +293,10 @@ fn after(order: &str, key: &str) -> String {
 fn changes(people: &People) -> Vec<Address> {
     let asked = |name: &str, path: String| page(name, Viewer::Admin, path);
     let user = |id: &str| format!("/admin/users/{id}");
-    let (ada, nobody) = (user(&people.ada), user(&people.nobody));
-    let (long, hebrew) = (people.odd("long"), people.odd("hebrew"));
+    let ada = user(&people.ada);
+    let nobody = user(&people.nobody);
+    let long = people.odd("long");
+    let hebrew = people.odd("hebrew");
     let identity = format!("{ada}/identities/{}", people.identity);
     vec![
         asked("merge", format!("{ada}/merge")),

@@ -15,7 +15,8 @@ pub fn catalogue() -> Vec<Entry> {
 /// The answer is that error, in the form that every error has.
 #[track_caller]
 pub fn assert_problem(answer: &Answer, status: u16, error: &str) {
-    let (text, body) = (&answer.text, answer.json());
+    let text = &answer.text;
+    let body = answer.json();
     assert_eq!(
         (answer.status.as_u16(), answer.error().as_str()),
         (status, error),

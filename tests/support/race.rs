@@ -28,7 +28,8 @@ pub async fn at_once<A, B>(
 ) -> (A, B) {
     let barrier = Barrier::new(2);
     // Those of changes are large.
-    let (first, second) = (Box::pin(first), Box::pin(second));
+    let first = Box::pin(first);
+    let second = Box::pin(second);
     let first = async {
         barrier.wait().await;
         first.await

@@ -61,12 +61,15 @@ impl SelfSigned {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (handshakes, requests) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (begun, seen) = (handshakes.clone(), requests.clone());
+        let handshakes = Arc::new(AtomicUsize::new(0));
+        let requests = Arc::new(AtomicUsize::new(0));
+        let begun = handshakes.clone();
+        let seen = requests.clone();
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 begun.fetch_add(1, Ordering::SeqCst);
-                let (acceptor, seen) = (acceptor.clone(), seen.clone());
+                let acceptor = acceptor.clone();
+                let seen = seen.clone();
                 tokio::spawn(async move {
                     let mut stream = acceptor.accept(stream).await?;
                     if stream.read(&mut [0; 1]).await? > 0 {

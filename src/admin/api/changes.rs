@@ -321,9 +321,11 @@ macro_rules! route {
             origin: ClientOrigin,
             body: JsonBody,
         ) -> Result<Json<ChangeResult>, Problem> {
-            let (user, body) = (user(id)?, body.read($body::read)?);
+            let user = user(id)?;
+            let body = body.read($body::read)?;
             let read: fn(Uuid, &$body) -> Change = $change;
-            let (wanted, by) = (read(user, &body), key.0.by(Some(&body.reason), &origin.0));
+            let wanted = read(user, &body);
+            let by = key.0.by(Some(&body.reason), &origin.0);
             change(db.pool(), wanted, body.dry_run.unwrap_or(false), body.seen.as_deref(), by).await
         }
     };

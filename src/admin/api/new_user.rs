@@ -90,7 +90,8 @@ fn identity(
         "an identity",
     )?;
     let text = |name: &str| required(item, &format!("{path}{name}")).map(str::to_owned);
-    let (provider, subject) = (text("provider")?, text("subject")?);
+    let provider = text("provider")?;
+    let subject = text("subject")?;
     if !providers.contains(&provider) {
         return Err(wrong(format!(
             "`{path}provider` must be the name of a configured provider"

@@ -104,7 +104,8 @@ pub async fn create(
         },
     );
     let attempt = async || {
-        let (id, new) = (Uuid::now_v7(), &user.identities);
+        let id = Uuid::now_v7();
+        let new = &user.identities;
         let emails: Vec<_> = new
             .iter()
             .map(|identity| identity.email.as_ref().map(Email::as_given))

@@ -128,7 +128,8 @@ async fn found(
     providers: &State<Providers>,
     db: &Db,
 ) -> Result<(Vec<Uuid>, Option<String>), Problem> {
-    let (limit, pool) = (asked.limit(PAGE, MAX_PAGE)?, db.pool());
+    let limit = asked.limit(PAGE, MAX_PAGE)?;
+    let pool = db.pool();
     if let Some(email) = asked.take("email", Email::parse, "must be exactly one e-mail address")? {
         if !asked.is_empty() {
             return Err(wrong(

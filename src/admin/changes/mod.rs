@@ -225,7 +225,8 @@ pub async fn make(
         return Ok(Outcome::Changed);
     }
     let act = async |user: &UserState, session, event| {
-        let (seen, role) = (seen.map(|_| user.updated_at), preview.change.role());
+        let seen = seen.map(|_| user.updated_at);
+        let role = preview.change.role();
         changing!(
             store::act(pool, (user.id, seen), session, event, role, by),
             Outcome::Changed

@@ -149,7 +149,8 @@ pub async fn page(
         }
         let first = start.map_or(parts[0], Cursor::part);
         // An extra row shows that there is another page.
-        let (wanted, mut rows) = (size + 1, Vec::<Row>::new());
+        let wanted = size + 1;
+        let mut rows = Vec::<Row>::new();
         for part in parts.into_iter().skip_while(|part| *part != first) {
             let start = start.filter(|_| part == first);
             let reading = Reading {
@@ -207,7 +208,8 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn statement(&self, limit: usize) -> QueryBuilder<Postgres> {
-        let (filters, key) = (self.filters, self.sort.key());
+        let filters = self.filters;
+        let key = self.sort.key();
         let mut sql = QueryBuilder::new("SELECT ");
         sql.push(COLUMNS)
             .push(", ")

@@ -214,7 +214,9 @@ async fn export(
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Csv, Failure> {
-    let (asked, member, reason) = (Asked::read(uri), staff.0.member, form.reason()?);
+    let asked = Asked::read(uri);
+    let member = staff.0.member;
+    let reason = form.reason()?;
     let search = asked.0.searched();
     let look = Look {
         reason: Some(&reason),

@@ -77,7 +77,9 @@ pub(super) fn height(value: u64, top: u64) -> f64 {
 
 impl Bar {
     fn new(column: &Column, series: &[&'static str], top: u64) -> Self {
-        let (mut bottom, mut parts, mut told) = (HEIGHT, Vec::new(), Vec::new());
+        let mut bottom = HEIGHT;
+        let mut parts = Vec::new();
+        let mut told = Vec::new();
         for (number, &value) in column
             .values
             .iter()

@@ -49,7 +49,8 @@ impl Csv {
         reader: &StaffRow,
         pool: &PgPool,
     ) -> Result<Self, Error> {
-        let (reader, pool) = (reader.id, pool.clone());
+        let reader = reader.id;
+        let pool = pool.clone();
         let cells = |row: R::Row| {
             R::COLUMNS
                 .iter()

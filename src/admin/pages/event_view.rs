@@ -175,7 +175,8 @@ struct Other {
 impl Other {
     fn of(event: &EventRow) -> Option<Self> {
         let read = |text: &Option<String>| Uuid::parse_str(text.as_deref()?).ok();
-        let (from, to) = (read(&event.from_user), read(&event.to_user));
+        let from = read(&event.from_user);
+        let to = read(&event.to_user);
         match (event.kind.as_str(), from, to) {
             // A user who was merged into another has no page any more.
             ("users_merged", Some(from), _) => Some(Self {
@@ -226,10 +227,8 @@ impl EventView {
             .into_iter()
             .rev()
             .filter_map(|event| {
-                let (signs_in, is_shown) = (
-                    is_sign_in(&event),
-                    only.is_empty() || category(&event) == only,
-                );
+                let signs_in = is_sign_in(&event);
+                let is_shown = only.is_empty() || category(&event) == only;
                 let mut view = Self::from(event);
                 if let Some(device) = view.device.as_mut().filter(|_| signs_in && complete) {
                     // A new version of an app or a system is no new device.
@@ -251,7 +250,8 @@ impl EventView {
     /// Returns true if another event is the same again: nothing but the time, the device and the network may differ.
     fn is_like(&self, other: &Self) -> bool {
         let key = |event: &Self| {
-            let (row, title) = (&event.row, event.advice.as_ref().map(|advice| advice.title));
+            let row = &event.row;
+            let title = event.advice.as_ref().map(|advice| advice.title);
             let is_new = event.device.as_ref().is_some_and(|device| device.new);
             let plain = row.actor.is_none() && row.about.is_none() && event.received.is_none();
             plain.then(|| {

@@ -81,7 +81,8 @@ impl Now {
             (Breaker::Closed, None | Some(false)) => "healthy",
             (Breaker::Closed, Some(true)) | (Breaker::Open | Breaker::HalfOpen, _) => "failing",
         };
-        let (half, most) = (stats.percentile(50), stats.percentile(95));
+        let half = stats.percentile(50);
+        let most = stats.percentile(95);
         let called = stats.latency.iter().any(|calls| *calls > 0);
         Self {
             state: health,
@@ -180,7 +181,8 @@ fn line(values: &[u64]) -> String {
                 .saturating_sub(1)
                 .max(1),
         );
-    let (mut x, mut points) = (0.0, Vec::new());
+    let mut x = 0.0;
+    let mut points = Vec::new();
     for value in values {
         points.push(format!("{x:.1},{:.1}", 30.0 - 0.28 * height(*value, top)));
         x += step;
@@ -222,10 +224,8 @@ impl Overview {
                 .map(|at| at.to_string())
                 .unwrap_or_default()
         };
-        let (mut by_hour, mut by_day) = (
-            BTreeMap::<i64, Outcomes>::new(),
-            BTreeMap::<_, Outcomes>::new(),
-        );
+        let mut by_hour = BTreeMap::<i64, Outcomes>::new();
+        let mut by_day = BTreeMap::<_, Outcomes>::new();
         let mut reasons = BTreeMap::<&str, i64>::new();
         let mut health = BTreeMap::<String, ProviderHealth>::new();
         for (name, (stats, enabled)) in providers {
@@ -384,10 +384,8 @@ fn figures(by_hour: &BTreeMap<i64, Outcomes>, now: &Zoned) -> Vec<Figure> {
             .map(|(_, outcomes)| outcomes)
             .fold([0; 5], add)
     };
-    let (today, before) = (
-        between(midnight, second),
-        between(midnight - week, second - week),
-    );
+    let today = between(midnight, second);
+    let before = between(midnight - week, second - week);
     let when = format!("last {} by now", now.strftime("%A"));
     let hours = second - second.rem_euclid(3600);
     let of = |choose: fn(&Outcomes) -> u64| {
@@ -402,7 +400,8 @@ fn figures(by_hour: &BTreeMap<i64, Outcomes>, now: &Zoned) -> Vec<Figure> {
             .checked_div(signed_in(outcomes) + outcomes[3])
             .unwrap_or(0)
     };
-    let (refused, usual) = (share(&today), share(&before));
+    let refused = share(&today);
+    let usual = share(&before);
     let figure = |label, number: u64, usual, line| Figure {
         label,
         value: number.to_string(),

@@ -106,10 +106,8 @@ impl<'r> Responder<'r, 'static> for Page {
 
 /// Returns the numbers beside the links of the navigation, as this instance last saw what they count.
 fn alerts(request: &Request<'_>) -> Value {
-    let (providers, webhooks) = (
-        request.rocket().state::<Providers>(),
-        request.rocket().state::<Webhooks>(),
-    );
+    let providers = request.rocket().state::<Providers>();
+    let webhooks = request.rocket().state::<Webhooks>();
     let failing = |stats: &CallStats| matches!(stats.breaker, Breaker::Open | Breaker::HalfOpen);
     let failing = providers.map(|all| {
         all.call_stats()

@@ -217,10 +217,8 @@ async fn page(
     settings: &config::Session,
     origin: &ClientOrigin,
 ) -> Result<Page, Failure> {
-    let (id, pool) = (
-        Uuid::parse_str(id).map_err(|_| Status::NotFound)?,
-        db.pool(),
-    );
+    let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
+    let pool = db.pool();
     let Some(found) = retrying!(person::user(pool, id))? else {
         return gone(staff, id, db, origin).await;
     };
@@ -272,10 +270,8 @@ async fn page(
             .count();
         Chip { name, label, count }
     };
-    let (chips, complete) = (
-        CATEGORIES.into_iter().map(chip),
-        i64::try_from(events.len()).is_ok_and(|count| count < EVENTS),
-    );
+    let chips = CATEGORIES.into_iter().map(chip);
+    let complete = i64::try_from(events.len()).is_ok_and(|count| count < EVENTS);
     let zone = staff.member.time_zone.as_deref();
     let field = |name| form.get(name).unwrap_or_default().to_owned();
     let note = NoteForm {
@@ -355,10 +351,8 @@ async fn add_note(
         return Err(Failure::Shown(page.with(Status::BadRequest)));
     }
     let id_of_note = note_id(&form);
-    let (note, known) = (
-        (text.as_str(), url.as_ref().map(Url::as_str)),
-        form.get("known").map(|_| KNOWN),
-    );
+    let note = (text.as_str(), url.as_ref().map(Url::as_str));
+    let known = form.get("known").map(|_| KNOWN);
     let by = staff.by("", &origin.0);
     let added = async || {
         changing!(

@@ -35,7 +35,9 @@ impl Question {
         action: String,
         button: &str,
     ) -> Self {
-        let (fields, reason, button) = (Vec::new(), String::new(), button.to_owned());
+        let fields = Vec::new();
+        let reason = String::new();
+        let button = button.to_owned();
         Self {
             change,
             title,

@@ -98,8 +98,10 @@ async fn ask(
 ) -> Page {
     // The page's security policy must name the provider's origin. If the provider does not answer, `begin` reports it.
     let _ = admin.locate(providers).await;
-    let (next, provider) = (next_page(next), admin.provider.clone());
-    let (complete, settings) = (admin.complete, admin.settings.clone());
+    let next = next_page(next);
+    let provider = admin.provider.clone();
+    let complete = admin.complete;
+    let settings = admin.settings.clone();
     let typed = next.split_once('?').map_or("", |(_, query)| query);
     let is_text = |(name, _): &(Cow<'_, str>, _)| name == "reason" || name == "text";
     let kept = form_urlencoded::parse(typed.as_bytes())

@@ -219,7 +219,8 @@ fn trail() -> Vec<(String, String)> {
 
 #[get("/staff/give")]
 async fn ask_give(staff: AdminStaff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
-    let (staff, form) = (staff.0, StaffForm::of(uri));
+    let staff = staff.0;
+    let form = StaffForm::of(uri);
     let given = sound(Given::read(&form, &staff), &staff, &form, db).await?;
     Ok(given.question(&staff, db).await?.ask(&staff, &form))
 }
@@ -258,7 +259,8 @@ fn taking(email: &str) -> Question {
 
 #[get("/staff/remove")]
 async fn ask_take_away(staff: AdminStaff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
-    let (staff, form) = (staff.0, StaffForm::of(uri));
+    let staff = staff.0;
+    let form = StaffForm::of(uri);
     let email = sound(whose(&form, &staff), &staff, &form, db).await?;
     Ok(taking(email.folded()).ask(&staff, &form))
 }

@@ -149,7 +149,8 @@ impl Users {
         filters: &Filters,
         at: Option<&str>,
     ) -> Result<Option<Uuid>, Error> {
-        let (text, start) = (self.asked.q().to_owned(), at.and_then(Position::decode));
+        let text = self.asked.q().to_owned();
+        let start = at.and_then(Position::decode);
         let found = search(pool, &text, &self.providers, filters, start.as_ref(), PAGE).await?;
         let Found {
             users,
@@ -351,7 +352,9 @@ async fn file(
     db: &Db,
     origin: ClientOrigin,
 ) -> Result<Csv, Failure> {
-    let (asked, member, reason) = (ListQuery::read(uri), staff.0.member, form.reason()?);
+    let asked = ListQuery::read(uri);
+    let member = staff.0.member;
+    let reason = form.reason()?;
     let zone = member.time_zone.as_deref();
     let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
     let search = asked.0.searched();

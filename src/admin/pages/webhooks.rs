@@ -90,7 +90,8 @@ async fn page(
     webhooks: &Webhooks,
     db: &Db,
 ) -> Result<Page, Failure> {
-    let (pool, mut messages) = (db.pool(), None);
+    let pool = db.pool();
+    let mut messages = None;
     if let Some(name) = name {
         if !retrying!(exists(pool, name))? {
             return Err(Status::NotFound.into());

@@ -101,10 +101,8 @@ impl Provider {
             "list there only audiences that are not yours; a client id is accepted by itself";
         settings.refuse(both, "additional_audiences", problem, remedy)?;
         let secret = |text| Ok(Secret::new(text).into());
-        let (set, file) = (
-            self.client_secret.take(),
-            self.client_secret_file.as_deref(),
-        );
+        let set = self.client_secret.take();
+        let file = self.client_secret_file.as_deref();
         self.client_secret = settings.secret("client_secret", set, file, secret)?;
         self.nonces = self.nonces(settings)?;
         self.policy = Policy {
@@ -278,7 +276,8 @@ impl Provider {
         )?;
         let team_id = settings.require("team_id", self.team_id.take(), APPLES_ID)?;
         let key_id = settings.require("key_id", self.key_id.take(), APPLES_ID)?;
-        let (set, file) = (self.private_key.take(), self.private_key_file.as_deref());
+        let set = self.private_key.take();
+        let file = self.private_key_file.as_deref();
         let pem = settings.secret("private_key", set, file, |text| Ok(Secret::new(text)))?;
         let remedy =
             "set it to the contents of the .p8 file that Apple's developer pages offer once";

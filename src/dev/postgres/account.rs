@@ -42,7 +42,8 @@ impl Account {
             let output = Command::new("id").args([which, name]).output().ok()?;
             String::from_utf8(output.stdout).ok()?.trim().parse().ok()
         };
-        let (uid, group) = (id("-u")?, id("-g")?);
+        let uid = id("-u")?;
+        let group = id("-g")?;
         // A second name for root would not drop privileges.
         (uid != 0).then_some(Self {
             uid,

@@ -70,10 +70,8 @@ pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Err
         _ => (),
     }
     // The parent is our own, or has the sticky bit: only its owner and root can replace the directory.
-    let (found, us) = (
-        fs::symlink_metadata(path).map_err(Error::io("examine", path))?,
-        geteuid().as_raw(),
-    );
+    let found = fs::symlink_metadata(path).map_err(Error::io("examine", path))?;
+    let us = geteuid().as_raw();
     if found.is_dir() && found.uid() == us {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
             .map_err(Error::io("set the permissions of", path))?;

@@ -267,7 +267,8 @@ mod tests {
 
     #[test]
     fn five_failures_in_a_row_and_a_failed_probe_open_it_and_one_probe_closes_it() {
-        let (breaker, start) = (Breaker::new(), Instant::now());
+        let breaker = Breaker::new();
+        let start = Instant::now();
         fail(&breaker, 5, start);
         assert_eq!(breaker.state(start), State::Closed);
         let Admission {
@@ -312,7 +313,8 @@ mod tests {
 
     #[test]
     fn it_is_half_open_once_its_time_is_over_though_nobody_has_called_yet() {
-        let (breaker, start) = (Breaker::new(), Instant::now());
+        let breaker = Breaker::new();
+        let start = Instant::now();
         fail(&breaker, 6, start);
         let end = start + OPEN;
         assert_eq!(
@@ -330,7 +332,8 @@ mod tests {
 
     #[test]
     fn no_number_of_callers_failures_opens_it_while_probes_are_answered() {
-        let (breaker, now) = (Breaker::new(), Instant::now());
+        let breaker = Breaker::new();
+        let now = Instant::now();
         let mut probes = 0;
         for _ in 0..1_000 {
             let admission = breaker.admit(now).unwrap();
@@ -349,7 +352,8 @@ mod tests {
 
     #[test]
     fn a_failed_probe_keeps_it_open_and_an_abandoned_one_makes_room_for_the_next() {
-        let (breaker, start) = (Breaker::new(), Instant::now());
+        let breaker = Breaker::new();
+        let start = Instant::now();
         fail(&breaker, 5, start);
         let suspicious = breaker.admit(start).unwrap();
         assert_eq!(
@@ -368,7 +372,8 @@ mod tests {
 
     #[test]
     fn half_of_twenty_calls_failing_makes_it_suspicious_though_never_five_in_a_row() {
-        let (breaker, now) = (Breaker::new(), Instant::now());
+        let breaker = Breaker::new();
+        let now = Instant::now();
         for call in 0..20 {
             let admission = breaker.admit(now).unwrap();
             assert!(!admission.needs_probe, "{call}");
@@ -387,7 +392,8 @@ mod tests {
 
     #[test]
     fn what_was_long_ago_does_not_count() {
-        let (breaker, start) = (Breaker::new(), Instant::now());
+        let breaker = Breaker::new();
+        let start = Instant::now();
         for second in 0..100 {
             let now = start + Duration::from_secs(4 * second);
             end(
@@ -411,7 +417,8 @@ mod tests {
     #[test]
     fn a_call_counts_for_half_a_minute() {
         for (age, counts) in [(WINDOW, true), (WINDOW + Duration::from_millis(1), false)] {
-            let (breaker, start) = (Breaker::new(), Instant::now());
+            let breaker = Breaker::new();
+            let start = Instant::now();
             let record = |call: usize, now| {
                 let result = if call.is_multiple_of(2) {
                     CallResult::Success
@@ -432,7 +439,8 @@ mod tests {
 
     #[test]
     fn what_was_let_through_before_it_opened_changes_nothing_afterwards() {
-        let (breaker, start) = (Breaker::new(), Instant::now());
+        let breaker = Breaker::new();
+        let start = Instant::now();
         let slow: Vec<_> = (0..20)
             .map(|_| breaker.admit(start).unwrap().generation)
             .collect();
@@ -457,7 +465,8 @@ mod tests {
     fn a_provider_that_says_when_to_come_back_is_left_alone_until_then_within_reason() {
         for (retry_after, expected) in [(1, OPEN), (10, Duration::from_secs(10)), (86_400, LONGEST)]
         {
-            let (breaker, now) = (Breaker::new(), Instant::now());
+            let breaker = Breaker::new();
+            let now = Instant::now();
             for _ in 0..6 {
                 end(
                     &breaker,

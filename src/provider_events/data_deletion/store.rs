@@ -46,7 +46,8 @@ pub(super) async fn register(
         OffsetDateTime::from_unix_timestamp(at).unwrap_or(OffsetDateTime::UNIX_EPOCH),
     );
     let row = row.fetch_one(pool).await?;
-    let (disabled, others) = (row.disabled, row.others);
+    let disabled = row.disabled;
+    let others = row.others;
     let account =
         row.identity
             .zip(row.user)

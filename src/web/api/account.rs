@@ -110,7 +110,8 @@ async fn update_me(
         Ok(verified_identity::name(body)?.and_then(display_name))
     })?;
     let Renaming(signed_in) = renaming;
-    let (user, session) = (signed_in.user.id, signed_in.token.session);
+    let user = signed_in.user.id;
+    let session = signed_in.token.session;
     match account::set_name(db.pool(), user, session, name.as_deref(), &origin.0).await? {
         Some(user) => Ok(Me::new(SignedIn { user, ..signed_in })),
         None => Err(bearer::over(db, signed_in.token).await),

@@ -92,7 +92,8 @@ async fn link_identity(
         signed_in,
         identity,
     } = new;
-    let (user, session) = (signed_in.user.id, signed_in.token.session);
+    let user = signed_in.user.id;
+    let session = signed_in.token.session;
     let linked = account::link(
         db.pool(),
         user,
@@ -151,7 +152,8 @@ async fn unlink_identity(
     let signed_in = who.0;
     let not_found = || Problem::new(ErrorCode::NotFound, "the user has no identity with this id");
     let identity = Uuid::parse_str(id).map_err(|_| not_found())?;
-    let (user, session) = (signed_in.user.id, signed_in.token.session);
+    let user = signed_in.user.id;
+    let session = signed_in.token.session;
     match account::unlink(db.pool(), user, session, identity, &origin.0).await? {
         Unlinked::Done => Ok(Status::NoContent),
         Unlinked::NotFound => Err(not_found()),

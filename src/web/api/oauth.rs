@@ -157,7 +157,8 @@ async fn token(
     shared: &State<SharedStatements>,
     issuer: &State<Issuer>,
 ) -> Result<TokenResponse, Failure> {
-    let (proof, form) = (proof?, form?);
+    let proof = proof?;
+    let form = form?;
     match form.get("grant_type") {
         Some("refresh_token") => {}
         Some(_) => {
@@ -212,11 +213,14 @@ async fn revoke(
     issuer: &State<Issuer>,
     shared: &State<SharedStatements>,
 ) -> Result<Cached<()>, Failure> {
-    let (proof, form) = (proof?, form?);
+    let proof = proof?;
+    let form = form?;
     let presented = form
         .take("token")
         .ok_or_else(|| Failure::malformed("`token` is missing"))?;
-    let (pool, key, scope) = (db.pool(), proof.key(), Scope::Local);
+    let pool = db.pool();
+    let key = proof.key();
+    let scope = Scope::Local;
     let unproven = match issuer.verify(&presented, clock::now()).await {
         Ok(token) if token.key.is_some() && token.key != key => Some(token.session),
         Ok(token) => sign_out(pool, token.session, scope, &proof.origin)

@@ -56,7 +56,8 @@ async fn logout(
             }
         }
         SignOutProof::Token(token) => {
-            let (pool, successors) = (db.pool(), &shared.successors);
+            let pool = db.pool();
+            let successors = &shared.successors;
             let unproven =
                 sign_out_by_token(pool, successors, &token, key.key(), scope, &key.origin).await?;
             if let Some(session) = unproven {

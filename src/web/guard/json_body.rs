@@ -125,7 +125,8 @@ pub fn only(object: &Object, known: &[&str], whose: &str) -> Result<(), Problem>
     let Some((name, _)) = object.members().find(|(name, _)| !known.contains(name)) else {
         return Ok(());
     };
-    let (name, known) = (named(name), known.join("`, `"));
+    let name = named(name);
+    let known = known.join("`, `");
     Err(Problem::malformed(format!(
         "{whose} has an unknown member{name}; there are `{known}`"
     )))

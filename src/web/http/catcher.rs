@@ -66,7 +66,8 @@ fn allowed<'r>(request: &'r Request<'_>) -> Vec<&'r str> {
 
 /// Returns `true` if a route's path, with its `<parameters>`, matches the request's path.
 fn covers(route: &str, path: &str) -> bool {
-    let (mut segments, mut parts) = (route.split('/'), path.split('/'));
+    let mut segments = route.split('/');
+    let mut parts = path.split('/');
     loop {
         match (segments.next(), parts.next()) {
             (None, None) => return true,

@@ -65,7 +65,8 @@ fn send(request: &Request<'_>, response: &Response<'_>) {
         return;
     };
     let tracer = provider.tracer(env!("CARGO_PKG_NAME"));
-    let (end, id) = (clock::system(), RequestId::of(request));
+    let end = clock::system();
+    let id = RequestId::of(request);
     let method = request.method().as_str();
     let status = response.status().code;
     let mut attributes = vec![

@@ -141,7 +141,8 @@ async fn a_known_companion_is_accepted_beside_our_audience_and_never_instead() {
     });
     for preset in PRESETS {
         let house = House::with(preset, &companions).await;
-        let (project, tenant) = ("246361787010646019", "https://identity.oraclecloud.com/");
+        let project = "246361787010646019";
+        let tenant = "https://identity.oraclecloud.com/";
         for (audience, party, expected) in [
             (json!([CLIENT_ID, project]), Some(CLIENT_ID), "accepted"),
             (json!([project, CLIENT_ID]), Some(CLIENT_ID), "accepted"),

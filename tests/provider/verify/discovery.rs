@@ -92,10 +92,8 @@ async fn where_staff_sign_in_comes_from_it_too() {
 
 #[tokio::test]
 async fn the_token_endpoint_is_told_who_asks_as_it_wants_it() {
-    let (basic, post) = (
-        json!(["private_key_jwt", "client_secret_basic"]),
-        json!(["client_secret_post"]),
-    );
+    let basic = json!(["private_key_jwt", "client_secret_basic"]);
+    let post = json!(["client_secret_post"]);
     for (published, set, in_form) in [
         (None, None, Some(false)),
         (Some(&basic), None, Some(false)),
@@ -172,7 +170,8 @@ async fn nothing_is_discovered_for_a_token_endpoint_of_which_all_is_set() {
 #[tokio::test]
 async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_name() {
     let house = exchanging(&json!({ "client_secret": "hush" }), None).await;
-    let (longest, unnamed) = ("e".repeat(40), Some("no known reason"));
+    let longest = "e".repeat(40);
+    let unnamed = Some("no known reason");
     for (status, error, told) in [
         (
             401,
@@ -453,7 +452,8 @@ async fn keys_that_move_are_followed() {
     let mut moved = document(&house);
     moved["jwks_uri"] = format!("{}/keys", elsewhere.url()).into();
     house.metadata.behave(Behaviour::Json(moved));
-    let (claims, later) = (house.claims(), NOW + 700);
+    let claims = house.claims();
+    let later = NOW + 700;
     let verdict = house
         .verify_at(&Signer::OtherRsa.token(&claims), later)
         .await;

@@ -74,7 +74,8 @@ fn welcome(house: &House) -> String {
 
 /// The same with a token that was made that many seconds later.
 fn welcome_after(house: &House, seconds: i64) -> String {
-    let (preset, mut claims) = (house.preset, house.claims());
+    let preset = house.preset;
+    let mut claims = house.claims();
     for time in ["iat", "exp", "nbf", "auth_time"] {
         let later = match claims.get(time) {
             Some(Value::Number(at)) => json!(at.as_i64().unwrap() + seconds),
@@ -104,10 +105,8 @@ async fn all_unavailable(behaviours: &[(&'static str, Behaviour)]) {
                     good.behave(behaviour);
                     let started = Instant::now();
                     let verdict = house.verify_at(&token, now).await;
-                    let (took, case) = (
-                        started.elapsed(),
-                        format!("{}, {asked:?}: {what}", preset.name),
-                    );
+                    let took = started.elapsed();
+                    let case = format!("{}, {asked:?}: {what}", preset.name);
                     assert_eq!(word(&verdict), "unavailable", "{case}: {verdict:?}");
                     assert!(took < PROMISED, "{case}: {took:?}");
                     now += 10;
@@ -258,7 +257,8 @@ async fn a_redirection_is_not_followed() {
             let calls = server.calls();
             let verdict = house.verify_at(&token, now).await;
             assert_eq!(class(&verdict), "status_3xx", "{} {asked:?}", preset.name);
-            let (there, here) = (elsewhere.calls(), server.calls());
+            let there = elsewhere.calls();
+            let here = server.calls();
             assert_eq!((there, here), (0, calls + 1), "{} {asked:?}", preset.name);
             // An address that was discovered is changed by the issuer.
             let setting = if preset.discovers {
@@ -474,7 +474,8 @@ async fn a_provider_is_found_again_within_ten_seconds_of_an_outage() {
             );
             house.recover();
             welcome(&house);
-            let (recovered, mut now) = (Instant::now(), NOW + 300);
+            let recovered = Instant::now();
+            let mut now = NOW + 300;
             while word(&house.verify_at(&token, now).await) != "accepted" {
                 assert!(
                     recovered.elapsed() < Duration::from_secs(10),
@@ -497,7 +498,8 @@ async fn a_provider_is_found_again_within_ten_seconds_of_an_outage() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_cannot_be_reached_is_given_up_in_time() {
-    let (refusing, silent) = (Refusing::reserve(), Silent::start().await);
+    let refusing = Refusing::reserve();
+    let silent = Silent::start().await;
     let mut cases = JoinSet::new();
     for preset in ["google", "line", "apple", "rfc7662", "keycloak by both"].map(preset) {
         for address in [

@@ -192,7 +192,8 @@ fn runner(cases: u32) -> TestRunner {
 #[test]
 fn no_answer_is_accepted_that_the_oracle_refuses_and_none_refused_that_it_accepts() {
     for preset in PRESETS {
-        let (provider, rules) = (settings(&preset), rules(&preset));
+        let provider = settings(&preset);
+        let rules = rules(&preset);
         let expected = Expected {
             issuers: &provider.issuers,
             audiences: &provider.client_ids,

@@ -78,7 +78,8 @@ fn previews(ada: &Answer, second: &Answer, grace: &Answer) -> [(String, &'static
 async fn two_users_are_found_shown_and_merged() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let [ada, _, grace] = two_people(&desk).await;
-    let (from, into) = (ada.user_id(), grace.user_id());
+    let from = ada.user_id();
+    let into = grace.user_id();
     let page = browser.get(&format!("/admin/users/{from}")).await.text;
     let merge = format!("/admin/users/{from}/merge");
     assert!(page.contains(&format!("href=\"{merge}\"")), "{page}");
@@ -700,7 +701,8 @@ async fn nobody_disables_deletes_or_merges_away_themselves() {
     let me = person(&desk, &[("email", STAFF), ("sub", "me")]).await;
     let other = person(&desk, &[("email", "other@example.com"), ("sub", "other")]).await;
     let user = |answer: &Answer| format!("/admin/users/{}", answer.user_id());
-    let (me_id, other_id) = (me.user_id(), other.user_id());
+    let me_id = me.user_id();
+    let other_id = other.user_id();
     let before = everything(&desk).await;
     for action in ["disable", "delete", "merge"] {
         let form = [("reason", "x"), ("into", other_id.as_str())];
@@ -742,10 +744,8 @@ async fn nobody_disables_deletes_or_merges_away_themselves() {
             .status,
         409
     );
-    let (merge, database) = (
-        format!("{}/merge?into={me_id}", user(&other)),
-        &desk.app.database,
-    );
+    let merge = format!("{}/merge?into={me_id}", user(&other));
+    let database = &desk.app.database;
     for (change, refused) in [
         ("UPDATE users SET disabled_at = now()", false),
         (

@@ -295,10 +295,8 @@ async fn a_change_by_a_provider_or_of_claims_is_told_in_words() {
     person(&desk, &[("email", "new@example.com"), ("sub", "ada")]).await;
     desk.app.database.run("INSERT INTO events (id, kind, user_id, actor, detail)
          SELECT gen_random_uuid(), 'claims_changed', id, 'key:backend', '{\"reason\": \"promoted\"}' FROM users").await;
-    let (updated, changed) = (
-        "Updated from the provider",
-        "Claims in access tokens changed",
-    );
+    let updated = "Updated from the provider";
+    let changed = "Claims in access tokens changed";
     assert_eq!(
         found(&mut browser, &[("what", "sign-ins")]).await,
         [updated, "Signed in", FIRST]
@@ -394,7 +392,8 @@ async fn a_request_id_finds_the_events_of_its_request() {
     )
     .await;
     let id = |answer: &Answer| answer.header("x-request-id").unwrap().to_owned();
-    let (success, refusal) = (id(&ada), id(&refused));
+    let success = id(&ada);
+    let refusal = id(&refused);
     assert_eq!(
         found(&mut browser, &[("request", &refusal)]).await,
         [REFUSED]

@@ -317,7 +317,8 @@ async fn whoever_exports_has_the_right_and_says_why() {
         // The statement that records the export asks for itself.
         let pool = &desk.app.database.pool;
         let recorded = async |kind| {
-            let (look, reader) = (Look::list(kind, &[]), Actor::Staff("staff@example.com"));
+            let look = Look::list(kind, &[]);
+            let reader = Actor::Staff("staff@example.com");
             record_look(pool, look, reader, &Origin::default())
                 .await
                 .unwrap()

@@ -60,8 +60,9 @@ async fn links_lead_through_the_whole_list_and_back_and_keep_the_filters() {
         ("?sort=last_seen&status=active", active.clone()),
         ("?status=active&sort=oldest", active),
     ] {
-        let (mut path, mut forwards, mut pages) =
-            (Some(format!("/admin/users{query}")), Vec::new(), Vec::new());
+        let mut path = Some(format!("/admin/users{query}"));
+        let mut forwards = Vec::new();
+        let mut pages = Vec::new();
         while let Some(current) = path {
             let page = browser.get(&current).await.text;
             assert_eq!(link(&page, "prev").is_none(), pages.is_empty(), "{query}");
@@ -127,7 +128,8 @@ async fn links_lead_through_the_results_of_a_search_and_to_a_file_of_them_all() 
     let mut expected: Vec<u32> = (1..=180).filter(|number| number % 4 > 0).collect();
     expected.sort_by_key(|number| format!("{number}@"));
     let path = "/admin/users?q=user&status=active";
-    let (mut next, mut found) = (Some(path.to_owned()), Vec::new());
+    let mut next = Some(path.to_owned());
+    let mut found = Vec::new();
     while let Some(current) = next {
         let page = browser.get(&current).await.text;
         assert_eq!(link(&page, "first").is_none(), found.is_empty());

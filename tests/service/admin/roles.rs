@@ -198,10 +198,8 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
             }
             // A person's own credential is none of staff's.
             let answer = browser.send(request.bearer_auth(user.access_token())).await;
-            let (status, what) = (
-                answer.status.as_u16(),
-                format!("{viewer:?}: {method} {route}"),
-            );
+            let status = answer.status.as_u16();
+            let what = format!("{viewer:?}: {method} {route}");
             let to_sign_in = answer
                 .header("location")
                 .is_some_and(|to| to.starts_with("/admin/sign-in?"));

@@ -162,7 +162,8 @@ async fn what_staff_paste_finds_the_person_within_it() {
     )
     .await;
     let sara = add(pool, Some("sara@bücher.example"), Some("שָׂרָה"), "3").await;
-    let (ada_id, upper) = (ada.to_string(), ada.to_string().to_uppercase());
+    let ada_id = ada.to_string();
+    let upper = ada.to_string().to_uppercase();
     for text in [
         "Ada Lovelace <ada@example.com>",
         "mailto:ada@example.com?subject=Hi",
@@ -506,7 +507,8 @@ async fn pages_of_a_search_put_together_hold_everybody_once_the_best_matches_fir
     best_first.extend(others.drain(..).rev());
     let providers = providers(pool).await.unwrap();
     for size in [1, 4, 9, 10, 36, 37, 50] {
-        let (mut found, mut start) = (Vec::new(), None);
+        let mut found = Vec::new();
+        let mut start = None;
         loop {
             let page = search(
                 pool,

@@ -603,10 +603,8 @@ impl Office {
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_whose_address_is_in_userinfo_alone_sign_in() {
     let office = Office::open(&json!({})).await;
-    let (ada, proven) = (
-        json!({ "email": "ada@example.com" }),
-        json!({ "email": "ada@example.com", "email_verified": true }),
-    );
+    let ada = json!({ "email": "ada@example.com" });
+    let proven = json!({ "email": "ada@example.com", "email_verified": true });
     let userinfo = |changes: &Value| Behaviour::Json(with(json!({ "sub": "ada" }), changes));
     let (status, text, asked) = office.arrive(&json!({}), userinfo(&proven)).await;
     assert_eq!(status, 303, "{text}");

@@ -98,10 +98,8 @@ async fn a_change_of_access_is_asked_about_with_its_last_day_and_a_mistake_is_sh
             "SELECT ((now() AT TIME ZONE 'UTC')::date + interval '1 month')::date::text",
         ),
     ] {
-        let (before, page) = (
-            day(sql).await,
-            browser.get(&format!("{ask}&for={period}")).await.text,
-        );
+        let before = day(sql).await;
+        let page = browser.get(&format!("{ask}&for={period}")).await.text;
         let [first, second] = [before, day(sql).await].map(|day| {
             page.contains(&format!("The access ends at the end of {day} (UTC)."))
                 && page.contains(&format!("name=\"until\" value=\"{day}\""))
@@ -390,7 +388,8 @@ async fn a_visit_and_the_removal_of_its_member_never_wait_for_each_other() {
         .await
         .unwrap();
     let visit = tokio::spawn({
-        let (pool, session) = (pool.clone(), session.clone());
+        let pool = pool.clone();
+        let session = session.clone();
         async move { by_session(&pool, &session).await }
     });
     database.until_waiting(1, "").await;

@@ -200,7 +200,8 @@ async fn a_sign_in_with_a_proof_opens_a_session_that_only_its_key_can_use() {
     for key in [Signer::Ec, Signer::Ed] {
         let first = sign_in(&app, key).await;
         assert_eq!(first.json()["token_type"], "DPoP");
-        let (token, jwk) = (first.access_token(), key.jwk());
+        let token = first.access_token();
+        let jwk = key.jwk();
         let members = match key {
             Signer::Ec => json!({ "crv": "P-256", "kty": "EC", "x": jwk["x"], "y": jwk["y"] }),
             _ => json!({ "crv": "Ed25519", "kty": "OKP", "x": jwk["x"] }),
@@ -745,7 +746,8 @@ async fn revocation_and_sign_out_of_a_bound_session_need_the_proof_and_then_end_
     for path in ["/api/v1/auth/revoke", "/api/v1/auth/logout"] {
         for by_access in [true, false] {
             let session = sign_in(&app, Signer::Ec).await;
-            let (access, token) = (session.access_token(), session.refresh_token());
+            let access = session.access_token();
+            let token = session.refresh_token();
             let (authorization, body) = match (path, by_access) {
                 ("/api/v1/auth/logout", true) => {
                     (Some(format!("DPoP {access}")), ("", String::new()))

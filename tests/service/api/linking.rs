@@ -593,7 +593,8 @@ async fn a_user_has_at_most_twenty_identities_at_every_door() {
     let merged = app.merge(&token, "third", &at("third", "other", "")).await;
     assert_refused(&app, &merged, before, 409, "too_many_identities").await;
     let full = Some(Outcome::Refused(Refused::TooManyIdentities));
-    let (from, into) = (other.user(), ada.user());
+    let from = other.user();
+    let into = ada.user();
     assert_eq!(app.by_staff(Change::Merge { from, into }).await, full);
     assert_eq!(
         app.by_staff(Change::Move {
@@ -628,7 +629,8 @@ async fn links_at_once_leave_a_user_with_twenty_identities() {
             ).bind(round.to_string()).bind(number.to_string())).await.unwrap();
         }
         let link = |number: usize| {
-            let (app, token) = (app.clone(), token.clone());
+            let app = app.clone();
+            let token = token.clone();
             async move {
                 app.link(
                     &token,

@@ -102,7 +102,8 @@ async fn every_bearer_route_refuses_as_rfc_6750_says() {
     let bare = r#"Bearer realm="vestibule""#;
     let invalid = r#"Bearer realm="vestibule", error="invalid_token""#;
     let malformed = r#"Bearer realm="vestibule", error="invalid_request""#;
-    let (query, bearer) = (format!("?access_token={token}"), format!("Bearer {token}"));
+    let query = format!("?access_token={token}");
+    let bearer = format!("Bearer {token}");
     for (method, path) in routes {
         for (what, query, credentials, status, error, challenge) in [
             ("absent", "", &[][..], 401, "invalid_access_token", bare),
@@ -275,7 +276,8 @@ async fn a_session_that_ends_while_the_provider_is_asked_changes_nothing() {
         }
         let gate = app.provider.hold();
         let asked = tokio::spawn({
-            let (app, token) = (app.clone(), user.access_token());
+            let app = app.clone();
+            let token = user.access_token();
             async move { app.as_user(&token, method, &path, Some(&body)).await }
         });
         gate.arrived(1).await;
@@ -634,10 +636,8 @@ async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back()
     let pool = &app.database.pool;
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
     for by_staff in [false, true] {
-        let (ada, also) = (
-            claims("ada", "ada@example.com"),
-            at("second", "ada-2", "ada@home.example"),
-        );
+        let ada = claims("ada", "ada@example.com");
+        let also = at("second", "ada-2", "ada@home.example");
         let [early, also_early] =
             [&ada, &also].map(|token| with(token.clone(), &json!({ "iat": now() - 1 })));
         let ada = app.sign_in(&ada).await;

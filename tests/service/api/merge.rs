@@ -146,7 +146,8 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
     // Both events name the other user; nobody but the users did it.
     let events: Vec<Value> = values!(pool, "SELECT jsonb_build_array(user_id, reason, detail, actor, session_id IS NOT NULL AND ip IS NOT NULL, email)
          FROM events WHERE kind = 'users_merged' ORDER BY id LIMIT 2");
-    let (from, into) = (gone.user_id(), mine.user_id());
+    let from = gone.user_id();
+    let into = mine.user_id();
     let expected = [
         json!([into, null, { "from": from }, null, true, null]),
         json!([from, "to_another", { "into": into }, null, true, "other@second.example"]),
@@ -171,10 +172,8 @@ async fn a_merge_takes_over_the_claims_that_only_the_other_had_so_it_lifts_no_re
         pool,
         "INSERT INTO webhooks (name, events) VALUES ('other', '{user.merged}')"
     );
-    let (mine, gone) = (
-        app.sign_in(&ada()).await,
-        app.sign_in_at("second", &other()).await,
-    );
+    let mine = app.sign_in(&ada()).await;
+    let gone = app.sign_in_at("second", &other()).await;
     let set = async |answer: &Answer, claims: &Value| {
         let change = "UPDATE users SET claims = $2, updated_at = now() WHERE id = $1";
         sqlx::query(change)
@@ -214,7 +213,8 @@ async fn a_merge_takes_over_the_claims_that_only_the_other_had_so_it_lifts_no_re
     set(&gone, &theirs).await;
     for dry_run in [true, false] {
         let merged = merge(&app, &mine, &other(), dry_run).await;
-        let (answer, told) = (merged.json(), (&both, &theirs));
+        let answer = merged.json();
+        let told = (&both, &theirs);
         assert_eq!(
             (&answer["claims"], &answer["merged"]["claims"]),
             told,
@@ -483,7 +483,8 @@ async fn an_identity_is_that_of_whoever_staff_gave_it_to() {
 
 /// A user with one identity and a session, as the first sign-in leaves them: the ids of the user and the session.
 async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
-    let (user, session) = (Uuid::now_v7(), Uuid::now_v7());
+    let user = Uuid::now_v7();
+    let session = Uuid::now_v7();
     run!(&app.database.pool, "WITH new AS (INSERT INTO users (id, email, email_verified) VALUES ($1, $3 || '@example.com', true) RETURNING id),
               known AS (INSERT INTO identities (id, user_id, provider, subject) SELECT $4, id, 'idp', $3 FROM new RETURNING id)
          INSERT INTO sessions (id, identity_id, family_hash, token_hash, expires_at, client_id)
@@ -521,7 +522,8 @@ async fn owners(app: &App) -> Vec<(String, Uuid)> {
 async fn of_two_merges_in_both_directions_one_happens_and_one_user_is_left() {
     let app = App::start().await;
     for round in 0..rounds() {
-        let (one, other) = (person(&app, "one").await, person(&app, "other").await);
+        let one = person(&app, "one").await;
+        let other = person(&app, "other").await;
         let (first, second) = at_once(
             Box::pin(asked(&app, one, "other")),
             Box::pin(asked(&app, other, "one")),
@@ -567,10 +569,8 @@ async fn of_two_requests_in_both_directions_one_is_answered_that_its_user_is_the
     for round in 0..10 {
         let [ours, theirs] =
             ["one", "two"].map(|name| at("second", &format!("{name}-{round}"), &json!({})));
-        let (one, two) = (
-            app.sign_in_at("second", &ours).await,
-            app.sign_in_at("second", &theirs).await,
-        );
+        let one = app.sign_in_at("second", &ours).await;
+        let two = app.sign_in_at("second", &theirs).await;
         let (first, second) = at_once(
             merge(&app, &one, &theirs, false),
             merge(&app, &two, &ours, false),
@@ -595,7 +595,8 @@ async fn of_two_requests_in_both_directions_one_is_answered_that_its_user_is_the
 async fn of_a_merge_and_the_disabling_of_the_other_user_one_comes_first() {
     let app = App::start().await;
     for round in 0..rounds() {
-        let (one, other) = (person(&app, "one").await, person(&app, "other").await);
+        let one = person(&app, "one").await;
+        let other = person(&app, "other").await;
         let disabling = app.by_staff(Change::Disable { user: other.0 });
         let (merging, disabled) =
             at_once(Box::pin(asked(&app, one, "other")), Box::pin(disabling)).await;

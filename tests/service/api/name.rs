@@ -238,7 +238,9 @@ async fn nobody_is_named_by_a_session_that_is_over() {
         assert!(!stored(&app, signed_in).await.1);
     }
     // Neither does the statement itself, where the session ends after the guard.
-    let (user, session, origin) = (other.user(), Uuid::now_v7(), Origin::default());
+    let user = other.user();
+    let session = Uuid::now_v7();
+    let origin = Origin::default();
     let named = set_name(&app.database.pool, user, session, Some("G"), &origin).await;
     assert_eq!(named.unwrap(), None);
 }

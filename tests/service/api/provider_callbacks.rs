@@ -627,7 +627,8 @@ async fn a_request_from_before_a_merge_or_a_move_means_the_identity_all_the_same
 async fn what_another_identity_or_the_product_says_of_a_user_stays() {
     let (app, _keys) = house().await;
     let opened = sign_in(&app, "facebook", "218471").await;
-    let (name, picture) = ("218471 of Facebook", "https://facebook.example/picture");
+    let name = "218471 of Facebook";
+    let picture = "https://facebook.example/picture";
     let same = with(
         claims("ada", "218471@facebook.example"),
         &json!({ "name": name, "picture": picture }),

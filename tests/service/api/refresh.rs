@@ -104,16 +104,12 @@ async fn the_grace_for_lost_answers_is_a_setting_and_none_is_strict() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_another_family_is_unknown_and_ends_nothing() {
     let app = App::start().await;
-    let (mine, other) = (
-        sign_in(&app).await.refresh_token(),
-        sign_in(&app).await.refresh_token(),
-    );
+    let mine = sign_in(&app).await.refresh_token();
+    let other = sign_in(&app).await.refresh_token();
     // Session ids are in access tokens: whoever knows one has no family secret.
     let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    let (own, others) = (
-        engine.decode(&mine).unwrap(),
-        engine.decode(&other).unwrap(),
-    );
+    let own = engine.decode(&mine).unwrap();
+    let others = engine.decode(&other).unwrap();
     let forged = engine.encode([&own[..16], &others[16..]].concat());
     assert_refused(&app.refresh(&forged).await);
     let body = json!({ "refresh_token": forged });
@@ -222,7 +218,8 @@ async fn idle_and_absolute_lifetimes_end_a_session_by_the_databases_clock() {
 async fn no_token_outlives_its_session() {
     let settings = json!({ "refresh_token_ttl": 3_600, "absolute_ttl": 7_200 });
     let app = App::start_with(|figment| figment.merge(("session", settings))).await;
-    let (old, current) = (sign_in(&app).await, sign_in(&app).await);
+    let old = sign_in(&app).await;
+    let current = sign_in(&app).await;
     assert_eq!(old.json()["refresh_expires_in"], 3_600);
     let age_oldest = async |seconds: f64| {
         let older = "UPDATE sessions SET created_at = created_at - $1 * interval '1 second'

@@ -54,10 +54,8 @@ async fn refused(app: &App, token: &str) -> Option<String> {
 
 /// A token with the session of one and the secrets of another.
 fn forged(of: &str, secrets: &str) -> String {
-    let (of, secrets) = (
-        URL_SAFE_NO_PAD.decode(of).unwrap(),
-        URL_SAFE_NO_PAD.decode(secrets).unwrap(),
-    );
+    let of = URL_SAFE_NO_PAD.decode(of).unwrap();
+    let secrets = URL_SAFE_NO_PAD.decode(secrets).unwrap();
     URL_SAFE_NO_PAD.encode([&of[..16], &secrets[16..]].concat())
 }
 
@@ -236,7 +234,9 @@ async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
         let second = with(at("second", &subject, ""), &json!({ "email": null }));
         let opened = sign_in(&app, &subject).await;
         let other = sign_in(&app, &format!("not-{subject}")).await;
-        let (me, grace, token) = (opened.user(), other.user(), opened.access_token());
+        let me = opened.user();
+        let grace = other.user();
+        let token = opened.access_token();
         assert_eq!(app.link(&token, "second", &second).await.status, 201);
         match change {
             "signed out" => {

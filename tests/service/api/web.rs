@@ -420,7 +420,8 @@ async fn a_page_signs_out_by_its_cookie_or_its_access_token_and_the_cookie_goes(
                 sign_in(&app).await,
                 sign_in(&app).await,
             ];
-            let (pair, token) = (cookie(&first), first.access_token());
+            let pair = cookie(&first);
+            let token = first.access_token();
             let bearer = if by_bearer {
                 format!("Bearer {token}")
             } else {
@@ -587,10 +588,8 @@ async fn a_web_views_page_calls_the_api_without_cookies() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_user_the_sessions_cookie_goes() {
     let app = with_page().await;
-    let (deleting, other) = (
-        sign_in(&app).await,
-        app.sign_in(&claims("grace", "grace@example.com")).await,
-    );
+    let deleting = sign_in(&app).await;
+    let other = app.sign_in(&claims("grace", "grace@example.com")).await;
     let pair = cookie(&deleting);
     for (answer, deleted) in [(&other, false), (&deleting, true)] {
         let bearer = format!("Bearer {}", answer.access_token());

@@ -87,10 +87,8 @@ async fn check(app: &App, changes: &[(&str, &str)]) -> Said {
 }
 
 fn read(output: &Output) -> Said {
-    let (out, error) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
+    let out = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
     for secret in [SECRET_KEY, "hush-hush"] {
         assert!(
             !out.contains(secret) && !error.contains(secret),
@@ -290,7 +288,8 @@ async fn an_endpoint_that_is_not_the_right_one_is_named_with_its_setting() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_is_down_is_named_with_the_cause() {
-    let (app, refusing) = (App::start().await, Refusing::reserve());
+    let app = App::start().await;
+    let refusing = Refusing::reserve();
     let said = check(&app, &[("IDP_TOKENINFO_URL", &refusing.url())]).await;
     let line = said.only("wrong");
     assert!(
@@ -316,7 +315,8 @@ async fn a_provider_that_is_down_is_named_with_the_cause() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_that_nobody_vouches_for_is_told_with_its_own_remedy() {
-    let (app, tls) = (App::start().await, SelfSigned::start().await);
+    let app = App::start().await;
+    let tls = SelfSigned::start().await;
     let said = check(&app, &[("IDP_TOKENINFO_URL", &tls.url())]).await;
     let line = said.only("wrong");
     assert!(
@@ -884,7 +884,8 @@ async fn admin_pages_to_which_nobody_or_everybody_is_locked_out_are_warned_of() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_who_has_seen_enough_ends_a_command_quietly() {
     let app = App::start().await;
-    let (database, endpoint) = (app.database.url.clone(), app.provider.tokeninfo_url());
+    let database = app.database.url.clone();
+    let endpoint = app.provider.tokeninfo_url();
     tokio::task::spawn_blocking(move || {
         for arguments in [
             &["check"][..],

@@ -262,7 +262,8 @@ async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_development_server_answers_to_the_names_of_this_machine_alone() {
     let database = Database::create().await;
-    let (directory, port) = (fresh("hosts"), free_port());
+    let directory = fresh("hosts");
+    let port = free_port();
     let settings = [
         ("DATABASE_URL", database.url.as_str()),
         ("ROCKET_DEV_DIR", directory.to_str().unwrap()),
@@ -275,7 +276,8 @@ async fn a_development_server_answers_to_the_names_of_this_machine_alone() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let (client, url) = (reqwest::Client::new(), format!("http://127.0.0.1:{port}"));
+    let client = reqwest::Client::new();
+    let url = format!("http://127.0.0.1:{port}");
     eventually("it is ready", async || {
         let answer = client.get(format!("{url}/readyz")).send().await.ok()?;
         answer.status().is_success().then_some(())
@@ -327,7 +329,8 @@ async fn a_development_server_answers_to_the_names_of_this_machine_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_developer_lets_the_provider_report_each_event_and_sees_what_it_does() {
     let database = Database::create().await;
-    let (directory, port) = (fresh("reports"), free_port());
+    let directory = fresh("reports");
+    let port = free_port();
     let settings = [
         ("DATABASE_URL", database.url.as_str()),
         ("ROCKET_DEV_DIR", directory.to_str().unwrap()),
@@ -349,7 +352,8 @@ async fn a_developer_lets_the_provider_report_each_event_and_sees_what_it_does()
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let (client, url) = (reqwest::Client::new(), format!("http://127.0.0.1:{port}"));
+    let client = reqwest::Client::new();
+    let url = format!("http://127.0.0.1:{port}");
     eventually("it is ready", async || {
         let answer = client.get(format!("{url}/readyz")).send().await.ok()?;
         answer.status().is_success().then_some(())

@@ -21,7 +21,8 @@ use crate::support::token::{CLIENT_ID, claims, encode, now};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let issuer = provider.url();
     let settings = format!(
         "{{keycloak={{preset=\"keycloak\",issuer=\"{issuer}\",client_id=\"{CLIENT_ID}\",client_secret=\"hush\",\
@@ -57,7 +58,8 @@ async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let issuer = provider.url();
     let settings =
         format!("{{other={{preset=\"oidc\",issuer=\"{issuer}\",client_id=\"{CLIENT_ID}\"}}}}");
@@ -106,7 +108,8 @@ async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pages_cookie_is_in_no_line_whether_it_is_taken_or_refused() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let settings = [
         ("ROCKET_WEB", r#"{origins=["https://app.example.com"]}"#),
         ("ROCKET_LOG_LEVEL", "debug"),
@@ -156,10 +159,8 @@ async fn a_pages_cookie_is_in_no_line_whether_it_is_taken_or_refused() {
 
 /// A service at which staff sign in with that provider.
 async fn with_staff(database: &Database, provider: &Provider) -> Process {
-    let (authorize, token) = (
-        format!("{}/authorize", provider.url()),
-        format!("{}/token", provider.url()),
-    );
+    let authorize = format!("{}/authorize", provider.url());
+    let token = format!("{}/token", provider.url());
     let settings = [
         ("IDP_CLIENT_SECRET", "hush"),
         ("IDP_AUTHORIZATION_URL", &authorize),
@@ -181,7 +182,8 @@ async fn begun(browser: &mut Browser) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_asked_and_never_shown()
  {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let service = with_staff(&database, &provider).await;
     let mut browser = Browser::new(&service.url);
     for (number, (error, told)) in [
@@ -228,7 +230,8 @@ async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_a
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_and_the_log_has_which()
  {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let service = with_staff(&database, &provider).await;
     let mut browser = Browser::new(&service.url);
     let says = |code, error: &str| {
@@ -302,7 +305,8 @@ async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_a
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_instance_writes_nothing_about_the_probes_that_it_answers() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let service = Process::ready(&database, &provider, &[]).await;
     let lines = || {
         service
@@ -355,7 +359,8 @@ async fn an_idle_instance_writes_nothing_about_the_probes_that_it_answers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_level_of_the_log_decides_which_lines_there_are() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     // A line for a probe, for a request, and for a failure of the provider.
     for (level, expected) in [
         ("debug", [true, true, true]),
@@ -382,7 +387,8 @@ async fn the_level_of_the_log_decides_which_lines_there_are() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_is_told_by_the_network_that_it_comes_from_and_by_no_address() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let settings = [
         ("ROCKET_TRUSTED_PROXIES", "127.0.0.1"),
         ("ROCKET_RATE_LIMIT", "{sign_in_per_minute=1}"),
@@ -414,7 +420,8 @@ async fn a_flood_is_told_by_the_network_that_it_comes_from_and_by_no_address() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_issuer_is_in_the_line_with_the_setting_and_not_in_the_answer() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let service = Process::ready(&database, &provider, &[]).await;
     let mut claims = claims("ada", "ada@example.com");
     claims["iss"] = "https://elsewhere.example\nFORGED".into();
@@ -479,7 +486,8 @@ async fn ask(service: &Process, path: &str, status: u16) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_of_the_log_who_stalls_stops_nothing_and_hears_how_many_lines_were_not_written() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     // Then each probe has a line.
     let settings = [("ROCKET_LOG_LEVEL", "debug")];
     let (mut service, pipe) = Process::start_piped(
@@ -504,7 +512,8 @@ async fn a_reader_of_the_log_who_stalls_stops_nothing_and_hears_how_many_lines_w
     }
     let (caught_up, told) = oneshot::channel();
     let read = std::thread::spawn(move || {
-        let (mut caught_up, mut lines) = (Some(caught_up), Vec::new());
+        let mut caught_up = Some(caught_up);
+        let mut lines = Vec::new();
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
             let line: Value = serde_json::from_str(&line).expect(&line);
             if line["lines"].is_u64() {
@@ -561,7 +570,8 @@ async fn the_end_of_the_process_loses_no_line() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_gets_few_lines_in_the_log() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let settings = [
         ("ROCKET_RATE_LIMIT", "{staff_pages_per_minute=10}"),
         ("ROCKET_DRAIN", "0"),
@@ -603,7 +613,8 @@ async fn a_flood_gets_few_lines_in_the_log() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_of_events_begins_with_the_first_start_that_has_it() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let settings = [("ROCKET_EVENTS", "{log=true}")];
     let _service = Process::ready(&database, &provider, &settings).await;
     let begun =
@@ -614,7 +625,8 @@ async fn the_log_of_events_begins_with_the_first_start_that_has_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_ended() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     run!(
         &database.pool,
         "UPDATE places SET place = first_id(now() - interval '1 hour') WHERE walk = 'logged_events'"

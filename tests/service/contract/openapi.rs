@@ -187,7 +187,8 @@ fn every_operation_says_what_it_does_and_how_it_ends() {
         );
     }
     for operation in document.operations() {
-        let (name, body) = (operation.name(), operation.body);
+        let name = operation.name();
+        let body = operation.body;
         let id = body["operationId"].as_str().expect("an operationId");
         assert!(ids.insert(id), "{id} is there twice");
         assert!(

@@ -31,7 +31,8 @@ impl Proxy {
         let seen = Arc::clone(&heads);
         let task = tokio::spawn(async move {
             while let Ok((mut client, _)) = listener.accept().await {
-                let (seen, server) = (Arc::clone(&seen), server.clone());
+                let seen = Arc::clone(&seen);
+                let server = server.clone();
                 tokio::spawn(async move {
                     let mut head = Vec::new();
                     while !head.ends_with(b"\r\n\r\n") {
@@ -92,7 +93,8 @@ fn text(output: &Output) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn providers_are_called_through_the_proxy_of_the_environment() {
-    let (app, server) = (App::start().await, provider().await);
+    let app = App::start().await;
+    let server = provider().await;
     let proxy = Proxy::to(server.url().replace("https://", "")).await;
     let certificate = trusted(&server.pem);
     let address = format!("127.0.0.1:{}", proxy.port);

@@ -26,7 +26,8 @@ use crate::support::token::{ISSUER, claims};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready_within_ten_seconds_of_it()
  {
-    let (database, provider) = (Database::bare().await, Provider::start().await);
+    let database = Database::bare().await;
+    let provider = Provider::start().await;
     let way = Way::cut_to(&database).await;
     let service = Process::start(free_port(), &way.url, &provider.tokeninfo_url(), &[]);
     assert_eq!(service.answers("/livez", 200).await, "ok\n");
@@ -129,7 +130,8 @@ const OF_THE_FUTURE: &str = "
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_starts_again_on_a_schema_that_a_newer_release_added_to_until_that_one_says_otherwise()
  {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     for statement in [ADDED, OF_THE_FUTURE] {
         sqlx::raw_sql(statement)
             .execute(&database.pool)
@@ -173,7 +175,8 @@ async fn a_program_starts_again_on_a_schema_that_a_newer_release_added_to_until_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_clients_than_a_shells_limit_of_open_files_do_not_stop_the_service() {
-    let (database, provider) = (Database::bare().await, Provider::start().await);
+    let database = Database::bare().await;
+    let provider = Provider::start().await;
     let port = free_port();
     let service = Process::start_limited(port, &database.url, &provider.tokeninfo_url(), 100);
     service.answers("/readyz", 200).await;
@@ -265,10 +268,8 @@ async fn a_certificate_of_the_database_that_does_not_fit_is_told_with_its_remedy
     let authority = |parameters: &mut CertificateParams| {
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)
     };
-    let (authority, valid) = (
-        SelfSigned::start_with(authority).await,
-        SelfSigned::start().await,
-    );
+    let authority = SelfSigned::start_with(authority).await;
+    let valid = SelfSigned::start().await;
     for (certificate, host, remedy) in [
         (&expired, "localhost", "renew the server's certificate"),
         (
@@ -310,7 +311,8 @@ async fn a_certificate_of_the_database_that_does_not_fit_is_told_with_its_remedy
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
-    let (database, provider) = (Database::bare().await, Provider::start().await);
+    let database = Database::bare().await;
+    let provider = Provider::start().await;
     let settings = [("ROCKET_TRUSTED_PROXIES", "127.0.0.1")];
     let mut service = Process::ready(&database, &provider, &settings).await;
     let token = provider.token(claims("subject-of-ada", "ada@example.com"));
@@ -421,14 +423,16 @@ async fn a_database_that_does_not_want_us_is_not_waited_for_and_the_last_line_is
 async fn changed_settings_are_applied_at_a_hangup_all_of_them_or_none() {
     const SHOP: &str =
         "[default.webhooks.shop]\nsecret = \"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3\"\n";
-    let (database, provider) = (Database::bare().await, Provider::start().await);
+    let database = Database::bare().await;
+    let provider = Provider::start().await;
     let shop = Receiver::start().await;
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("settings-{}.toml", Uuid::now_v7()));
     let secret_file = file.with_extension("secret");
     let write = |secret: &str, top: &str, limit: &str, rest: &str| {
         fs::write(&secret_file, secret).unwrap();
-        let (tokeninfo, secret_file) = (provider.tokeninfo_url(), secret_file.display());
+        let tokeninfo = provider.tokeninfo_url();
+        let secret_file = secret_file.display();
         let settings = format!(
             "[default]\n{top}\n[default.rate_limit]\nsign_in_per_minute = {limit}\n[default.providers.introspection]\n\
              preset = \"rfc7662\"\nclient_id = \"app\"\nclient_secret_file = \"{secret_file}\"\nissuers = \"{ISSUER}\"\n\

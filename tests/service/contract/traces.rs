@@ -68,7 +68,8 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<&str, &str> {
 async fn each_request_is_a_span_with_its_waits_in_it_and_a_log_record_and_joins_a_trusted_proxys_trace()
  {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let collector = Provider::start().await;
     collector.behave(Behaviour::Status {
         code: 200,
@@ -119,7 +120,8 @@ async fn each_request_is_a_span_with_its_waits_in_it_and_a_log_record_and_joins_
         );
         let trace = u128::from_be_bytes(sign_in.trace_id[..].try_into().unwrap());
         assert_eq!(format!("{trace:032x}") == TRACE, trusted, "{sign_in:?}");
-        let (asked, shared) = (named("ask provider"), named("sign-ins of known identities"));
+        let asked = named("ask provider");
+        let shared = named("sign-ins of known identities");
         assert_eq!(texts(&asked.attributes)["vestibule.provider"], "idp");
         assert_eq!(texts(&shared.attributes)["db.system.name"], "postgresql");
         for wait in [asked, shared] {

@@ -12,10 +12,8 @@ use crate::support::token::{at, claims};
 /// Claims that each provider accepts, a person of its own for each number.
 fn person(number: usize) -> (&'static str, serde_json::Value) {
     let provider = PROVIDERS[number % PROVIDERS.len()];
-    let (subject, email) = (
-        format!("subject-{number}"),
-        format!("person-{number}@example.com"),
-    );
+    let subject = format!("subject-{number}");
+    let email = format!("person-{number}@example.com");
     let claims = if provider == "idp" {
         claims(&subject, &email)
     } else {

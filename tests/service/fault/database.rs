@@ -64,7 +64,8 @@ async fn a_service_whose_connections_are_all_in_use_is_ready_and_one_that_is_giv
     let mut lock = app.database.pool.begin().await.unwrap();
     lock.execute("SELECT FROM users FOR UPDATE").await.unwrap();
     let naming = tokio::spawn({
-        let (app, token) = (app.clone(), token.clone());
+        let app = app.clone();
+        let token = token.clone();
         async move {
             let name = json!({ "name": "Ada" });
             app.as_user(&token, Method::PATCH, "/api/v1/me", Some(&name))

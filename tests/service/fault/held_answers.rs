@@ -80,7 +80,8 @@ async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
             }
         }
     });
-    let (mut transaction, mut messages) = (0, Messages::of(from_client));
+    let mut transaction = 0;
+    let mut messages = Messages::of(from_client);
     while let Some(message) = messages.next().await {
         // `Query` and `Sync` are what PostgreSQL answers with `ReadyForQuery`.
         if matches!(message.kind, b'Q' | b'S') {

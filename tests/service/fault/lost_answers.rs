@@ -67,7 +67,8 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
             assert!(from_server.read_buf(&mut answer).await.unwrap() > 0);
         }
     });
-    let (mut statements, mut breaks) = (HashMap::new(), Some(breaks));
+    let mut statements = HashMap::new();
+    let mut breaks = Some(breaks);
     let mut messages = Messages::of(from_client);
     while let Some(message) = messages.next().await {
         let contents = message.contents();
@@ -75,7 +76,8 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
         let mut parts = contents.split(|&byte| byte == 0);
         match message.kind {
             b'P' => {
-                let (name, text) = (parts.next().unwrap().to_vec(), parts.next().unwrap());
+                let name = parts.next().unwrap().to_vec();
+                let text = parts.next().unwrap();
                 statements.insert(name, String::from_utf8_lossy(text).into_owned());
             }
             b'B' => {
@@ -237,7 +239,8 @@ async fn run_by(way: &Way, app: &App, arguments: &[&str]) -> (bool, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_staff_whose_removal_is_not_answered_is_not_said_to_have_been_none() {
-    let (way, app) = (Way::open().await, App::start().await);
+    let way = Way::open().await;
+    let app = App::start().await;
     add(
         &app.database.pool,
         "grace@example.com",
@@ -261,7 +264,8 @@ async fn a_member_of_staff_whose_removal_is_not_answered_is_not_said_to_have_bee
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_emergency_makes_one_key_although_the_database_could_not_say_that_it_is_done() {
-    let (way, app) = (Way::open().await, App::start().await);
+    let way = Way::open().await;
+    let app = App::start().await;
     way.breaks_at("UPDATE signing_keys SET retired_at");
     let (done, said) = run_by(&way, &app, &["keys", "rotate", "--now"]).await;
     assert!(way.has_broken() && done, "{said}");

@@ -44,7 +44,8 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_fails_is_a_503_in_time_that_writes_nothing_and_the_next_sign_in_is_fine() {
     let sound = claims("subject", "ada@example.com").to_string();
-    let (block, padded) = (b" ".repeat(64 << 10), sound.clone() + &" ".repeat(8 << 20));
+    let block = b" ".repeat(64 << 10);
+    let padded = sound.clone() + &" ".repeat(8 << 20);
     let head = |header: &str| {
         format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{header}\r\n\r\n")
     };

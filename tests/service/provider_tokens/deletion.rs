@@ -68,7 +68,8 @@ impl Program {
     }
 
     async fn start(&self, settings: &[(&str, &str)]) -> Process {
-        let (url, key) = (self.provider.url(), private_key().replace('\n', "\\n"));
+        let url = self.provider.url();
+        let key = private_key().replace('\n', "\\n");
         let providers = format!(
             "{{apple={{preset=\"apple\",client_id=\"{APP}\",jwks_url=\"{url}/auth/keys\",token_url=\"{url}/auth/token\",\
              revocation_url=\"{url}/auth/revoke\",team_id=\"{TEAM_ID}\",key_id=\"{KEY_ID}\",private_key=\"{key}\"}}}}"
@@ -277,10 +278,8 @@ async fn a_merge_and_a_move_revoke_nothing_and_unlinking_does() {
         assert_eq!(answer.status, 200, "{}", answer.text);
     };
     let ada = sign_in(&app, "ada").await;
-    let (other, third) = (
-        app.sign_in(&claims("other", "other@example.com")).await,
-        app.sign_in(&claims("third", "third@example.com")).await,
-    );
+    let other = app.sign_in(&claims("other", "other@example.com")).await;
+    let third = app.sign_in(&claims("third", "third@example.com")).await;
     until(pool, &["kept"]).await;
     make(&ada.user_id(), "merge", json!({ "into": other.user_id() })).await;
     let id = async || -> String {
@@ -399,10 +398,12 @@ async fn the_newest_token_of_a_client_replaces_the_one_before() {
 async fn a_secret_key_that_is_changed_loses_no_token() {
     const OLD: &str = "the old key, of more than 32 characters";
     const NEW: &str = "the new key, of more than 32 characters";
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let pool = &database.pool;
     let start = async |keys: &[&str]| {
-        let (apple, keys) = (settings(&provider.url()), keys.to_vec());
+        let apple = settings(&provider.url());
+        let keys = keys.to_vec();
         let merged = |figment: Figment| {
             figment
                 .merge(("providers.apple", apple))

@@ -125,7 +125,8 @@ async fn the_clean_up_deletes_what_could_not_be_revoked_for_two_months() {
 /// The lines of `vestibule check` about Apple and the tokens, with these settings changed.
 async fn check(app: &App, secret_key: &str, changes: &[(&str, &str)]) -> Vec<String> {
     let url = app.provider.url();
-    let (keys, token) = (format!("{url}/auth/keys"), format!("{url}/auth/token"));
+    let keys = format!("{url}/auth/keys");
+    let token = format!("{url}/auth/token");
     let settings = [
         ("ROCKET_PROFILE", "release"),
         ("DATABASE_URL", app.database.url.as_str()),

@@ -10,7 +10,8 @@ use crate::support::cluster::Database;
 use crate::support::race::{assert_either_came_first, rounds};
 
 async fn person(pool: &PgPool, subject: &str) -> (Uuid, Uuid) {
-    let (user, identity) = (Uuid::now_v7(), Uuid::now_v7());
+    let user = Uuid::now_v7();
+    let identity = Uuid::now_v7();
     run!(
         pool,
         "WITH person AS (INSERT INTO users (id) VALUES ($1) RETURNING id)
@@ -86,7 +87,8 @@ async fn a_token_that_is_stored_while_its_identity_is_being_deleted_waits_for_th
             .execute(&mut *deletion)
             .await
             .unwrap();
-        let (own, id) = (pool.clone(), Uuid::now_v7());
+        let own = pool.clone();
+        let id = Uuid::now_v7();
         let stored =
             tokio::spawn(async move { store::keep_token(&own, id, &owner, b"token", false).await });
         database.until_blocked().await;
@@ -192,7 +194,8 @@ async fn a_code_that_is_refused_because_another_instance_was_first_leaves_its_to
             .unwrap()
             .remove(0)
     };
-    let (first, second) = (claim(0).await, claim(60).await);
+    let first = claim(0).await;
+    let second = claim(60).await;
     assert_eq!((first.attempts, second.attempts), (1, 2));
     assert!(
         !store::keep_token(pool, first.id, &owner, b"token", false)

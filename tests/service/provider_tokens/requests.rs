@@ -250,7 +250,8 @@ async fn a_provider_with_a_revocation_endpoint_and_a_client_secret_is_asked_as_t
 #[tokio::test(flavor = "multi_thread")]
 async fn an_access_token_of_a_later_sign_in_does_not_replace_the_refresh_token() {
     let app = with_secret().await;
-    let (pool, provider) = (&app.database.pool, &app.provider);
+    let pool = &app.database.pool;
+    let provider = &app.provider;
     for (code, tokens, stored) in [
         ("first", json!({ "access_token": "a1" }), true),
         (

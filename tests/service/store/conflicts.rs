@@ -115,7 +115,8 @@ async fn a_sign_in_while_its_identity_is_being_deleted_waits_for_the_end_of_that
             .await
             .unwrap();
         let signing_in = tokio::spawn({
-            let (app, ada) = (app.clone(), ada.clone());
+            let app = app.clone();
+            let ada = ada.clone();
             async move { app.sign_in(&ada).await }
         });
         eventually("it waits", async || {

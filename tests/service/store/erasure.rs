@@ -147,10 +147,8 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
             .unwrap();
         assert_eq!(admission, Err(Stranger::NotStaff));
         let shouted = address.to_uppercase().replace('Ë', "ë");
-        let (within, other) = (
-            format!("  Ada <{address}> "),
-            address.replace("example", "EXAMPLE"),
-        );
+        let within = format!("  Ada <{address}> ");
+        let other = address.replace("example", "EXAMPLE");
         let searches = [
             ("users_viewed", vec![("q", shouted.as_str())]),
             ("users_exported", vec![("q", &within)]),

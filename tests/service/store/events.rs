@@ -38,7 +38,8 @@ async fn a_refused_token_is_remembered_with_what_it_claimed_and_why() {
 
     let events = events(&app, 2).await;
     let ip = Some("127.0.0.1".to_owned());
-    let (kind, idp) = ("sign_in_refused".to_owned(), Some("idp".to_owned()));
+    let kind = "sign_in_refused".to_owned();
+    let idp = Some("idp".to_owned());
     let request_id = refused.json()["request_id"].as_str().unwrap().to_owned();
     let detail =
         json!({ "claimed_issuer": "https://other.example", "claimed_audience": "another-app" });
@@ -184,7 +185,8 @@ async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_
     let mut expected = vec![("user_created".to_owned(), Value::Null)];
     let named = json!({ "name": "Ada", "picture": null });
     let pictured = json!({ "name": "Ada", "picture": "https://pictures.example/1" });
-    let (new, taken) = ("new@example.com", "grace@example.com");
+    let new = "new@example.com";
+    let taken = "grace@example.com";
     let sign_ins = [
         (known.clone(), &[][..]),
         (verified.clone(), &["email_verified"]),

@@ -60,7 +60,8 @@ struct Ended {
 
 impl Ended {
     fn read(output: &Output, list: &Path) -> Self {
-        let (out, error) = (text(&output.stdout), text(&output.stderr));
+        let out = text(&output.stdout);
+        let error = text(&output.stderr);
         let count = |word: &str| {
             let line = out.lines().find(|line| line.contains(word));
             line.map_or(0, |line| {
@@ -77,11 +78,9 @@ impl Ended {
             .unwrap_or_default();
         refused.sort_unstable();
         assert_eq!(count(" refused"), refused.len(), "{out}{error}");
-        let (imported, already, left_out) = (
-            count(" imported"),
-            count(" already"),
-            count(" users left out"),
-        );
+        let imported = count(" imported");
+        let already = count(" already");
+        let left_out = count(" users left out");
         if output.status.code() != Some(1) {
             assert_eq!(
                 count(" rows read"),
@@ -166,7 +165,8 @@ const IGNORING: &[&str] = &["--ignore", "shoe size"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_brings_everybody_once_and_the_same_in_either_format() {
-    let (database, other) = (Database::create().await, Database::create().await);
+    let database = Database::create().await;
+    let other = Database::create().await;
     let path = file("people.csv", PEOPLE);
     let ended = import_with(&database, &path, IGNORING).await;
     assert_eq!(ended.counts(), (Some(0), 6, 0, 0), "{ended:?}");
@@ -352,7 +352,8 @@ async fn the_owner_of_an_imported_address_gets_it_and_joins_nobody_who_never_pro
         "{}",
         answer.text
     );
-    let (intruder, session) = (answer.user_id(), answer.refresh_token());
+    let intruder = answer.user_id();
+    let session = answer.refresh_token();
 
     let answer = app.sign_in(&claims("ada", "ada@example.com")).await;
     assert_eq!(
@@ -1059,7 +1060,8 @@ const SUPABASE: &str = "CREATE SCHEMA auth;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_users_of_supabase_are_all_accounted_for() {
-    let (old, database) = (Database::bare().await, Database::create().await);
+    let old = Database::bare().await;
+    let database = Database::create().await;
     sqlx::raw_sql(SUPABASE).execute(&old.pool).await.unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/moving/supabase.sql");
     let Some(lines) = moved_by(

@@ -260,7 +260,8 @@ async fn a_retired_key_is_refused_and_its_successor_known_to_all_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_keys_are_looked_for_rarely_however_many_are_named() {
     let app = App::start().await;
-    let (started, before) = (Instant::now(), app.keys.reloads());
+    let started = Instant::now();
+    let before = app.keys.reloads();
     let unknown = (0..500).map(|number| format!("{number:043}"));
     for kid in unknown {
         assert!(app.keys.find_or_reload(&kid, now()).await.is_none());
@@ -280,7 +281,8 @@ async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
     let theirs: (String, Vec<u8>, Vec<u8>) = foreign
         .row("SELECT kid, public_key, sealed_private_key FROM signing_keys")
         .await;
-    let (nobody, none) = (Uuid::nil(), CustomClaims::default());
+    let nobody = Uuid::nil();
+    let none = CustomClaims::default();
     let forged = issuer(&attacker)
         .issue(nobody, nobody, "client", None, &none, now()..now() + 900)
         .unwrap();

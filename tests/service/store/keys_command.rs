@@ -18,10 +18,8 @@ async fn keys(database: &Database, secret_key: &str, arguments: &[&str]) -> Outp
 /// What it printed: a row's first two words, the id and the state.
 async fn states(database: &Database, arguments: &[&str]) -> Vec<(String, String)> {
     let output = keys(database, SECRET_KEY, arguments).await;
-    let (out, err) = (
-        String::from_utf8(output.stdout).unwrap(),
-        String::from_utf8(output.stderr).unwrap(),
-    );
+    let out = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
     assert!(
         output.status.success() && err.is_empty(),
         "{arguments:?}: {err}"

@@ -121,7 +121,8 @@ impl World {
     }
 
     async fn sign_in(&mut self) {
-        let (user, second) = (self.below(USERS), self.below(3) == 0);
+        let user = self.below(USERS);
+        let second = self.below(3) == 0;
         let provider = if second { "second" } else { "idp" };
         let answer = self
             .app
@@ -133,8 +134,10 @@ impl World {
         }
         assert!(answer.status.is_success(), "{}", answer.text);
         self.ids.insert(user, answer.user_id());
-        let (access, live) = (answer.access_token(), answer.refresh_token());
-        let (parent, old) = (None, Vec::new());
+        let access = answer.access_token();
+        let live = answer.refresh_token();
+        let parent = None;
+        let old = Vec::new();
         self.sessions.push(Session {
             user,
             second,
@@ -148,10 +151,12 @@ impl World {
 
     /// Refreshes of up to eight sessions at once.
     async fn refresh(&mut self) {
-        let (first, count) = (self.below(self.sessions.len()), 1 + self.below(8));
+        let first = self.below(self.sessions.len());
+        let count = 1 + self.below(8);
         let mut requests = JoinSet::new();
         for index in (first..self.sessions.len()).take(count) {
-            let (kind, number) = (self.below(8), self.below(1000));
+            let kind = self.below(8);
+            let number = self.below(1000);
             let shown = match kind {
                 0..5 => Shown::Live,
                 5 | 6 => Shown::Parent,
@@ -202,10 +207,8 @@ impl World {
     }
 
     async fn sign_out(&mut self) {
-        let (index, scope) = (
-            self.below(self.sessions.len()),
-            ["local", "others", "global"][self.below(3)],
-        );
+        let index = self.below(self.sessions.len());
+        let scope = ["local", "others", "global"][self.below(3)];
         let mine = self.sessions[index].clone();
         let answer = self.app.sign_out(&mine.access, scope).await;
         assert_eq!(answer.status, 204, "{}", answer.text);
@@ -312,8 +315,10 @@ async fn whatever_happens_in_whatever_order_exactly_those_are_signed_in_who_must
     let rng = Rng::new();
     println!("seed {}", rng.get_seed());
     let app = Arc::new(App::start().await);
-    let (sessions, ids, enabled, generation) =
-        (Vec::new(), HashMap::new(), [true; USERS], [0; USERS]);
+    let sessions = Vec::new();
+    let ids = HashMap::new();
+    let enabled = [true; USERS];
+    let generation = [0; USERS];
     let mut world = World {
         app,
         sessions,

@@ -486,10 +486,8 @@ async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
         code_verifier: String::new(),
         next: String::new(),
     };
-    let (user, traces) = (
-        Uuid::nil(),
-        [Uuid::nil().to_string(), "ada@example.com".to_owned()],
-    );
+    let user = Uuid::nil();
+    let traces = [Uuid::nil().to_string(), "ada@example.com".to_owned()];
     let first = sqlx::query("SELECT first_webhook_message('shop', $1)").bind(user);
     let mut costs = vec![
         (
@@ -566,8 +564,9 @@ async fn a_batch_of_what_is_pruned_does_not_read_those_before_it() {
     pool.execute("SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off")
         .await
         .unwrap();
-    let (mut froms, mut after, mut costs) =
-        ([OffsetDateTime::UNIX_EPOCH; 2], Uuid::nil(), Vec::new());
+    let mut froms = [OffsetDateTime::UNIX_EPOCH; 2];
+    let mut after = Uuid::nil();
+    let mut costs = Vec::new();
     for _ in 0..5 {
         let batches = [
             watched

@@ -81,7 +81,8 @@ async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
 async fn a_session_that_expired_stays_to_say_so_and_takes_no_live_ones_place() {
     let app = App::start().await;
     let person = claims("ada", "ada@example.com");
-    let (live, expired) = (app.sign_in(&person).await, app.sign_in(&person).await);
+    let live = app.sign_in(&person).await;
+    let expired = app.sign_in(&person).await;
     let age = "UPDATE sessions SET expires_at = now() - interval '6 days 23 hours'
                WHERE id = (SELECT id FROM sessions ORDER BY id DESC LIMIT 1)";
     app.database.run(age).await;
@@ -125,7 +126,9 @@ async fn a_session_is_read_four_times_at_most_and_goes_within_a_week() {
          FROM generate_series(0, 364) AS n",
     )
     .await;
-    let (pool, mut deleted, mut read) = (database.in_hours(0).await, 0, 0);
+    let pool = database.in_hours(0).await;
+    let mut deleted = 0;
+    let mut read = 0;
     // PostgreSQL counts what a transaction reads.
     pool.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
         .await
@@ -430,7 +433,8 @@ async fn whoever_signs_in_while_a_new_month_takes_over_is_signed_in() {
             .unwrap();
         let keeping = keep_partitions(&app.database).await;
         let signing_in = tokio::spawn({
-            let (app, subject) = (app.clone(), format!("ada-{number}"));
+            let app = app.clone();
+            let subject = format!("ada-{number}");
             async move {
                 app.sign_in(&claims(&subject, &format!("{subject}@example.com")))
                     .await

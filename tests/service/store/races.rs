@@ -25,7 +25,8 @@ async fn at_once(
     let barrier = Arc::new(Barrier::new(parallel));
     let mut requests = JoinSet::new();
     for number in 0..parallel {
-        let (app, barrier) = (app.clone(), barrier.clone());
+        let app = app.clone();
+        let barrier = barrier.clone();
         let (provider, token) = which(number);
         requests.spawn(async move {
             barrier.wait().await;

@@ -31,7 +31,9 @@ async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
         let barrier = Arc::new(Barrier::new(number));
         let mut clients = JoinSet::new();
         for _ in 0..number {
-            let (app, barrier, token) = (app.clone(), barrier.clone(), token.clone());
+            let app = app.clone();
+            let barrier = barrier.clone();
+            let token = token.clone();
             clients.spawn(async move {
                 barrier.wait().await;
                 app.refresh(&token).await

@@ -136,11 +136,10 @@ async fn use_it(service: &Process, provider: &Provider, subject: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_that_owns_nothing_serves_what_the_owner_has_migrated() {
-    let (roles, provider) = (TwoRoles::create().await, Provider::start().await);
-    let (owner, service) = (
-        roles.url("vestibule_owner").await,
-        roles.url("vestibule_service").await,
-    );
+    let roles = TwoRoles::create().await;
+    let provider = Provider::start().await;
+    let owner = roles.url("vestibule_owner").await;
+    let service = roles.url("vestibule_service").await;
     let start = || Process::start(free_port(), &service, &provider.tokeninfo_url(), &[]);
     let mut schema = connect(&owner).await;
 

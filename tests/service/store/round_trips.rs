@@ -163,7 +163,8 @@ async fn between_refreshes_no_connection_goes_back_to_the_pool() {
     for _ in 0..REFRESHES {
         token = app.refresh(&token).await.refresh_token();
     }
-    let (executed, synced) = (counts().0 - executed, counts().1 - synced);
+    let executed = counts().0 - executed;
+    let synced = counts().1 - synced;
     assert_eq!(executed, REFRESHES);
     // The first statement on each connection is prepared, and a slow machine may let one rest for a second.
     assert!(synced < REFRESHES + REFRESHES / 2, "{synced} round trips");

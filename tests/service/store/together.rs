@@ -174,7 +174,8 @@ async fn of_two_refreshes_of_one_session_in_a_batch_only_a_repeat_shares_the_res
             origin: Origin::default(),
         })
     };
-    let (family, live) = (family.try_into().unwrap(), live.try_into().unwrap());
+    let family = family.try_into().unwrap();
+    let live = live.try_into().unwrap();
     let items = [
         item(family, live),
         item(family, live),

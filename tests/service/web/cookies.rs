@@ -117,10 +117,8 @@ async fn a_pages_cookie_is_read_by_its_exact_name() {
         })
         .await;
         for (lines, read) in CASES {
-            let (ours, other) = (
-                refresh_cookie(&app, "ada").await,
-                refresh_cookie(&app, "mallory").await,
-            );
+            let ours = refresh_cookie(&app, "ada").await;
+            let other = refresh_cookie(&app, "mallory").await;
             let lines = filled(lines, name, &ours, &other);
             let shown = String::from_utf8_lossy(&lines).into_owned();
             let head = format!(
@@ -179,7 +177,8 @@ async fn the_cookie_of_staff_is_read_by_its_exact_name() {
         let browser = desk.signed_in(email).await;
         browser.cookies[STAFF].clone()
     });
-    let (ours, other) = (ours.await, other.await);
+    let ours = ours.await;
+    let other = other.await;
     for (lines, read) in CASES {
         let lines = filled(lines, STAFF, &ours, &other);
         let shown = String::from_utf8_lossy(&lines).into_owned();

@@ -130,10 +130,8 @@ async fn metric(app: &App, name: &str) -> i64 {
 async fn the_metrics_tell_what_is_under_way_since_when_and_by_which_clock() {
     let before = now();
     let app = App::start().await;
-    let (one, another) = (
-        claims("subject-of-ada", "ada@example.com"),
-        claims("subject-of-bob", "bob@example.com"),
-    );
+    let one = claims("subject-of-ada", "ada@example.com");
+    let another = claims("subject-of-bob", "bob@example.com");
     let gate = app.provider.hold();
     let asked = async |requests: i64| {
         until("that many are under way", async || {

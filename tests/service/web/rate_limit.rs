@@ -67,7 +67,8 @@ async fn a_flood_is_refused_before_anyone_is_asked_and_hurts_nobody_else() {
         );
         assert_eq!(answer.header("Retry-After"), None);
     }
-    let (calls, rows) = (app.provider.calls(), app.database.rows().await);
+    let calls = app.provider.calls();
+    let rows = app.database.rows().await;
     for _ in 0..10 {
         let seconds = assert_limited(&sign_in_from(&app, "ada", "192.0.2.1").await);
         assert!((1..=30).contains(&seconds), "{seconds}");
@@ -507,7 +508,8 @@ async fn a_users_sessions_share_the_limit_of_names_wherever_they_are_used() {
             .merge(("rate_limit.sign_in_per_minute", 100))
     })
     .await;
-    let (mut renamed, mut refused) = (0, None);
+    let mut renamed = 0;
+    let mut refused = None;
     for session in 0..30 {
         let address = format!("198.51.100.{session}");
         let token = sign_in_from(&app, "ada", &address).await.access_token();

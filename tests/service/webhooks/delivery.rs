@@ -89,7 +89,8 @@ async fn messages_of_one_user_keep_their_order_and_others_do_not_wait() {
     let receiver = Receiver::start().await;
     let app = with_receivers(&[("shop", &receiver)]).await;
     let pool = &app.database.pool;
-    let (ada, linus) = (Uuid::now_v7(), Uuid::now_v7());
+    let ada = Uuid::now_v7();
+    let linus = Uuid::now_v7();
     receiver.behave(move |message| {
         Behaviour::status(if message.user() == ada.to_string() {
             500
@@ -117,7 +118,8 @@ async fn messages_of_one_user_keep_their_order_and_others_do_not_wait() {
     );
     pass(pool).await;
     emptied(&app.database).await;
-    let (ada, linus) = (ada.to_string(), linus.to_string());
+    let ada = ada.to_string();
+    let linus = linus.to_string();
     let about = |message: &Received| [&ada, &linus].contains(&&message.user());
     let mut kinds: Vec<_> = receiver
         .received()
@@ -221,9 +223,8 @@ async fn a_message_that_was_sent_when_its_instance_was_killed_is_sent_again() {
     };
     let killed = start();
     killed.answers("/readyz", 200).await;
-    let (ada, id) = (Uuid::now_v7(), |message: &Received| {
-        message.header("webhook-id").to_owned()
-    });
+    let ada = Uuid::now_v7();
+    let id = |message: &Received| message.header("webhook-id").to_owned();
     change(&database.pool, "user_disabled", ada).await;
     change(&database.pool, "user_enabled", ada).await;
     receiver.received_all(1).await;

@@ -76,17 +76,17 @@ async fn queued(pool: &PgPool) -> Vec<Value> {
 async fn each_change_queues_one_message_that_names_what_changed() {
     let database = subscribed().await;
     let pool = &database.pool;
-    let (ada, other, identity) = (user(pool).await, Uuid::now_v7(), Uuid::now_v7());
+    let ada = user(pool).await;
+    let other = Uuid::now_v7();
+    let identity = Uuid::now_v7();
     run!(
         pool,
         "INSERT INTO identities (id, user_id, provider, subject, email) VALUES ($1, $2, 'idp', 'subject', 'ada@example.com')",
         identity,
         ada
     );
-    let (linked, gone) = (
-        json!({ "identity_id": identity }),
-        json!({ "identity_id": other }),
-    );
+    let linked = json!({ "identity_id": identity });
+    let gone = json!({ "identity_id": other });
     let held = json!({ "identity_id": identity, "by": other });
     let of = |identity: &Value| json!({ "identity": identity });
     let there = json!({ "id": identity, "provider": "idp", "subject": "subject", "email": "ada@example.com" });
@@ -97,10 +97,8 @@ async fn each_change_queues_one_message_that_names_what_changed() {
     let went = json!({ "from": other, "to": ada, "identity": there });
     let asked = json!({ "reason": "they asked" });
     let sessions = |which: &str, id: Option<Uuid>| json!({ "sessions": which, "session_id": id });
-    let (one, others) = (
-        sessions("one", Some(SESSION)),
-        sessions("others", Some(SESSION)),
-    );
+    let one = sessions("one", Some(SESSION));
+    let others = sessions("others", Some(SESSION));
     let all = sessions("all", None);
     let hijacked = json!({
         "identity_id": identity, "cause": "hijacking", "at": "2026-01-31T09:26:53Z", "sessions": 2
@@ -112,11 +110,10 @@ async fn each_change_queues_one_message_that_names_what_changed() {
             "identity": there, "suspended": false, "sessions_ended": sessions,
         })
     };
-    let (hijack, less) = (
-        reported("account_disabled", Some("hijacking"), 2),
-        reported("email_disabled", None, 0),
-    );
-    let (null, none) = (Value::Null, json!({}));
+    let hijack = reported("account_disabled", Some("hijacking"), 2);
+    let less = reported("email_disabled", None, 0);
+    let null = Value::Null;
+    let none = json!({});
     for (kind, reason, detail, message, expected) in [
         ("user_created", None, &null, "user.created", &none),
         (
@@ -294,7 +291,8 @@ async fn a_message_shows_the_user_as_the_statement_leaves_them() {
         .expect("a sign-in that changes nothing queues nothing");
     assert_eq!(message["type"], "user.created");
     assert_described(&message);
-    let (told, user) = (&message["data"]["user"], &answer.json()["user"]);
+    let told = &message["data"]["user"];
+    let user = &answer.json()["user"];
     for field in ["id", "email", "email_verified", "name", "picture"] {
         assert_eq!(told[field], user[field], "{field}");
     }
@@ -344,7 +342,9 @@ async fn a_change_that_does_not_happen_queues_nothing() {
 async fn transactions_that_change_one_user_queue_in_the_order_of_their_commits() {
     let database = subscribed().await;
     let pool = &database.pool;
-    let (ada, linus, grace) = (Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7());
+    let ada = Uuid::now_v7();
+    let linus = Uuid::now_v7();
+    let grace = Uuid::now_v7();
     let merged = format!(
         "INSERT INTO events (id, kind, user_id, detail)
          VALUES (gen_random_uuid(), 'users_merged', '{ada}', '{{\"from\": \"{linus}\"}}')"
@@ -374,7 +374,8 @@ async fn transactions_that_change_one_user_queue_in_the_order_of_their_commits()
 async fn a_message_behind_one_that_waits_for_hours_waits_as_long() {
     let database = subscribed().await;
     let pool = &database.pool;
-    let (ada, linus) = (user(pool).await, user(pool).await);
+    let ada = user(pool).await;
+    let linus = user(pool).await;
     change(pool, "user_enabled", ada).await;
     run!(
         pool,
@@ -393,7 +394,8 @@ async fn a_message_behind_one_that_waits_for_hours_waits_as_long() {
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_messages_about_one_user_delay_no_others() {
     let database = Database::create().await;
-    let (ada, linus) = (Uuid::now_v7(), Uuid::now_v7());
+    let ada = Uuid::now_v7();
+    let linus = Uuid::now_v7();
     for (user, messages) in [(ada, 20_000), (linus, 1)] {
         run!(
             &database.pool,

@@ -43,7 +43,8 @@ async fn after_500_for_three_days_a_message_is_parked_and_the_next_is_sent() {
     let pool = &app.database.pool;
     let user = Uuid::now_v7();
     change(pool, "user_disabled", user).await;
-    let (mut failures, mut waited) = (0, 0.0);
+    let mut failures = 0;
+    let mut waited = 0.0;
     while failures < 9 {
         let (so_far, failure, parked, pause) = failed(&app.database, failures + 1).await;
         assert_eq!(
@@ -146,10 +147,8 @@ async fn a_message_that_is_refused_is_not_hurried_by_others_that_are_accepted() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_hangs_delays_nobody_else() {
-    let (slow, quick) = (
-        Receiver::start_with(|_| Behaviour::NEVER_ANSWER).await,
-        Receiver::start().await,
-    );
+    let slow = Receiver::start_with(|_| Behaviour::NEVER_ANSWER).await;
+    let quick = Receiver::start().await;
     let app = with_receivers(&[("slow", &slow), ("quick", &quick)]).await;
     let since = Instant::now();
     for _ in 0..100 {
@@ -287,7 +286,8 @@ async fn a_name_that_leads_into_a_private_network_is_not_connected_to() {
 async fn a_proxy_of_the_environment_is_not_used() {
     let receiver = Receiver::start().await;
     let database = Database::create().await;
-    let (webhooks, nowhere) = (environment(&receiver.url), "http://127.0.0.1:1");
+    let webhooks = environment(&receiver.url);
+    let nowhere = "http://127.0.0.1:1";
     let settings = [
         ("ROCKET_WEBHOOKS", webhooks.as_str()),
         ("HTTP_PROXY", nowhere),

@@ -89,10 +89,8 @@ async fn a_token_lives_as_long_as_the_answer_that_brought_it_says() {
     let before = now();
     let answer = app.sign_in(&claims("subject", "ada@example.com")).await;
     let after = now();
-    let (token, lives) = (
-        answer.access_token(),
-        answer.json()["expires_in"].as_i64().unwrap(),
-    );
+    let token = answer.access_token();
+    let lives = answer.json()["expires_in"].as_i64().unwrap();
     assert!(
         issuer(&app.keys)
             .verify(&token, before + lives + 4)
@@ -149,7 +147,8 @@ async fn a_token_does_not_choose_its_algorithm_or_its_key() {
     for change in changes {
         let header = header(keys, &change);
         // Rightly signed, so that nothing but the header can be what is wrong.
-        let (header, payload) = (header.to_string(), payload(&json!({})).to_string());
+        let header = header.to_string();
+        let payload = payload(&json!({})).to_string();
         for token in [
             ours(keys, &header, &payload),
             signed(&header, &payload, |_| Vec::new()),
@@ -263,10 +262,8 @@ async fn a_token_of_ours_that_says_something_else_is_refused() {
 async fn a_token_of_another_shape_is_refused() {
     let app = App::start().await;
     let keys = &app.keys;
-    let (head, body) = (
-        header(keys, &json!({})).to_string(),
-        payload(&json!({})).to_string(),
-    );
+    let head = header(keys, &json!({})).to_string();
+    let body = payload(&json!({})).to_string();
     let sound = ours(keys, &head, &body);
     let shapes = [
         String::new(),

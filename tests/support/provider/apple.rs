@@ -211,8 +211,10 @@ fn is_sound(secret: &str, client_id: &str) -> Option<bool> {
     let part =
         |part: &str| serde_json::from_slice::<Value>(&URL_SAFE_NO_PAD.decode(part).ok()?).ok();
     let (header, claims) = message.split_once('.')?;
-    let (header, claims) = (part(header)?, part(claims)?);
-    let (from, until) = (claims["iat"].as_i64()?, claims["exp"].as_i64()?);
+    let header = part(header)?;
+    let claims = part(claims)?;
+    let from = claims["iat"].as_i64()?;
+    let until = claims["exp"].as_i64()?;
     Some(
         header == json!({ "alg": "ES256", "kid": KEY_ID })
             && claims["iss"] == TEAM_ID

@@ -150,7 +150,8 @@ async fn search_whole(
 ) -> Result<Found, Error> {
     retrying!(async {
         // An extra row shows that there are more.
-        let (wanted, mut found) = (size + 1, Vec::<(Way, Row)>::new());
+        let wanted = size + 1;
+        let mut found = Vec::<(Way, Row)>::new();
         let text = Text::read(pool, text, providers, size).await?;
         let first = start.map_or(Way::Whole, |position| position.0);
         for way in Way::ALL.into_iter().skip_while(|way| *way < first) {
@@ -187,7 +188,8 @@ pub async fn suggest(pool: &PgPool, text: &str) -> Result<Option<String>, Error>
         let addresses = texts(pool, sql).await?;
         return Ok(nearest(&text.email, addresses.iter().map(String::as_str)).map(str::to_owned));
     }
-    let (mut corrected, mut changed) = (Vec::new(), false);
+    let mut corrected = Vec::new();
+    let mut changed = false;
     for word in split(&text.name) {
         if text.known(pool, word).await? {
             corrected.push(word.to_owned());

@@ -40,7 +40,8 @@ pub(super) async fn find(
     user: Uuid,
     moved: Option<Uuid>,
 ) -> Result<Page, Failure> {
-    let (pool, member) = (visit.db.pool(), &visit.staff.member);
+    let pool = visit.db.pool();
+    let member = &visit.staff.member;
     if member.role != Role::Admin {
         return Err(Status::Forbidden.into());
     }
@@ -62,7 +63,8 @@ pub(super) async fn find(
     let query = printable(visit.form.get("q").unwrap_or_default(), MAX_QUERY)
         .trim()
         .to_owned();
-    let (mut matches, mut more) = (Vec::new(), false);
+    let mut matches = Vec::new();
+    let mut more = false;
     if !query.is_empty() {
         // One more, since the user may be among the results.
         let filters = Filters::default();

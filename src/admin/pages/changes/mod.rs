@@ -95,10 +95,8 @@ struct Claims {
 impl Claims {
     fn new(from: &UserState, into: &UserState, after: &UserState) -> Self {
         let json = |claims: CustomClaims| (!claims.is_empty()).then(|| claims.json());
-        let (taken, lost) = (
-            after.claims.unlike(&into.claims),
-            from.claims.unlike(&after.claims),
-        );
+        let taken = after.claims.unlike(&into.claims);
+        let lost = from.claims.unlike(&after.claims);
         Self {
             taken: json(taken),
             own: into.claims.json(),
@@ -134,7 +132,9 @@ impl Confirmation {
     /// of the change's users.
     fn new(preview: &Preview, device: Option<String>, visit: &Visit<'_>) -> Self {
         let change = &preview.change;
-        let (user, other, identity) = (change.user(), change.other(), change.identity());
+        let user = change.user();
+        let other = change.other();
+        let identity = change.identity();
         let (part, part_of_other) = match change {
             Change::Merge { .. } => ("will be deleted", "stays"),
             Change::Move { .. } => ("loses the identity", "gets the identity"),
@@ -267,7 +267,9 @@ impl Visit<'_> {
 
     /// Makes a change that its form confirms. If nothing was done, shows why, in the confirmation.
     async fn confirm(&self, change: Change) -> Result<Redirect, Failure> {
-        let (pool, form, preview) = (self.db.pool(), &self.form, self.preview(change).await?);
+        let pool = self.db.pool();
+        let form = &self.form;
+        let preview = self.preview(change).await?;
         let reason = match form.reason() {
             Ok(reason) => reason,
             Err(status) => {
@@ -281,7 +283,8 @@ impl Visit<'_> {
         let seen = change
             .needs_preview()
             .then(|| form.get("seen").unwrap_or_default());
-        let (user, kept) = (change.user(), change.other().unwrap_or(change.user()));
+        let user = change.user();
+        let kept = change.other().unwrap_or(change.user());
         match make(pool, &preview, seen, by).await? {
             Outcome::Done if matches!(change, Change::Delete { .. }) => {
                 let number = retrying!(store::deletion_of(pool, *user))?.ok_or(Status::NotFound)?;
@@ -363,7 +366,8 @@ async fn ask(
     settings: &State<config::Session>,
     origin: ClientOrigin,
 ) -> Result<Page, Failure> {
-    let (user, form) = (id(user)?, StaffForm::of(uri));
+    let user = id(user)?;
+    let form = StaffForm::of(uri);
     let wanted = wanted(user, below, &form)?;
     let visit = Visit {
         staff,

@@ -146,7 +146,8 @@ async fn sound<T>(
 
 #[get("/keys/add")]
 async fn ask_add_key(staff: AdminStaff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
-    let (staff, form) = (staff.0, StaffForm::of(uri));
+    let staff = staff.0;
+    let form = StaffForm::of(uri);
     let added = sound(Added::read(&form, &staff), &staff, &form, db).await?;
     Ok(added.question().ask(&staff, &form))
 }
@@ -156,7 +157,8 @@ async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Fa
     let Signed { staff, form } = sent.of_admin()?;
     let added = sound(Added::read(&form, &staff), &staff, &form, db).await?;
     let reason = added.question().confirmed(&staff, &form)?;
-    let (name, by) = (added.name.to_string(), staff.by(&reason, &origin.0));
+    let name = added.name.to_string();
+    let by = staff.by(&reason, &origin.0);
     match add(db.pool(), &added.name, added.role, added.expires_at, by).await? {
         Ok(key) => Ok(Page::new(
             &staff,
@@ -202,7 +204,8 @@ fn revoking(name: &KeyName) -> Question {
 
 #[get("/keys/revoke")]
 async fn ask_revoke_key(staff: AdminStaff, uri: &Origin<'_>, db: &Db) -> Result<Page, Failure> {
-    let (staff, form) = (staff.0, StaffForm::of(uri));
+    let staff = staff.0;
+    let form = StaffForm::of(uri);
     let name = sound(name(&form), &staff, &form, db).await?;
     Ok(revoking(&name).ask(&staff, &form))
 }

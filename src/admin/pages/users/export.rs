@@ -32,7 +32,9 @@ impl Export {
         providers: Vec<String>,
         pool: PgPool,
     ) -> Self {
-        let (text, sort, filters) = (asked.q().to_owned(), asked.sort(), asked.filters(zone).ok());
+        let text = asked.q().to_owned();
+        let sort = asked.sort();
+        let filters = asked.filters(zone).ok();
         Self {
             pool,
             text,
@@ -73,7 +75,8 @@ impl Rows for Export {
             self.cursor = page.after;
             page.users
         } else {
-            let (text, start) = (&self.text, self.position.as_ref());
+            let text = &self.text;
+            let start = self.position.as_ref();
             let found = search(&self.pool, text, &self.providers, &filters, start, BATCH).await?;
             self.position = found.after;
             found.users

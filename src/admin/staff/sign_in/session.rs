@@ -27,7 +27,8 @@ pub struct Begun {
 
 pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
     let [state, browser, nonce, verifier] = std::array::from_fn(|_| OpaqueToken::generate());
-    let (nonce, code_verifier) = (nonce.text.expose().clone(), verifier.text.expose().clone());
+    let nonce = nonce.text.expose().clone();
+    let code_verifier = verifier.text.expose().clone();
     let code_challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, code_verifier.as_bytes()));
     store::begin(
         pool,

@@ -29,10 +29,8 @@ async fn a_moved_identity_takes_no_address_along_and_steals_none_later() {
     .into_iter()
     .enumerate()
     {
-        let (theirs, own) = (
-            format!("from-{number}@example.com"),
-            format!("to-{number}@example.com"),
-        );
+        let theirs = format!("from-{number}@example.com");
+        let own = format!("to-{number}@example.com");
         let moved = claims(&format!("from-{number}"), &theirs);
         let from = app.sign_in(&moved).await;
         let to = app

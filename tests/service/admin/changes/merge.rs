@@ -121,10 +121,8 @@ async fn nobody_who_is_disabled_gets_back_in_by_a_merge() {
             let subject = format!("{role}-{number}");
             claims(&subject, &format!("{subject}@example.com"))
         };
-        let (from, into) = (
-            app.sign_in(&person("from")).await,
-            app.sign_in(&person("into")).await,
-        );
+        let from = app.sign_in(&person("from")).await;
+        let into = app.sign_in(&person("into")).await;
         for (role, who) in [("from", &from), ("into", &into)] {
             if disabled == role || disabled == "both" {
                 act(&app, Change::Disable { user: user(who) }).await;
@@ -164,7 +162,8 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
     let pool = &app.database.pool;
     let from = app.sign_in(&claims("from", "from@example.com")).await;
     let into = app.sign_in(&claims("into", "into@example.com")).await;
-    let (from_id, into_id) = (user(&from), user(&into));
+    let from_id = user(&from);
+    let into_id = user(&into);
     let other_picture = with(
         claims("into", "into@example.com"),
         &json!({ "picture": "https://pictures.example/new" }),
@@ -183,7 +182,8 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
         "garbage",
     ] {
         let seen = preview(pool, merge).await.fingerprint();
-        let (mut made, mut shown) = (merge, seen.as_str());
+        let mut made = merge;
+        let mut shown = seen.as_str();
         match change {
             "identity" => {
                 app.link(&into.access_token(), "second", &at("second", "new", ""))

@@ -41,11 +41,10 @@ async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
         let address = |subject: &str| format!("{subject}@example.com");
         let from_claims = claims(&from, &address(&from));
         let into_claims = claims(&into, &address(&into));
-        let (from_first, into_first) = (
-            app.sign_in(&from_claims).await,
-            app.sign_in(&into_claims).await,
-        );
-        let (from_id, into_id) = (user(&from_first), user(&into_first));
+        let from_first = app.sign_in(&from_claims).await;
+        let into_first = app.sign_in(&into_claims).await;
+        let from_id = user(&from_first);
+        let into_id = user(&into_first);
         let merge = tokio::spawn(
             prepared(
                 &app,
@@ -121,7 +120,8 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
     let app = Arc::new(App::start().await);
     for round in 0..rounds() {
         let [from, into] = ["from", "into"].map(|role| format!("{role}-{round}"));
-        let (first, second) = (format!("{from}-first"), format!("{from}-second"));
+        let first = format!("{from}-first");
+        let second = format!("{from}-second");
         let address = format!("{from}@example.com");
         let from_first = app.sign_in(&claims(&first, &address)).await;
         let from_second = app
@@ -130,7 +130,8 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
         let into_first = app
             .sign_in(&claims(&into, &format!("{into}@example.com")))
             .await;
-        let (from_id, into_id) = (user(&from_first), user(&into_first));
+        let from_id = user(&from_first);
+        let into_id = user(&into_first);
         let merge = tokio::spawn(
             prepared(
                 &app,
@@ -159,7 +160,8 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
         let outcome = merge.await.unwrap();
 
         // One of them took effect, and the other was told that it came too late.
-        let (status, took_effect) = (answer.status.as_u16(), answer.status.is_success());
+        let status = answer.status.as_u16();
+        let took_effect = answer.status.is_success();
         assert!(
             took_effect || status == 401 || status == 404,
             "round {round}: {}",

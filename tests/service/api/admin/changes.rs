@@ -112,11 +112,9 @@ async fn a_backend_disables_enables_and_signs_out_in_its_own_name() {
     assert_eq!(backend.ada().await.error(), "user_disabled");
     assert_eq!(backend.app.refresh(&ada.refresh_token()).await.status, 401);
     backend.make_as_seen(&id, "enable", &json!({})).await;
-    let (one, two, three) = (
-        backend.ada().await,
-        backend.ada().await,
-        backend.ada().await,
-    );
+    let one = backend.ada().await;
+    let two = backend.ada().await;
+    let three = backend.ada().await;
     let session: Value = {
         let listed = backend
             .app
@@ -223,8 +221,10 @@ async fn a_user_who_changes_after_the_check_of_what_was_seen_is_left_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backend_moves_unlinks_merges_and_deletes_as_it_was_told_before() {
     let backend = Backend::start().await;
-    let (ada, grace) = (backend.ada().await, backend.grace().await);
-    let (ada_id, grace_id) = (ada.user_id(), grace.user_id());
+    let ada = backend.ada().await;
+    let grace = backend.grace().await;
+    let ada_id = ada.user_id();
+    let grace_id = grace.user_id();
     let moved = backend
         .make_as_seen(
             &grace_id,
@@ -283,10 +283,8 @@ async fn a_backend_moves_unlinks_merges_and_deletes_as_it_was_told_before() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_is_made_to_the_users_that_the_dry_run_showed_or_to_nobody() {
     let backend = Backend::start().await;
-    let (ada, grace) = (
-        backend.ada().await.user_id(),
-        backend.grace().await.user_id(),
-    );
+    let ada = backend.ada().await.user_id();
+    let grace = backend.grace().await.user_id();
     let identity = identity(&backend.ada().await);
     backend
         .app
@@ -349,8 +347,10 @@ async fn what_a_rule_forbids_is_refused_in_its_words_and_a_dry_run_says_so_befor
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_or_whatever_does_not_exist_is_named() {
     let backend = Backend::start().await;
-    let (ada, grace) = (backend.ada().await, backend.grace().await);
-    let (ada_id, nobody) = (ada.user_id(), Uuid::now_v7().to_string());
+    let ada = backend.ada().await;
+    let grace = backend.grace().await;
+    let ada_id = ada.user_id();
+    let nobody = Uuid::now_v7().to_string();
     let session = json!({ "session": nobody });
     for (user, change, more, error, told) in [
         (

@@ -124,7 +124,9 @@ async fn the_newest_event_of_changes_at_once_says_what_the_user_is() {
     for round in 0..rounds() {
         let mut changes = JoinSet::new();
         for number in 0..4 {
-            let (app, key, ada) = (app.clone(), key.clone(), ada.clone());
+            let app = app.clone();
+            let key = key.clone();
+            let ada = ada.clone();
             changes.spawn(async move {
                 let answer = set(
                     &app,

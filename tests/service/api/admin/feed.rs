@@ -143,7 +143,8 @@ async fn a_backend_that_follows_eight_writers_misses_nothing_and_reads_nothing_t
         id_of(57)
     );
     let writers = (0..WRITERS).map(|writer| {
-        let (url, write) = (app.database.url.clone(), write.clone());
+        let url = app.database.url.clone();
+        let write = write.clone();
         tokio::spawn(async move {
             use sqlx::Connection;
             let mut connection = sqlx::PgConnection::connect(&url).await.unwrap();
@@ -154,7 +155,8 @@ async fn a_backend_that_follows_eight_writers_misses_nothing_and_reads_nothing_t
         })
     });
     let writers: Vec<_> = writers.collect();
-    let (mut seen, mut after) = (Vec::<Value>::new(), Uuid::nil().to_string());
+    let mut seen = Vec::<Value>::new();
+    let mut after = Uuid::nil().to_string();
     let mut deadline = None;
     loop {
         let (events, next) = read(&app, &key, &format!("after={after}&limit=9")).await;

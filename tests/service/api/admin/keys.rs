@@ -135,10 +135,8 @@ async fn nothing_opens_the_admin_api_but_one_valid_key_in_one_header() {
 async fn a_key_is_refused_from_the_moment_it_is_revoked_or_expires() {
     let app = App::start().await;
     let pool = app.database.pool.clone();
-    let (one, other) = (
-        app.api_key("one", KeyRole::Support).await,
-        app.api_key("other", KeyRole::Support).await,
-    );
+    let one = app.api_key("one", KeyRole::Support).await;
+    let other = app.api_key("other", KeyRole::Support).await;
     for key in [&one, &other] {
         assert_accepted(&ask(&app, &[("Authorization", &bearer(key))]).await);
     }
@@ -406,10 +404,8 @@ async fn made_up_keys_are_counted_by_address_and_valid_ones_by_key() {
             .merge(("rate_limit.api_key_per_minute", 4))
     })
     .await;
-    let (one, other) = (
-        app.api_key("one", KeyRole::Support).await,
-        app.api_key("other", KeyRole::Support).await,
-    );
+    let one = app.api_key("one", KeyRole::Support).await;
+    let other = app.api_key("other", KeyRole::Support).await;
     // The first request with a key is counted by address, too: nobody knows yet that it is valid.
     for key in [&one, &other] {
         assert_accepted(&ask(&app, &[("Authorization", &bearer(key))]).await);
@@ -421,7 +417,8 @@ async fn made_up_keys_are_counted_by_address_and_valid_ones_by_key() {
     );
     for wrong in [made_up('b'), made_up('c'), bearer("short")] {
         let refused = ask(&app, &[("Authorization", &wrong)]).await;
-        let (status, error) = (refused.status.as_u16(), refused.error());
+        let status = refused.status.as_u16();
+        let error = refused.error();
         assert_eq!(
             (status, error.as_str()),
             (429, "rate_limited"),
@@ -463,7 +460,8 @@ async fn made_up_keys_are_counted_by_address_and_valid_ones_by_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_is_stored_or_logged() {
-    let (database, provider) = (Database::create().await, Provider::start().await);
+    let database = Database::create().await;
+    let provider = Provider::start().await;
     let service = Process::ready(&database, &provider, &[("RUST_LOG", "debug")]).await;
     let name = "backend".parse().unwrap();
     let added = add(

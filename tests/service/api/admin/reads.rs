@@ -111,7 +111,8 @@ async fn a_backend_reads_every_user_once_page_by_page() {
         ("sort=name", 60),
         ("q=ada", 50),
     ] {
-        let (mut seen, mut cursor) = (BTreeSet::new(), String::new());
+        let mut seen = BTreeSet::new();
+        let mut cursor = String::new();
         loop {
             let page = found(&app, &key, &format!("?{search}&limit=7{cursor}")).await;
             let ids = ids(&page);
@@ -393,7 +394,8 @@ async fn a_backend_reads_a_users_sessions_and_events() {
         )
         .await;
     assert_eq!(signed_out.status, 204);
-    let (mut kinds, mut cursor) = (Vec::new(), String::new());
+    let mut kinds = Vec::new();
+    let mut cursor = String::new();
     loop {
         let page = app
             .get(&key, &format!("{path}/events?limit=1{cursor}"))

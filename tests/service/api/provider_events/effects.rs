@@ -39,11 +39,10 @@ fn cases() -> impl Iterator<Item = Case> {
     let of = |word: &str| json!({ "credential_type": word });
     let credential =
         |kind: &str, change: &str| json!({ "credential_type": kind, "change_type": change });
-    let (required, changed) = ("account-credential-change-required", "credential-change");
-    let (renamed, by_policy) = (
-        json!({ "new-value": "new@example.com" }),
-        json!({ "initiating_entity": "policy" }),
-    );
+    let required = "account-credential-change-required";
+    let changed = "credential-change";
+    let renamed = json!({ "new-value": "new@example.com" });
+    let by_policy = json!({ "initiating_entity": "policy" });
     let cases = [
         (
             RISC,
@@ -174,10 +173,8 @@ fn cases() -> impl Iterator<Item = Case> {
 async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine() {
     let house = House::open().await;
     for (number, case) in cases().enumerate() {
-        let (subject, what) = (
-            format!("ada-{number}"),
-            format!("{} {}", case.event, case.more),
-        );
+        let subject = format!("ada-{number}");
+        let what = format!("{} {}", case.event, case.more);
         let opened = house.sign_in(&subject).await;
         let user = opened.user();
         let claims = message(&case.event, &subject, &case.more);
@@ -434,7 +431,8 @@ async fn a_token_from_before_the_end_of_the_sessions_opens_none_and_proves_nothi
     let app = &house.app;
     let mine = app.sign_in(&claims("ada", "ada@example.com")).await;
     let early = |subject: &str| with(account(subject), &json!({ "iat": now() - 60 }));
-    let (ada, grace) = (early("ada"), early("grace"));
+    let ada = early("ada");
+    let grace = early("grace");
     assert_eq!(app.sign_in_at(NAME, &ada).await.outcome(), "linked");
     assert_eq!(app.sign_in_at(NAME, &grace).await.outcome(), "created");
     let revoked = format!("{RISC}/sessions-revoked");
@@ -584,7 +582,8 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn holding_and_releasing_an_identity_are_events_with_webhooks() {
     let house = House::open().await;
-    let (app, pool) = (&house.app, &house.app.database.pool);
+    let app = &house.app;
+    let pool = &house.app.database.pool;
     let types = <MessageType as VariantNames>::VARIANTS;
     run!(
         pool,

@@ -179,10 +179,8 @@ async fn identities_linked_by_steps_are_held_when_the_steps_are_gone() {
     assert_status(&FIRST.link(&house, NEXT).await, 201);
     let elsewhere = account("idp", "grace", "grace@example.com");
     let to = elsewhere.sign_in(&house).await.user();
-    let (identity, from) = (
-        FIRST.identity(&house).await.unwrap(),
-        FIRST.user(&house).await.unwrap(),
-    );
+    let identity = FIRST.identity(&house).await.unwrap();
+    let from = FIRST.user(&house).await.unwrap();
     let moved = house
         .app
         .by_staff(Change::Move { identity, from, to })
@@ -405,7 +403,8 @@ impl Sequence {
 
     /// Lets a person who has these accounts do something with one or two of them.
     async fn act(&mut self, own: &[Account]) {
-        let (who, other) = (self.one_of(own), self.one_of(own));
+        let who = self.one_of(own);
+        let other = self.one_of(own);
         let kind = self.rng.usize(..8);
         self.steps.push(format!("{kind} {who:?} {other:?}"));
         let house = &self.house;
@@ -474,7 +473,8 @@ impl Sequence {
     /// Lets staff move an identity, or merge two users.
     async fn by_staff(&mut self) {
         let all = [&OWNERS[..], &FRIENDS, &HIJACKERS].concat();
-        let (one, other) = (self.one_of(&all), self.one_of(&all));
+        let one = self.one_of(&all);
+        let other = self.one_of(&all);
         self.steps.push(format!("staff {one:?} {other:?}"));
         let house = &self.house;
         let (Some(from), Some(to)) = (one.user(house).await, other.user(house).await) else {
@@ -501,7 +501,8 @@ impl Sequence {
 async fn after_a_report_only_accounts_from_before_the_window_sign_in() {
     let rng = Rng::new();
     println!("seed {}", rng.get_seed());
-    let (mut reports, mut held) = (0, 0);
+    let mut reports = 0;
+    let mut held = 0;
     let mut sequence = Sequence {
         house: House::open().await,
         rng,

@@ -341,7 +341,8 @@ async fn a_new_key_is_fetched_and_a_made_up_one_costs_few_calls() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_document_about_events_the_keys_are_those_of_the_providers_tokens() {
-    let (keys, metadata) = (Provider::start().await, Provider::start().await);
+    let keys = Provider::start().await;
+    let metadata = Provider::start().await;
     keys.behave(Behaviour::Json(jwks(&[Signer::Ec.jwk()])));
     let issuer = format!("{}/realms/people", metadata.url());
     let jwks_uri = format!("{}/keys", keys.url());
@@ -383,7 +384,8 @@ async fn of_the_document_about_events_only_what_a_message_needs_is_judged() {
         to: "/login".into(),
     };
     for ssf in [None, Some(page), Some(elsewhere)] {
-        let (keys, metadata) = (Provider::start().await, Provider::start().await);
+        let keys = Provider::start().await;
+        let metadata = Provider::start().await;
         keys.behave(Behaviour::Json(jwks(&[Signer::Ec384.jwk()])));
         let issuer = metadata.url();
         // `jwks_uri` is optional in it (OpenID Shared Signals Framework 1.0 §7.1).

@@ -138,7 +138,8 @@ impl House {
 
 /// The publisher of the keys, and that of the issuer and of where the keys are.
 async fn transmitter() -> (Provider, Provider) {
-    let (keys, transmitter) = (Provider::start().await, Provider::start().await);
+    let keys = Provider::start().await;
+    let transmitter = Provider::start().await;
     keys.behave(Behaviour::Json(jwks(&[
         Signer::Ec.jwk(),
         Signer::Rsa.jwk(),

@@ -276,7 +276,8 @@ async fn a_vouch_ends_with_the_first_identity_that_proves_the_address() {
 async fn of_two_identities_that_prove_an_address_and_stop_at_once_neither_leaves_it_verified() {
     let app = App::start().await;
     for round in 0..rounds() {
-        let (first, second) = (format!("first-{round}"), format!("second-{round}"));
+        let first = format!("first-{round}");
+        let second = format!("second-{round}");
         let shared = format!("shared-{round}@example.com");
         let ada = app.sign_in(&claims(&first, &shared)).await;
         let linked = app
@@ -495,14 +496,10 @@ async fn a_hijacker_who_merged_the_user_with_his_own_is_held_whichever_remains()
     for (into_his_own, later) in [(false, false), (true, false), (true, true)] {
         let house = House::open().await;
         let app = &house.app;
-        let (account, eve) = (
-            at(NAME, "ada", "ada@example.com"),
-            at("third", "eve", "eve@example.com"),
-        );
-        let (hers, his) = (
-            app.sign_in_at(NAME, &account).await,
-            app.sign_in_at("third", &eve).await,
-        );
+        let account = at(NAME, "ada", "ada@example.com");
+        let eve = at("third", "eve", "eve@example.com");
+        let hers = app.sign_in_at(NAME, &account).await;
+        let his = app.sign_in_at("third", &eve).await;
         let linked = at("fourth", "eve", "");
         assert_eq!(
             app.link(&hers.access_token(), "fourth", &linked)
@@ -547,10 +544,8 @@ async fn a_user_whose_account_is_hijacked_is_neither_deleted_nor_merged() {
     app.sign_in_at("third", &other).await;
     house.hijacked("ada").await;
 
-    let (mine, others) = (
-        app.sign_in(&own).await,
-        app.sign_in_at("third", &other).await,
-    );
+    let mine = app.sign_in(&own).await;
+    let others = app.sign_in_at("third", &other).await;
     assert_suspended(&app.delete(&mine.access_token(), "/api/v1/me").await);
     assert_suspended(&app.merge(&mine.access_token(), "third", &other).await);
     assert_suspended(&app.merge(&others.access_token(), "idp", &own).await);
@@ -625,7 +620,9 @@ impl World {
             );
         }
         let owners = std::array::from_fn(|mailbox| mailbox % PEOPLE);
-        let (users, suspended, hijacked) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let users = BTreeMap::new();
+        let suspended = BTreeMap::new();
+        let hijacked = BTreeSet::new();
         let house = House::open().await;
         World {
             house,
@@ -679,8 +676,9 @@ impl World {
 
     /// Somebody's account shows another address: one of theirs, which the provider verifies, or any other.
     fn readdress(&mut self) {
-        let (account, mailbox, claims) =
-            (self.account(), self.below(MAILBOXES), self.below(3) == 0);
+        let account = self.account();
+        let mailbox = self.below(MAILBOXES);
+        let claims = self.below(3) == 0;
         let verified = self.owners[mailbox] == account.1;
         if verified || claims {
             self.accounts.insert(account, Word { mailbox, verified });
@@ -689,7 +687,8 @@ impl World {
 
     /// A mailbox gets another owner. Accounts that showed it go on until somebody changes them.
     fn recycle(&mut self) {
-        let (mailbox, person) = (self.below(MAILBOXES), self.below(PEOPLE));
+        let mailbox = self.below(MAILBOXES);
+        let person = self.below(PEOPLE);
         self.owners[mailbox] = person;
     }
 
@@ -777,7 +776,8 @@ impl World {
         let Some((_, who)) = self.sign_in().await else {
             return;
         };
-        let (account, id) = (self.account(), who.user_id());
+        let account = self.account();
+        let id = who.user_id();
         let answer = self
             .house
             .app
@@ -805,10 +805,8 @@ impl World {
     }
 
     async fn id_of(&self, account: Account) -> Uuid {
-        let (pool, subject) = (
-            &self.house.app.database.pool,
-            format!("person-{}", account.1),
-        );
+        let pool = &self.house.app.database.pool;
+        let subject = format!("person-{}", account.1);
         let id = "SELECT id FROM identities WHERE provider = $1 AND subject = $2";
         value!(pool, id, PROVIDERS[account.0], subject)
     }
@@ -973,7 +971,9 @@ impl World {
 async fn whatever_becomes_of_identities_and_addresses_nobody_is_let_in_but_by_a_proof_that_holds() {
     let mut rng = Rng::new();
     println!("seed {}", rng.get_seed());
-    let (mut worlds, mut linked, mut taken) = (0, 0, 0);
+    let mut worlds = 0;
+    let mut linked = 0;
+    let mut taken = 0;
     // A world may end where staff's merges and open reports leave nothing to link: chance gets another one.
     while worlds * STEPS < 500 + rounds() || linked == 0 || taken == 0 {
         worlds += 1;

@@ -47,10 +47,8 @@ async fn no_session_outlives_a_suspension_whoever_signs_in_meanwhile() {
     let house = House::open().await;
     house.sign_in("ada").await;
     for round in 0..rounds() {
-        let (disabled, enabled) = (
-            format!("{RISC}/account-disabled"),
-            format!("{RISC}/account-enabled"),
-        );
+        let disabled = format!("{RISC}/account-disabled");
+        let enabled = format!("{RISC}/account-enabled");
         let report = message(&disabled, "ada", &json!({ "reason": "hijacking" }));
         let clients = async { tokio::join!(house.sign_in("ada"), house.sign_in("ada")) };
         let (clients, ()) = at_once(clients, house.tell(&report)).await;

@@ -103,7 +103,8 @@ async fn a_message_of_too_many_values_is_refused_unread() {
 async fn a_session_that_a_suspension_has_missed_changes_nothing() {
     let house = House::open().await;
     let pool = &house.app.database.pool;
-    let (ada, grace) = (house.sign_in("ada").await, house.sign_in("grace").await);
+    let ada = house.sign_in("ada").await;
+    let grace = house.sign_in("grace").await;
     let [ada, grace] = [ada, grace].map(|answer| answer.user());
     house.hijacked("ada").await;
     // As if it had been opened at the moment of the suspension.

@@ -19,7 +19,8 @@ fn changed(name: &str, value: impl Into<Value>) -> Value {
 
 /// The provider is asked, and its answer is refused so; no row is written.
 async fn assert_refused(app: &App, provider: &str, claims: &Value, status: u16, error: &str) {
-    let (rows, calls) = (app.database.rows().await, app.provider.calls());
+    let rows = app.database.rows().await;
+    let calls = app.provider.calls();
     assert_problem(&app.sign_in_at(provider, claims).await, status, error);
     assert_eq!(app.provider.calls(), calls + 1, "{claims}");
     assert_eq!(app.database.rows().await, rows, "{claims}");

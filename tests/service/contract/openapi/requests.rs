@@ -129,7 +129,8 @@ fn whole(document: &Document, example: &Value, schema: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_is_refused_by_name_exactly_when_the_schema_says_so() {
-    let (mut sender, document) = (Sender::start().await, Document::new());
+    let mut sender = Sender::start().await;
+    let document = Document::new();
     let mut usual = vec![json!(7), json!(["x"]), json!(true), Value::Null];
     usual.extend(["", " ", "true", "x\n", "ä", "https://x.example"].map(Value::from));
     // What a schema does not say.
@@ -140,7 +141,8 @@ async fn a_member_is_refused_by_name_exactly_when_the_schema_says_so() {
         "exactly one e-mail address",
         "without an `email`",
     ];
-    let (mut sound, mut malformed) = (0, 0);
+    let mut sound = 0;
+    let mut malformed = 0;
     for operation in document.operations() {
         let (examples, schema) = examples(&document, &operation);
         sender.token = sender
@@ -153,11 +155,11 @@ async fn a_member_is_refused_by_name_exactly_when_the_schema_says_so() {
             sender.app.age(660.0).await;
         }
         for example in examples {
-            let (validator, example) = (
-                document.validator(schema),
-                whole(&document, example, schema),
-            );
-            let (mut found, mut longest, mut values) = (Vec::new(), BTreeSet::new(), usual.clone());
+            let validator = document.validator(schema);
+            let example = whole(&document, example, schema);
+            let mut found = Vec::new();
+            let mut longest = BTreeSet::new();
+            let mut values = usual.clone();
             places(&example, "", &mut found);
             bounds(&document, schema, &mut longest);
             for length in longest.iter().flat_map(|length| [*length, length + 1]) {
@@ -190,7 +192,8 @@ async fn a_member_is_refused_by_name_exactly_when_the_schema_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_scope_that_is_described_can_be_signed_out_of() {
-    let (app, document) = (App::start().await, Document::new());
+    let app = App::start().await;
+    let document = Document::new();
     let operation = document.operation("logout");
     let parameter = &operation.body["parameters"][0];
     let validator = document.validator(&parameter["schema"]);
@@ -218,8 +221,10 @@ async fn every_scope_that_is_described_can_be_signed_out_of() {
 /// What a misspelt member asks for would be lost. Only a sign-in and a refresh do no harm by it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_changes_or_ends_something_has_no_unknown_member() {
-    let (sender, document) = (Sender::start().await, Document::new());
-    let (app, token) = (&sender.app, &sender.token);
+    let sender = Sender::start().await;
+    let document = Document::new();
+    let app = &sender.app;
+    let token = &sender.token;
     let before = app.database.rows().await;
     let mut tried = 0;
     let public = ["signIn", "refresh"].map(Some);

@@ -124,10 +124,8 @@ async fn a_body_that_is_not_one_json_object_is_malformed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_occurs_twice_is_malformed_at_any_depth() {
     let app = App::start().await;
-    let (first, second) = (
-        app.token(&claims("subject-1", "")),
-        app.token(&claims("subject-2", "")),
-    );
+    let first = app.token(&claims("subject-1", ""));
+    let second = app.token(&claims("subject-2", ""));
     for body in [
         format!(r#"{{"id_token":"{first}","id_token":"{second}"}}"#),
         format!(r#"{{"id_token":"{first}","id_token":"{first}"}}"#),

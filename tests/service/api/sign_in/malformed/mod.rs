@@ -30,7 +30,8 @@ async fn assert_refused(
 ) {
     let body = body.as_ref();
     let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
-    let (rows, calls) = (app.database.rows().await, app.provider.calls());
+    let rows = app.database.rows().await;
+    let calls = app.provider.calls();
     let answer = app
         .send(Method::POST, PATH, content_type, body.to_vec())
         .await;
