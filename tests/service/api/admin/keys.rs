@@ -196,11 +196,9 @@ async fn a_key_revoked_before_the_last_byte_changes_nothing() {
         pool,
         "INSERT INTO webhooks (name, events) VALUES ('shop', '{}')"
     );
-    let (ada, session, identity) = (
-        ada.user_id(),
-        ada.payload()["sid"].clone(),
-        ada.identity_id(),
-    );
+    let session = ada.payload()["sid"].clone();
+    let identity = ada.identity_id();
+    let ada = ada.user_id();
     let second: String = app
         .database
         .value("SELECT id::text FROM identities WHERE held_at IS NOT NULL")
