@@ -31,6 +31,8 @@ use crate::keys::KeyRing;
 
 /// The longest wait for the database. Probes come every few seconds.
 const TIMEOUT: Duration = Duration::from_secs(1);
+/// The version of `OpenMetrics`.
+const OPEN_METRICS: &str = "1.0.0";
 
 resource!("Operation": livez, readyz, metrics);
 
@@ -253,7 +255,10 @@ struct Exposition {
 impl<'r> Responder<'r, 'static> for Exposition {
     fn respond_to(self, request: &'r Request<'_>) -> response::Result<'static> {
         let (media_type, version) = match self.format {
-            Format::OpenMetrics => (ContentType::new("application", "openmetrics-text"), "1.0.0"),
+            Format::OpenMetrics => (
+                ContentType::new("application", "openmetrics-text"),
+                OPEN_METRICS,
+            ),
             Format::Prometheus => (ContentType::new("text", "plain"), "0.0.4"),
         };
         let media_type = media_type.with_params([("version", version), ("charset", "utf-8")]);
@@ -269,8 +274,14 @@ impl<'r> FromRequest<'r> for Format {
     type Error = Infallible;
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, Infallible> {
-        let prefers_text = fields::preference(request, "text", "plain")
-            > fields::preference(request, "application", "openmetrics-text");
+        // Parsers of an older OpenMetrics fail at types such as `info`; those of a newer text format read 0.0.4, too.
+        let prefers_text = fields::preference(request, "text", "plain", None)
+            > fields::preference(
+                request,
+                "application",
+                "openmetrics-text",
+                Some(OPEN_METRICS),
+            );
         Outcome::Success(if prefers_text {
             Self::Prometheus
         } else {

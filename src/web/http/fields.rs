@@ -57,8 +57,8 @@ pub fn cookie<'r>(request: &'r Request<'_>, name: &str) -> Result<Option<&'r str
 }
 
 /// Returns how much the client wants a media type by `Accept` (RFC 9110 §12.5.1), in thousandths: of the ranges that match it,
-/// the most specific decides. Without `Accept`, it wants any.
-pub fn preference(request: &Request<'_>, kind: &str, subtype: &str) -> u16 {
+/// the most specific decides. A range with another version than a given one does not match. Without `Accept`, the client wants any.
+pub fn preference(request: &Request<'_>, kind: &str, subtype: &str, version: Option<&str>) -> u16 {
     let mut ranges = request
         .headers()
         .get("Accept")
@@ -81,18 +81,25 @@ pub fn preference(request: &Request<'_>, kind: &str, subtype: &str) -> u16 {
             }
             _ => return None,
         };
-        Some((specific, parts.find_map(quality).unwrap_or(1000)))
+        let mut weight = 1000;
+        for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+            if name.eq_ignore_ascii_case("q") {
+                weight = quality(value).unwrap_or(1000);
+            } else if name.eq_ignore_ascii_case("version")
+                && version.is_some_and(|version| value.trim_matches('"') != version)
+            {
+                return None;
+            }
+        }
+        Some((specific, weight))
     });
     matching.max().map_or(0, |(_, quality)| quality)
 }
 
-/// Reads a weight such as `q=0.5`, in thousandths.
-fn quality(parameter: &str) -> Option<u16> {
-    let (name, value) = parameter.split_once('=')?;
-    if !name.eq_ignore_ascii_case("q") {
-        return None;
-    }
+/// Reads a weight such as `0.5`, in thousandths. Java's own client writes `.5`.
+fn quality(value: &str) -> Option<u16> {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
+    let whole = if whole.is_empty() { "0" } else { whole };
     let digits = format!("{whole}{fraction:0<3}");
     let thousandths: u16 = digits.parse().ok()?;
     (digits.len() == 4).then_some(thousandths.min(1000))

@@ -208,10 +208,30 @@ async fn a_scraper_gets_the_format_that_it_prefers() {
             OPEN,
         ),
         (
+            &[
+                "application/openmetrics-text; version=0.0.1,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            ],
+            TEXT,
+        ),
+        (
+            &["application/openmetrics-text; version=\"1.0.0\"; charset=utf-8"],
+            OPEN,
+        ),
+        (&["application/openmetrics-text;version=0.0.1"], OPEN),
+        (
+            &["text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"],
+            OPEN,
+        ),
+        (&["text/plain, *; q=.2, */*; q=.2"], TEXT),
+        (
             &["application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.6"],
             TEXT,
         ),
         (&["text/plain;version=0.0.4"], TEXT),
+        (
+            &["text/plain;version=1.0.0;escaping=allow-utf-8;q=0.2,*/*;q=0.1"],
+            TEXT,
+        ),
         (&["Text/Plain ; Version=0.0.4 ; Q=1"], TEXT),
         (&["text/plain;version=0.0.4;q=1,*/*;q=0.1"], TEXT),
         (&["text/plain"], TEXT),
