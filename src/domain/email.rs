@@ -1,6 +1,6 @@
 //! E-mail addresses for linking: one address, ASCII case-folded.
 
-use super::text::{is_control, is_ignorable};
+use super::text::{as_typed, is_control, is_ignorable};
 
 /// Characters that stand around an address in a text, and in no address.
 const SEPARATORS: &str = ",;:<>()[]\\\"\u{fffd}";
@@ -40,10 +40,15 @@ impl Email {
         })
     }
 
-    /// Returns the first address within a text.
+    /// Returns the first address within a pasted text. Chat programs write a bar between an address and its link.
     pub fn first_in(text: &str) -> Option<Self> {
-        text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(c))
-            .find_map(Self::parse)
+        let is_around = |c: char| c.is_whitespace() || c == '|' || SEPARATORS.contains(c);
+        as_typed(text).split(is_around).find_map(|word| {
+            let (mailbox, domain) = word.split_once('@')?;
+            // No domain has a question mark: the query of a `mailto:` URL begins there (RFC 6068 §2).
+            let domain = domain.split('?').next()?;
+            Self::parse(&format!("{mailbox}@{domain}"))
+        })
     }
 
     /// Returns the address as the provider wrote it.
@@ -109,11 +114,17 @@ mod tests {
             "Ada <a@x>, b@x",
             "mailto:A@X",
             "of @ or a@x?",
+            "mailto:a@x?subject=b@x",
+            "<mailto:a@x|a@x>",
+            "a@\u{200b}x",
+            "\u{202a}a@x\u{202c}",
+            "\u{ff21}\u{ff20}x",
         ] {
-            let found =
-                Email::first_in(text).map(|email| email.folded().trim_end_matches('?').to_owned());
+            let found = Email::first_in(text).map(|email| email.folded().to_owned());
             assert_eq!(found.as_deref(), Some("a@x"), "{text}");
         }
+        let found = Email::first_in("a@x\u{2011}y").map(|email| email.folded().to_owned());
+        assert_eq!(found.as_deref(), Some("a@x-y"));
         for text in ["", "Ada", "@", "a b@"] {
             assert_eq!(Email::first_in(text), None, "{text}");
         }

@@ -19,6 +19,21 @@ pub const fn is_ignorable(c: char) -> bool {
     )
 }
 
+/// Returns a pasted text as a keyboard has it: without invisible characters, with the ASCII character for its full-width form, and
+/// with one hyphen for all hyphens and dashes.
+pub fn as_typed(text: &str) -> String {
+    let typed = |c: char| match c {
+        // The block has ASCII's printable characters in the same order.
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' => '-',
+        _ => c,
+    };
+    text.chars()
+        .filter(|c| !is_ignorable(*c))
+        .map(typed)
+        .collect()
+}
+
 /// Returns true if no character of a text is seen. The empty Braille pattern is not.
 pub fn is_blank(text: &str) -> bool {
     let seen =

@@ -8,6 +8,7 @@ use crate::admin::lists::users::filter::Filters;
 use crate::admin::lists::users::{COLUMNS, ListedUser, Row, cursor};
 use crate::database::{Error, retrying, unprepared};
 use crate::domain::Email;
+use crate::domain::text::as_typed;
 
 /// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
 /// shorter.
@@ -112,11 +113,9 @@ pub async fn search(
 }
 
 /// Returns the texts within a pasted one that may name a user: the first e-mail address, also with its domain in the other form
-/// (RFC 5890 §2.3.2.1), the first id, and the text without quotes, brackets and punctuation around it.
+/// (RFC 5890 §2.3.2.1), the first id, and the text without quotes, brackets and punctuation around it, also as a keyboard has it.
 fn pasted(text: &str) -> Vec<String> {
-    // No domain has a question mark: the query of a `mailto:` URL begins there (RFC 6068 §2).
-    let without_query = |email: Email| email.folded().split('?').next().map(str::to_owned);
-    let address = Email::first_in(text).and_then(without_query);
+    let address = Email::first_in(text).map(|email| email.folded().to_owned());
     let other_form = address.as_deref().and_then(|address| {
         let (mailbox, domain) = address.split_once('@')?;
         let other = if domain.is_ascii() {
@@ -126,18 +125,21 @@ fn pasted(text: &str) -> Vec<String> {
         };
         (other != domain).then(|| format!("{mailbox}@{other}"))
     });
-    let id = text
+    let typed = as_typed(text);
+    let id = typed
         .split(|letter: char| !letter.is_ascii_hexdigit() && letter != '-')
         .find(|word| word.len() >= 32 && Uuid::parse_str(word).is_ok())
         .map(str::to_owned);
-    let bare = text
-        .trim_matches(|character: char| character.is_whitespace() || AROUND.contains(character));
-    let texts = [address, other_form, id, Some(bare.to_owned())]
+    let is_around = |character: char| character.is_whitespace() || AROUND.contains(character);
+    let bare = text.trim_matches(is_around).to_owned();
+    let typed = typed.trim_matches(is_around).to_owned();
+    let mut texts: Vec<_> = [address, other_form, id, Some(bare), Some(typed)]
         .into_iter()
-        .flatten();
+        .flatten()
+        .collect();
+    texts.retain(|within| !within.is_empty() && within != text);
+    texts.dedup();
     texts
-        .filter(|within| !within.is_empty() && within != text)
-        .collect()
 }
 
 async fn search_whole(
