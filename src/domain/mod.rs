@@ -22,6 +22,7 @@ pub mod network;
 pub mod refusal;
 pub mod secure_url;
 pub mod security_event;
+pub mod spreadsheet;
 pub mod staff;
 pub mod text;
 pub mod user;

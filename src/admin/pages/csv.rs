@@ -15,6 +15,7 @@ use time::OffsetDateTime;
 use crate::admin::staff::sign_in::store::{StaffRow, may_export};
 use crate::clock;
 use crate::database::{Error, in_time, retrying};
+use crate::domain::spreadsheet::{is_formula, loses_digits};
 
 /// The beginning of a file. Without it, Excel takes the text for one in the system's own encoding.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -118,16 +119,15 @@ fn lines(rows: impl Iterator<Item = Vec<String>>) -> Vec<u8> {
     writer.into_inner().unwrap_or_default()
 }
 
-/// Returns a cell that no spreadsheet takes for a formula (OWASP, "CSV Injection"), even if it skips characters. If
-/// the list separator is not the comma, as in much of Europe, quotes do not protect a cell, and each separator in it
-/// begins a new one.
+/// Returns a cell that no spreadsheet changes, with an apostrophe where one would. If the list separator is not the comma, as in
+/// much of Europe, quotes do not protect a cell, and each separator in it begins a new one.
 fn defused(cell: &str) -> String {
     let mut defused = String::with_capacity(cell.len() + 1);
-    if cell.starts_with(['\t', '\r', '\n']) {
+    if cell.starts_with(['\t', '\r', '\n']) || loses_digits(cell) {
         defused.push('\'');
     }
     for part in cell.split_inclusive([';', '\t', '|', '\r', '\n']) {
-        if part.trim_start_matches(skipped).starts_with(is_formula) {
+        if is_formula(part) {
             defused.push('\'');
         }
         defused.push_str(part);
@@ -135,28 +135,12 @@ fn defused(cell: &str) -> String {
     defused
 }
 
-const fn is_formula(c: char) -> bool {
-    matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠')
-}
-
-/// Returns `true` if a spreadsheet or a clean-up of the file may drop the character before a formula: blanks,
-/// quotes, and invisible characters.
-fn skipped(c: char) -> bool {
-    // These are letters by category, but blank (Unicode, Default_Ignorable_Code_Point).
-    let blank = matches!(
-        c,
-        '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}'
-    );
-    let other = !c.is_alphanumeric() && !c.is_ascii_graphic() && !is_formula(c);
-    blank || other || matches!(c, '"' | '\'' | '`')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn no_cell_is_a_formula() {
+    fn no_spreadsheet_changes_a_cell() {
         for cell in [
             "=1+1",
             "+1",
@@ -178,6 +162,10 @@ mod tests {
             "\u{3164}@x",
             "\u{e0020}=1",
             "\u{301}+1",
+            "9912140633506421",
+            "04567",
+            "891e3",
+            "4.892E+092",
         ] {
             assert_eq!(defused(cell), format!("'{cell}"));
         }
@@ -205,6 +193,8 @@ mod tests {
             " x",
             "\"x\"",
             "a; b|c",
+            "123456789012345",
+            "8e7f5c51-5f6e-4b57-9c4e-9f0f3a2c6a01",
         ] {
             assert_eq!(defused(cell), cell);
         }

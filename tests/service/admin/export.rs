@@ -62,6 +62,9 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
         "-1",
         "@SUM(A1)",
         " =1",
+        "+1-1",
+        "9912140633506421",
+        "891e3",
         "a,\"b\"\r\nc",
         "é🦀",
     ];
