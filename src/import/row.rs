@@ -134,7 +134,9 @@ pub enum RowError {
     Ancient,
     #[error("`provider` or `subject` is missing")]
     HalfAnIdentity,
-    #[error("`subject` must be 1 to 255 visible ASCII characters")]
+    #[error(
+        "`subject` must be 1 to 255 ASCII characters, without control characters, and not only blanks"
+    )]
     Subject,
     #[error("has a duplicate identity")]
     DuplicateIdentity,
