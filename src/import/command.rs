@@ -40,9 +40,9 @@ and `subject`). All others may be missing or empty:
   new_subject     the `sub` that an identity of an existing user has now; with `provider` and `subject` alone
   identities      JSON lines only: [{\"provider\": …, \"subject\": …, \"email\": …}, …]
 
-Case, blanks, hyphens and underscores in these names do not count. A CSV file with an unknown column is refused, and so
-is a JSON object with an unknown member, unless `--ignore` names it. CSV is UTF-8, separated by commas, semicolons or
-tabs.
+Case, blanks, hyphens, underscores and commas in these names do not count. A CSV file with an unknown column is refused,
+and so is a JSON object with an unknown member, unless `--ignore` names it. CSV is UTF-8, separated by commas,
+semicolons or tabs, or by what a first line such as `sep=|` names. `\\N` and `NULL` in it are empty values.
 
 An identity of a provider that is not configured is left out and counted by the provider's name. Its user is imported
 if there is an address or another identity, and otherwise left out and counted. Once the provider is configured, the

@@ -1,5 +1,5 @@
 //! Reads users from CSV (RFC 4180), also with semicolons or tabs as some spreadsheets write it: the first line names the
-//! columns, and a row is a user or a further identity of one.
+//! columns, after one that may name the separator, and a row is a user or a further identity of one.
 //!
 //! A quoted value may have several lines. A stray quotation mark would take the rows behind it for such a value, so if a
 //! row of several lines is invalid, only its first line is refused, and the next row begins on the second one.
@@ -10,7 +10,7 @@ use std::mem;
 
 use super::batch::{Batch, Error, LONGEST};
 use super::row::{Column, Field, ImportedUser, RawRow, RowError, Rules};
-use crate::domain::printable;
+use crate::domain::{printable, spreadsheet};
 
 /// The number of unknown columns that are shown, and of characters of each.
 const SHOWN: usize = 100;
@@ -39,19 +39,17 @@ impl<R: BufRead> Csv<R> {
             columns: Vec::new(),
             record: Record::default(),
         };
-        let mut first = csv
-            .lines
-            .next_row()?
-            .ok_or_else(|| Error::Header("it is missing".to_owned()))?;
+        let missing = || Error::Header("it is missing".to_owned());
+        let mut first = csv.lines.next_row()?.ok_or_else(missing)?;
         if first.text.starts_with("\u{feff}".as_bytes()) {
             first.text.drain(..3);
         }
-        let count = |separator: u8| first.text.split(|byte| *byte == separator).count();
-        // Of equals, the last is taken.
-        csv.separator = [b'\t', b';', b',']
-            .into_iter()
-            .max_by_key(|separator| count(*separator))
-            .unwrap_or(b',');
+        if let Some(separator) = first.separator() {
+            csv.separator = separator;
+            first = csv.lines.next_row()?.ok_or_else(missing)?;
+        } else {
+            csv.separator = csv.rules.separator(&first.text);
+        }
         csv.read_record(&first)?
             .map_err(|error| Error::Header(format!("it {error}")))?;
         csv.columns = csv.header()?;
@@ -79,6 +77,13 @@ impl<R: BufRead> Csv<R> {
                 }
                 Some(field) => columns.push(field),
             }
+        }
+        // The error must not show a user's data, such as the hash of a password.
+        let has_names = columns.iter().any(|field| *field != Field::Unnamed);
+        if !has_names && unknown.iter().any(|name| name.contains('@')) {
+            return Err(Error::Header(
+                "it is missing, and the first row is a user".to_owned(),
+            ));
         }
         if !unknown.is_empty() {
             unknown.truncate(SHOWN);
@@ -144,7 +149,7 @@ impl<R: BufRead> Csv<R> {
         let mut raw = RawRow::default();
         for (number, field) in self.columns.iter().enumerate() {
             match field {
-                Field::Value(column) => raw.set(*column, self.record.field(number)?),
+                Field::Value(column) => raw.set(*column, value(self.record.field(number)?)),
                 Field::Unnamed if !self.record.bytes(number).trim_ascii().is_empty() => {
                     return Err(RowError::Unnamed(number + 1));
                 }
@@ -152,6 +157,43 @@ impl<R: BufRead> Csv<R> {
             }
         }
         ImportedUser::read(&raw, &self.rules)
+    }
+}
+
+impl Rules {
+    /// Returns the separator by which a header has the most known columns and, of several, the most columns.
+    fn separator(&self, header: &[u8]) -> u8 {
+        let is_known = |name: &[u8]| {
+            let name = std::str::from_utf8(name)
+                .unwrap_or_default()
+                .trim()
+                .trim_matches('"');
+            !matches!(self.field(name), Some(Field::Unnamed) | None)
+        };
+        let count = |separator: u8| {
+            let names = header.split(|byte| *byte == separator);
+            (
+                names.clone().filter(|name| is_known(name)).count(),
+                names.count(),
+            )
+        };
+        // Of equals, the last is taken.
+        [b'\t', b';', b',']
+            .into_iter()
+            .max_by_key(|separator| count(*separator))
+            .unwrap_or(b',')
+    }
+}
+
+/// Returns a field's value. Databases write `\N` or `NULL` if there is none. An export of the service writes an apostrophe before
+/// what a spreadsheet would change.
+fn value(field: &str) -> &str {
+    match field {
+        "\\N" | "NULL" => "",
+        _ => field
+            .strip_prefix('\'')
+            .filter(|rest| spreadsheet::changes(rest))
+            .unwrap_or(field),
     }
 }
 
@@ -242,6 +284,16 @@ struct Line {
 }
 
 impl Line {
+    /// Returns the separator that a line such as `sep=;` names, which Excel reads and some programs write before the header.
+    fn separator(&self) -> Option<u8> {
+        let (name, rest) = self.text.split_at_checked("sep=".len())?;
+        let (&separator, end) = rest.split_first()?;
+        let is_line =
+            name.eq_ignore_ascii_case(b"sep=") && end.iter().all(|byte| b"\r\n".contains(byte));
+        let separates = separator == b'\t' || separator.is_ascii_punctuation() && separator != b'"';
+        (is_line && separates).then_some(separator)
+    }
+
     fn is_blank(&self) -> bool {
         self.text.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
     }

@@ -138,6 +138,9 @@ pub enum RowError {
         "`subject` must be 1 to 255 ASCII characters, without control characters, and not only blanks"
     )]
     Subject,
+    /// Nobody has such a subject, and several users of one file may seem to have the same.
+    #[error("`subject` was rounded by a spreadsheet; import the file as it was before that")]
+    Rounded,
     #[error("has a duplicate identity")]
     DuplicateIdentity,
     #[error("its user would have more than {MAX_IDENTITIES} identities")]
@@ -213,9 +216,10 @@ impl Rules {
 }
 
 /// Returns a column's name without what differs between programs: case, blanks, hyphens, underscores and invisible
-/// characters such as a byte order mark.
+/// characters such as a byte order mark. Commas separate the names that `--ignore` gets.
 fn folded(name: &str) -> String {
-    let counts = |c: &char| !c.is_whitespace() && !matches!(c, '-' | '_') && !is_ignorable(*c);
+    let counts =
+        |c: &char| !c.is_whitespace() && !matches!(c, '-' | '_' | ',') && !is_ignorable(*c);
     name.chars()
         .filter(counts)
         .flat_map(char::to_lowercase)
@@ -328,7 +332,7 @@ fn time(text: &str, now: i64) -> Result<OffsetDateTime, RowError> {
     }
 }
 
-/// Returns a time of PostgreSQL in the form of RFC 3339. Without a zone, it is UTC.
+/// Returns a time of PostgreSQL, or of ISO 8601, in the form of RFC 3339. Without a zone, it is UTC.
 fn rfc3339(text: &str) -> String {
     let text = text.strip_suffix(" UTC").unwrap_or(text);
     let after_date = |at: &usize| *at > "2024-01-02".len();
@@ -340,9 +344,21 @@ fn rfc3339(text: &str) -> String {
     let zone = match zone.len() {
         0 => "Z".to_owned(),
         3 => format!("{zone}:00"),
+        // Also `+0000`.
+        5 if zone.is_ascii() && !zone.contains(':') => format!("{}:{}", &zone[..3], &zone[3..]),
         _ => zone.to_owned(),
     };
     format!("{}{zone}", time.replacen(' ', "T", 1))
+}
+
+/// Returns true for a number as spreadsheets show a long one, such as `1.08204E+20`.
+fn is_rounded(text: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = text.split_once("E+");
+    parts.is_some_and(|(number, exponent)| {
+        let (whole, fraction) = number.split_once(['.', ',']).unwrap_or((number, "0"));
+        whole.len() == 1 && [whole, fraction, exponent].into_iter().all(is_number)
+    })
 }
 
 /// Reads an identity. Returns the provider's name as an `Err` if no such provider is configured.
@@ -365,6 +381,9 @@ fn identity(
         .ok_or(RowError::HalfAnIdentity)?;
     if !claims::is_subject(subject) {
         return Err(RowError::Subject);
+    }
+    if is_rounded(subject) {
+        return Err(RowError::Rounded);
     }
     let email = raw.email()?.or_else(|| email.cloned());
     // Files of other systems have the flag. No token has said so here, so the user's own one alone counts.
@@ -584,6 +603,8 @@ mod tests {
             ("1704164645678", 1_704_164_645, 678),
             ("1704164645", 1_704_164_645, 0),
             ("0", 0, 0),
+            ("2024-01-02T03:04:05+0000", 1_704_164_645, 0),
+            ("2024-01-02T08:34:05.678+0530", 1_704_164_645, 678),
             ("Tue, 02 Jan 2024 03:04:05 GMT", 1_704_164_645, 0),
             ("Tue, 2 Jan 2024 05:04:05 +0200", 1_704_164_645, 0),
         ] {
@@ -622,6 +643,7 @@ mod tests {
             );
         }
         assert_eq!(rules.field("shoe_size"), Some(Field::Ignored));
+        assert_eq!(rules.field("Shoe, Size"), Some(Field::Ignored));
         assert_eq!(rules.field("Identities"), Some(Field::Identities));
         assert_eq!(
             (rules.field("\u{feff}"), rules.field("mail")),
