@@ -500,6 +500,16 @@ async fn a_listed_page_may_send_the_headers_that_its_instruments_add() {
             "x-datadog-trace-id, Tracestate, b3",
         ),
         (&["baggage", "uber-trace-id"], "baggage, uber-trace-id"),
+        (
+            &[
+                "content-type,traceparent,tracestate,x-datadog-origin,x-datadog-parent-id,x-datadog-sampling-priority,x-datadog-trace-id",
+            ],
+            "traceparent, tracestate, x-datadog-origin, x-datadog-parent-id, x-datadog-sampling-priority, x-datadog-trace-id",
+        ),
+        (
+            &["authorization,request-context,request-id"],
+            "request-context, request-id",
+        ),
         // What is no name of a header is not repeated.
         (&["baggage, a b, x:y, \u{e9}, \"q\", *"], "baggage, *"),
         (&[""], ""),

@@ -112,12 +112,15 @@ async fn x_forwarded_for_is_read_from_the_right() {
             (&[(NAME, "")], "nobody"),
             (&[(NAME, ", ,")], "nobody"),
             (&[(NAME, "unknown")], "nobody"),
+            // nginx calls the peer at a Unix socket so, whichever program it is.
+            (&[(NAME, "192.0.2.1, unix:")], "nobody"),
             (&[(NAME, "192.0.2.1"), (NAME, "unknown")], "nobody"),
             (&[(NAME, "192.0.2.1:port")], "nobody"),
             (&[(NAME, "192.0.2.1:123456")], "nobody"),
             (&[(NAME, "fe80::1%eth0")], "nobody"),
             // With ports, as some gateways write them.
             (&[(NAME, "192.0.2.1:4711")], "192.0.2.1"),
+            (&[(NAME, "192.0.2.1:17085, 10.0.0.6")], "192.0.2.1"),
             (&[(NAME, "[2001:db8::1]:4711, 10.0.0.1:80")], "2001:db8::1"),
             (&[(NAME, "2001:db8::1, 2001:db8:ffff::7")], "2001:db8::1"),
             (&[(NAME, "2001:DB8:0::0001")], "2001:db8::1"),
@@ -293,6 +296,11 @@ async fn bytes_of_a_client_do_not_hide_the_address_that_a_proxy_appended() {
         (
             "x-forwarded-for",
             b"User-Agent: \xff\r\nX-Forwarded-For: 203.0.113.9\r\n",
+            "203.0.113.9",
+        ),
+        (
+            "x-forwarded-for",
+            b"CF-Region: \xcele-de-France\r\nX-Forwarded-For: 203.0.113.9, 10.0.0.1\r\n",
             "203.0.113.9",
         ),
         (

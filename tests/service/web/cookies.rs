@@ -22,7 +22,7 @@ enum Read {
 
 /// The `Cookie` lines of requests, and what has to be read in them. `N` is the cookie's name, `O` its right value, `X` another
 /// valid one, and `E` the name with one character percent-encoded.
-const CASES: [(&[u8], Read); 19] = [
+const CASES: [(&[u8], Read); 21] = [
     (b"Cookie: N=O\r\n", Read::Ours),
     (b"Cookie: N=O; E=X\r\n", Read::Ours),
     (b"Cookie: E=X; N=O\r\n", Read::Ours),
@@ -42,6 +42,11 @@ const CASES: [(&[u8], Read); 19] = [
     (b"Cookie: \xff=\xfe; N=O\r\n", Read::Ours),
     (b"Cookie: name=Jos\xc3\xa9; N=O; a=\"b;c\"\r\n", Read::Ours),
     (b"Cookie: name=Jos\xe9\r\nCookie: N=O\r\n", Read::Ours),
+    (
+        b"Cookie: _test=\xd1\x84\xd1\x8b\xd0\xb2\xd0\xb0; N=O\r\n",
+        Read::Ours,
+    ),
+    (b"Cookie: a=[\"b\", {\"c\": 1}]; N=O\r\n", Read::Ours),
     (b"Cookie: ; ;=; a; N=O;\r\n", Read::Ours),
     (b"Cookie: a=1;N=O\r\n", Read::Ours),
 ];

@@ -43,6 +43,7 @@ async fn a_body_that_is_not_declared_as_json_is_not_read() {
         b"application/json;",
         b"application/json ; ; charset=utf-8;",
         b"application/json; charset",
+        b"application/json; charset=utf8",
         b"application/json; note=\"a;b\"",
         b"application/json; name=Jos\xe9",
     ] {
