@@ -55,12 +55,12 @@ impl SharedStatements {
     /// Opens the lanes on a pool of [`CONNECTIONS`] connections.
     pub fn open(pool: &PgPool, session: &config::Session, secret_key: &SecretKeys) -> Self {
         let lifetimes = Lifetimes {
-            refresh_token: session.refresh_token_ttl,
-            session: session.absolute_ttl,
+            refresh_token_ttl: session.refresh_token_ttl,
+            absolute_ttl: session.absolute_ttl,
             repeat: REPEAT,
-            grace: session.refresh_grace,
+            refresh_grace: session.refresh_grace,
         };
-        let ttl = lifetimes.refresh_token;
+        let ttl = lifetimes.refresh_token_ttl;
         Self {
             known: lanes!("sign-ins of known identities", pool, |connection, items| {
                 users::sign_in_known(connection, &items, ttl)

@@ -18,15 +18,15 @@ use crate::database::Error;
 use crate::domain::{CustomClaims, EndReason, Origin, Thumbprint, User};
 use crate::events::Author;
 
-/// Lifetimes and periods, in seconds.
+/// Lifetimes and periods in seconds, by the names of their settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Lifetimes {
-    pub refresh_token: u32,
-    pub session: u32,
+    pub refresh_token_ttl: u32,
+    pub absolute_ttl: u32,
     /// Period in which a repeated exchange returns the same successor.
     pub repeat: u32,
     /// Period in which a token gets another successor if the first one was never used.
-    pub grace: u32,
+    pub refresh_grace: u32,
 }
 
 /// The first 128 bits of a secret's SHA-256.
@@ -134,10 +134,10 @@ pub async fn refresh(
             .iter()
             .map(|item| item.origin.request_id.as_str())
             .collect::<Vec<_>>() as &[&str],
-        seconds(lifetimes.refresh_token),
-        seconds(lifetimes.session),
+        seconds(lifetimes.refresh_token_ttl),
+        seconds(lifetimes.absolute_ttl),
         seconds(lifetimes.repeat),
-        seconds(lifetimes.grace),
+        seconds(lifetimes.refresh_grace),
         &previous(0) as &[Option<&[u8]>],
         &previous(1) as &[Option<&[u8]>],
         &previous(2) as &[Option<&[u8]>],

@@ -87,7 +87,7 @@ pub async fn sign_in(
             in_turn(
                 pool,
                 identity,
-                users::sign_in(pool, &item, shared.lifetimes.refresh_token),
+                users::sign_in(pool, &item, shared.lifetimes.refresh_token_ttl),
             )
         })?
         .map_err(Error::Refused)?,
@@ -99,7 +99,7 @@ pub async fn sign_in(
     let claims = &signed_in.claims;
     // No token outlives a new session (`config::session`).
     let expires_in = issuer.ttl;
-    let refresh_expires_in = shared.lifetimes.refresh_token;
+    let refresh_expires_in = shared.lifetimes.refresh_token_ttl;
     let valid = attempt.now..attempt.now + i64::from(expires_in);
     let access_token = issuer.issue(user, session, client_id, key, claims, valid)?;
     let refresh_token = token.text();

@@ -183,10 +183,10 @@ async fn of_two_refreshes_of_one_session_in_a_batch_only_a_repeat_shares_the_res
         item(family, [0; 16]),
     ];
     let lifetimes = Lifetimes {
-        refresh_token: 60,
-        session: 60,
+        refresh_token_ttl: 60,
+        absolute_ttl: 60,
         repeat: 30,
-        grace: 60,
+        refresh_grace: 60,
     };
     let verdicts = sessions::refresh(&app.database.pool, &items, lifetimes)
         .await
