@@ -31,7 +31,7 @@ use crate::database;
 use crate::database::pool::Place;
 use crate::database::servers::Servers;
 use crate::database::{migrations, pool, pooler};
-use crate::events::counting::keep_counting;
+use crate::events::counts::keep_counting;
 use crate::events::partitions;
 use crate::events::record::record_command;
 use crate::events::refusals::Refusals;

@@ -302,7 +302,7 @@ pub(super) fn custom(claims: Option<&str>) -> Result<CustomClaims, Error> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deletion {
-    /// The user was deleted. These traces remain to be erased from events; see [`crate::events::erase`].
+    /// The user was deleted. These traces remain to be erased from events; see [`crate::events::erasure`].
     Done(Vec<String>),
     /// There is no such user, or, for staff, they have changed since the preview.
     NotFound,

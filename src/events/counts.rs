@@ -1,10 +1,17 @@
-//! Hourly counts of events.
+//! Hourly counts of events. A task counts each event once, so that a page counts only the events of the last minutes.
+
+use std::time::Duration;
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
 
-use crate::database::Error;
+use crate::database::{Error, in_time};
 use crate::events::settled::settled;
+
+/// Events that one statement reads.
+const STEP: i64 = 20_000;
+/// Pause between two rounds.
+const PAUSE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Clone)]
 pub struct CountRow {
@@ -16,7 +23,7 @@ pub struct CountRow {
     pub count: i64,
 }
 
-/// Counts the next `step` events that are old enough; see `event_counts.sql`. Returns `false` if there is none, or another
+/// Counts the next `step` events that are old enough; see `counts.sql`. Returns `false` if there is none, or another
 /// instance is counting.
 pub async fn count(pool: &PgPool, step: i64) -> Result<bool, Error> {
     let counted = sqlx::query_file!("src/events/counts.sql", step, settled(pool).await?);
@@ -39,4 +46,20 @@ pub async fn since(pool: &PgPool, from: OffsetDateTime) -> Result<Vec<CountRow>,
         from,
     );
     Ok(rows.fetch_all(pool).await?)
+}
+
+/// Counts all events that are old enough. After an error, earlier counts stay.
+pub async fn catch_up(pool: &PgPool) -> Result<(), Error> {
+    while in_time(count(pool, STEP)).await? {}
+    Ok(())
+}
+
+/// Counts for as long as the program runs. Of several instances, one does so at a time.
+pub async fn keep_counting(pool: PgPool) {
+    while !pool.is_closed() {
+        if let Err(error) = catch_up(&pool).await {
+            tracing::warn!(%error, "counting events failed and will be retried");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use sqlx::PgPool;
 
 use crate::database::{Error, in_time, retrying};
-use crate::events::erase::erase;
 
 /// Time that a request to delete a user waits for the erasure.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -30,4 +29,13 @@ pub(crate) async fn finish(pool: &PgPool) -> Result<usize, Error> {
         erased += batch;
     }
     Ok(erased)
+}
+
+/// Erases one trace, of `only` or of all pending ones, from some events; see `erase.sql`. Returns the number of events, or `None`
+/// if no trace is left or other instances work on them.
+pub async fn erase(pool: &PgPool, only: Option<&[String]>) -> Result<Option<usize>, Error> {
+    let erased = sqlx::query_file_scalar!("src/events/erase.sql", only)
+        .fetch_optional(pool)
+        .await?;
+    Ok(erased.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
 }

@@ -1,9 +1,7 @@
 //! The record of what happened: who did what to whom, kept by month, counted by the hour, and erased with the person.
 
 pub mod author;
-pub mod counting;
 pub mod counts;
-pub mod erase;
 pub mod erasure;
 pub mod log;
 pub mod partitions;

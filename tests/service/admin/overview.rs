@@ -64,7 +64,7 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
     // Counted in advance or as one looks: it makes no difference.
     desk.app.database.run("UPDATE events SET created_at = created_at - interval '2 hours', id = (
                  lpad(to_hex((extract(epoch FROM created_at - interval '2 hours') * 1000)::bigint), 12, '0') || right(replace(id::text, '-', ''), 20))::uuid").await;
-    vestibule::events::counting::catch_up(&desk.app.database.pool)
+    vestibule::events::counts::catch_up(&desk.app.database.pool)
         .await
         .unwrap();
     let counted: i64 = desk

@@ -14,7 +14,7 @@ use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 use vestibule::events::Asking;
-use vestibule::events::erase::erase;
+use vestibule::events::erasure::erase;
 use vestibule::events::record::{Look, record_look};
 use vestibule::prune::prune;
 

@@ -2,7 +2,7 @@
 
 use sqlx::{Executor, PgPool};
 use time::OffsetDateTime;
-use vestibule::events::counting::catch_up;
+use vestibule::events::counts::catch_up;
 use vestibule::events::counts::{count, since};
 
 use crate::support::cluster::Database;

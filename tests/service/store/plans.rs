@@ -19,7 +19,7 @@ use vestibule::database::migrations;
 use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::email::Email;
 use vestibule::events::counts;
-use vestibule::events::erase::erase;
+use vestibule::events::erasure::erase;
 use vestibule::provider_tokens::store::{self as provider_tokens, Summary};
 use vestibule::prune::store as prune;
 use vestibule::webhooks::store as webhooks;

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Executor, PgPool};
 use uuid::Uuid;
 use vestibule::admin::api::store::events_after;
 use vestibule::domain::api_key::KeyRole;
-use vestibule::events::counting::catch_up;
+use vestibule::events::counts::catch_up;
 
 use crate::support::app::App;
 use crate::support::cluster::Database;
