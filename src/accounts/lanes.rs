@@ -1,17 +1,19 @@
 //! Batched sign-ins, refreshes and look-ups of sessions: those that arrive together share a statement.
 
+use std::slice;
 use std::sync::Arc;
 
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::accounts::sessions::{Exchange, Lifetimes, NotRefreshed, Refreshed, SessionUser};
+use crate::accounts::tokens::access_token::AccessToken;
 use crate::accounts::tokens::refresh_token::{REPEAT, Successors};
 use crate::accounts::users::{SignIn, SignedIn};
 use crate::accounts::{sessions, users};
 use crate::config;
-use crate::database::Error;
 use crate::database::batch::{Held, Lanes};
+use crate::database::{Error, retrying};
 use crate::secret::SecretKeys;
 
 /// Number of lanes per statement. More would make smaller batches, and PostgreSQL's cost is per statement.
@@ -78,5 +80,20 @@ impl SharedStatements {
             lifetimes,
             successors: Successors::new(secret_key),
         }
+    }
+
+    /// Finds the user of the session that an access token names. Returns `None` if the session has ended, the user is
+    /// disabled or the identity is suspended.
+    pub async fn user(
+        &self,
+        pool: &PgPool,
+        token: AccessToken,
+    ) -> Result<Option<SessionUser>, Error> {
+        let item = (token.session, token.user);
+        let alone = async {
+            let mut alone = retrying!(sessions::signed_in(pool, slice::from_ref(&item)))?;
+            Ok(alone.pop().flatten())
+        };
+        self.signed_in.run(item, alone).await
     }
 }

@@ -8,7 +8,6 @@ pub mod reauthentication;
 pub mod refresh;
 #[cfg(debug_assertions)]
 pub mod seed;
-pub mod session;
 pub mod sessions;
 pub mod sign_in;
 pub mod sign_out;

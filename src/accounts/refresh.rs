@@ -73,17 +73,14 @@ pub async fn refresh(
         key,
         origin: origin.clone(),
     });
-    let alone = || sessions::refresh(pool, std::slice::from_ref(&item), shared.lifetimes);
-    let verdict = if let Some(verdict) = shared.refresh.submit(item.clone()).await? {
-        verdict
-    } else {
-        // If a broken connection has exchanged the token after all, the next attempt is a repeat.
-        let mut verdicts = retrying!(in_turn(pool, item.session_id, alone()))?;
-        verdicts
-            .pop()
-            .flatten()
-            .ok_or_else(|| database::Error::unexpected("none"))?
+    // If a broken connection has exchanged the token after all, the next attempt is a repeat.
+    let alone = async {
+        let exchange = || sessions::refresh(pool, std::slice::from_ref(&item), shared.lifetimes);
+        let mut verdicts = retrying!(in_turn(pool, item.session_id, exchange()))?;
+        let verdict = verdicts.pop().flatten();
+        verdict.ok_or_else(|| database::Error::unexpected("none"))
     };
+    let verdict = shared.refresh.run(item.clone(), alone).await?;
     let session = verdict.map_err(|why| match why {
         NotRefreshed::Unproven => Error::Unproven(item.session_id),
         why => Error::Refused(why),

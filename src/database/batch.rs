@@ -108,6 +108,21 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
         // A lane that panics sends no result.
         answered.await.unwrap_or(Ok(None))
     }
+
+    /// Returns the result for an item from a batch, or else the result of `alone`, which runs the item by itself.
+    ///
+    /// # Errors
+    /// As [`Self::submit`], and the errors of `alone`.
+    pub async fn run(
+        &self,
+        item: I,
+        alone: impl Future<Output = Result<O, Error>>,
+    ) -> Result<O, Error> {
+        match self.submit(item).await? {
+            Some(result) => Ok(result),
+            None => alone.await,
+        }
+    }
 }
 
 async fn lane<I, O, K, S, F>(queue: Queue<I, O>, statement: S)

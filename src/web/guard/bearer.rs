@@ -8,7 +8,6 @@ use super::rate_limited::{self, admit_address, admit_name, admit_session};
 use super::shared::{request_guard, state};
 use crate::accounts::identities::IdentityRow;
 use crate::accounts::merging::merged_into;
-use crate::accounts::session;
 use crate::accounts::sessions::{SessionUser, why_over};
 use crate::accounts::tokens::access_token::AccessToken;
 use crate::accounts::{Issuer, SharedStatements};
@@ -149,7 +148,7 @@ impl SignedIn {
         admit_session(request, token.session)?;
         let db: &Db = state(request)?;
         let shared: &SharedStatements = state(request)?;
-        match session::user(db.pool(), shared, token).await? {
+        match shared.user(db.pool(), token).await? {
             Some(SessionUser {
                 user,
                 identity,
