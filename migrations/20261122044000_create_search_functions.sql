@@ -4,7 +4,7 @@
 -- Returns a text of at most 200 characters, which an index takes. Letters that Unicode does not take apart are listed:
 -- Latin ones, and the capitals of Greek, Cyrillic, Armenian and Georgian. Marks of any script, and characters without a shape
 -- of their own, do not count. All hyphens and dashes are one.
-CREATE FUNCTION folded(written text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE COST 200 AS $$
+CREATE FUNCTION search_fold(written text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE COST 200 AS $$
 BEGIN
     IF octet_length(written) > char_length(written) THEN
         written := regexp_replace(
@@ -40,7 +40,7 @@ BEGIN
     END IF;
     RETURN left(btrim(regexp_replace(lower(written COLLATE "C"), '\s+', ' ', 'g')), 200);
 END $$;
--- Returns the words of a folded name and of the folded part of an e-mail before the @. It does not call `folded` itself,
+-- Returns the words of a folded name and of the folded part of an e-mail before the @. It does not call `search_fold` itself,
 -- since a restored backup fills the indexes while no schema is searched for functions.
 CREATE FUNCTION search_words(name text, mailbox text) RETURNS tsvector
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 200 AS $$

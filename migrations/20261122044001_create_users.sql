@@ -24,7 +24,7 @@ CREATE TABLE users (
     -- bytes is of the text that was sent; stored, blanks separate the members.
     claims         jsonb       CONSTRAINT users_claims_object CHECK (jsonb_typeof(claims) = 'object'),
     -- The name as it is searched and ordered. It is stored, since a list compares thousands.
-    folded_name    text        COLLATE "C" GENERATED ALWAYS AS (folded(name)) STORED,
+    folded_name    text        COLLATE "C" GENERATED ALWAYS AS (search_fold(name)) STORED,
     -- True if the name is the user's own word, which no provider overwrites.
     own_name       boolean     NOT NULL DEFAULT false,
     CONSTRAINT users_email_key UNIQUE (email),
@@ -43,8 +43,8 @@ CREATE INDEX users_unverified_idx ON users (id) WHERE NOT email_verified AND ema
 CREATE INDEX users_without_email_idx ON users (email, id) WHERE email IS NULL;
 -- The words of whoever was imported and has not signed in. All others are found by the words of their identities: a user's
 -- row changes at a visit every 35 days, which costs an entry in each index that the user is in.
-CREATE INDEX users_waiting_words_idx ON users USING gin (search_words(folded_name, folded(split_part(email, '@', 1))))
+CREATE INDEX users_waiting_words_idx ON users USING gin (search_words(folded_name, search_fold(split_part(email, '@', 1))))
 WHERE seen_noted_on IS NULL;
 -- The words of names that users chose, which no identity has.
-CREATE INDEX users_own_words_idx ON users USING gin (search_words(folded_name, folded(split_part(email, '@', 1))))
+CREATE INDEX users_own_words_idx ON users USING gin (search_words(folded_name, search_fold(split_part(email, '@', 1))))
 WHERE own_name;

@@ -48,5 +48,5 @@ CREATE INDEX identities_provider_user_id_idx ON identities (provider, user_id);
 CREATE INDEX identities_email_idx ON identities (lower(email COLLATE "C")) WHERE email IS NOT NULL;
 -- The words by which staff search, written when somebody signs up and when a provider changes what it says of them. The
 -- words of some thousand users are added at once, which takes less time than one by one. A search reads what waits.
-CREATE INDEX identities_words_idx ON identities USING gin (search_words(folded(name), folded(split_part(email, '@', 1))))
+CREATE INDEX identities_words_idx ON identities USING gin (search_words(search_fold(name), search_fold(split_part(email, '@', 1))))
 WITH (gin_pending_list_limit = 128);

@@ -56,7 +56,7 @@ CREATE TYPE new_event AS (
     user_agent text, request_id text, actor text, detail jsonb
 );
 -- Returns the event of a change.
-CREATE FUNCTION event(
+CREATE FUNCTION event_row(
     who author, kind text, user_id uuid DEFAULT NULL, provider text DEFAULT NULL, session_id uuid DEFAULT NULL,
     reason text DEFAULT NULL, email text DEFAULT NULL, detail jsonb DEFAULT '{}'
 ) RETURNS new_event LANGUAGE sql AS $$

@@ -31,7 +31,7 @@ CREATE VIEW current_staff AS SELECT * FROM staff WHERE (ends_at IS NULL OR ends_
 -- Returns false if a member of staff or an API key lacks the role that the change needs. They may lose it between the guard's
 -- check and the last byte of a body, so each statement asks. Their row stays locked until the change is committed: that of a
 -- key against its revocation only, since each use may write it.
-CREATE FUNCTION may(who author) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION author_allowed(who author) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF who.key_id IS NULL THEN
         PERFORM FROM current_staff WHERE email = who.actor AND who.needs IN (role, 'support') FOR SHARE;

@@ -9,7 +9,7 @@
 -- A report of a provider may suspend an identity while this statement waits for the user's row. So it compares the row before
 -- and after: if it has changed, nothing is deleted, and the caller runs the statement again.
 WITH RECURSIVE permitted AS MATERIALIZED (
-    SELECT may($2) AS yes
+    SELECT author_allowed($2) AS yes
 ),
 live AS MATERIALIZED (
     SELECT FROM live_sessions WHERE id = $4 AND user_id = $1
@@ -44,7 +44,7 @@ ids AS (
 ),
 -- The e-mail addresses that the user or a merged one has proven, now or earlier. The others may belong to anybody: a claim
 -- must not erase what is recorded about their owner.
-theirs AS (
+deleted_rows AS (
     SELECT email FROM deleted WHERE email_verified
     UNION
     SELECT lower(i.email COLLATE "C") FROM identities i JOIN deleted d ON d.id = i.user_id WHERE i.email_verified
@@ -54,7 +54,7 @@ theirs AS (
 -- If another user has the address, or an identity of another user has verified it, the events with it are about that user.
 -- Those about a member of staff, or a former one, stay.
 addresses AS (
-    SELECT email FROM theirs t
+    SELECT email FROM deleted_rows t
     WHERE NOT EXISTS (SELECT FROM users u WHERE u.email = t.email AND u.id <> $1)
           AND NOT EXISTS (SELECT FROM identities i
                           WHERE lower(i.email COLLATE "C") = t.email AND i.email_verified AND i.user_id <> $1)
@@ -65,7 +65,7 @@ addresses AS (
 -- the clock instead of the statement's start, because the statement may have waited for the user's row, and events from that
 -- time also precede the deletion.
 left_behind AS (
-    INSERT INTO traces (field, value, requested_at)
+    INSERT INTO pending_erasures (field, value, requested_at)
     SELECT 'user_id', id::text, clock_timestamp() FROM ids
     UNION ALL
     SELECT field, email, clock_timestamp() FROM addresses CROSS JOIN unnest(ARRAY['email', 'actor']) AS field
@@ -74,7 +74,7 @@ left_behind AS (
 -- The counts are for the receipt.
 recorded AS (
     INSERT INTO events
-    SELECT e.* FROM deleted d, event($2, 'user_deleted', d.id, detail => jsonb_build_object(
+    SELECT e.* FROM deleted d, event_row($2, 'user_deleted', d.id, detail => jsonb_build_object(
         'identity_count', (SELECT count(*) FROM identities i WHERE i.user_id = d.id),
         'session_count', (SELECT count(*) FROM identities i JOIN sessions s ON s.identity_id = i.id
                           WHERE i.user_id = d.id AND s.ended_at IS NULL AND s.expires_at > now()))) AS e

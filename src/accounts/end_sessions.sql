@@ -17,7 +17,7 @@ ended AS (
 ),
 recorded AS (
     INSERT INTO events
-    SELECT e.* FROM mine m, event($5, 'signed_out', m.user_id, session_id => $1, reason => $4) AS e
+    SELECT e.* FROM mine m, event_row($5, 'signed_out', m.user_id, session_id => $1, reason => $4) AS e
     WHERE EXISTS (SELECT FROM ended)
 )
 SELECT count(*) AS "count!" FROM ended

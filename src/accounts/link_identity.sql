@@ -56,13 +56,13 @@ touched AS (
 ),
 recorded AS (
     INSERT INTO events
-    SELECT e.* FROM decision d, event(
+    SELECT e.* FROM decision d, event_row(
         $11, CASE outcome WHEN 'linked' THEN 'identity_linked' ELSE 'link_refused' END, d.user_id, $3, $9, nullif(outcome, 'linked'),
         detail => CASE outcome WHEN 'linked' THEN jsonb_build_object('identity_id', $2::uuid) ELSE '{}' END) AS e
     WHERE outcome NOT IN ('before', 'raced')
     UNION ALL
     SELECT e.* FROM touched t JOIN owner o ON (o.email, o.email_verified) IS DISTINCT FROM (t.email, t.email_verified),
-         event($11, 'user_updated', t.id, $3, $9,
+         event_row($11, 'user_updated', t.id, $3, $9,
                detail => jsonb_build_object('fields', changed_fields(to_jsonb(o), to_jsonb(t)))) AS e
 )
 SELECT d.outcome AS "outcome!", coalesce(l.id, t.id, $2) AS "id!", coalesce(l.email, t.email) AS email,

@@ -26,7 +26,7 @@ asking AS MATERIALIZED (
     SELECT FROM live_sessions WHERE id = $13 AND user_id = $3
 ),
 allowed AS MATERIALIZED (
-    SELECT may($12) AND ($13::uuid IS NULL OR EXISTS (SELECT FROM asking)) AS yes
+    SELECT author_allowed($12) AND ($13::uuid IS NULL OR EXISTS (SELECT FROM asking)) AS yes
 ),
 decision AS MATERIALIZED (
     SELECT $1::uuid AS from_id, $3::uuid AS into_id
@@ -78,7 +78,7 @@ recorded AS (
             || CASE WHEN $16::text IS NULL THEN '{}' ELSE jsonb_build_object('from_claims', $16::text::jsonb) END),
         (d.from_id, 'to_another', (SELECT email FROM gone), jsonb_build_object('into', d.into_id))
     ) AS side (user_id, reason, email, detail),
-    event($12, 'users_merged', side.user_id, session_id => $13, reason => side.reason, email => side.email,
+    event_row($12, 'users_merged', side.user_id, session_id => $13, reason => side.reason, email => side.email,
           detail => side.detail) AS e
 )
 SELECT EXISTS (SELECT FROM gone) AS "done!", yes AS "allowed!" FROM allowed

@@ -39,7 +39,7 @@ presented AS MATERIALIZED (
     ORDER BY s.id
     FOR NO KEY UPDATE OF s
 ),
-judged AS (
+classified AS (
     SELECT *,
            least(now() + $10::integer * interval '1 second', created_at + $11::integer * interval '1 second') AS good_until,
            CASE
@@ -64,7 +64,7 @@ decision AS MATERIALIZED (
            outcome = 'repeated' AND rotated_from <> 0 AND (rotated_from # asked_from) >> 16 <> 0
                AND (rotated_from # asked_from) & 65535 <> 0 AS elsewhere,
            CASE outcome WHEN 'rotated' THEN successor_hash WHEN 'reissued' THEN reissue_hash ELSE token_hash END AS live_hash
-    FROM judged
+    FROM classified
 ),
 changed AS (
     UPDATE sessions s
@@ -90,7 +90,7 @@ recorded AS (
 ),
 -- Notes the day once the noted one is old. Statements that end sessions lock the user first, so this one must not wait for
 -- the user while it holds the session.
-came_back AS (
+visited AS (
     UPDATE users SET seen_noted_on = current_date
     WHERE id IN (
         SELECT u.id FROM users u

@@ -17,7 +17,7 @@ const SETTINGS: &str = "SET statement_timeout = 0; SET synchronous_commit = off;
 
 /// All walks begin again: they read each row once, and the new rows are behind their places.
 const WALK_AGAIN: &str = "DELETE FROM event_counts;
-    UPDATE places SET place = '00000000-0000-0000-0000-000000000000'";
+    UPDATE cursors SET place = '00000000-0000-0000-0000-000000000000'";
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Added {

@@ -32,7 +32,7 @@ WITH signed_up AS MATERIALIZED (
 ), person AS MATERIALIZED (
     SELECT number, created_at, recent, die, pg_temp.uuid(created_at) AS id, pg_temp.uuid(created_at) AS identity_id,
            CASE WHEN random() < 0.96 THEN concat(
-               regexp_replace(folded(given || family), '[^a-z]', '', 'g'), run, to_hex(number), '@', pg_temp.one_of(
+               regexp_replace(search_fold(given || family), '[^a-z]', '', 'g'), run, to_hex(number), '@', pg_temp.one_of(
                    'example.com,example.com,example.org,mail.example,students.university.example,old-company.example')
            ) END AS email,
            CASE WHEN random() < 0.95 THEN given || ' ' || family END AS name,

@@ -20,7 +20,7 @@ changed AS (
 ),
 recorded AS (
     INSERT INTO events
-    SELECT e.* FROM changed c, event($4, 'user_updated', c.id, session_id => $2,
+    SELECT e.* FROM changed c, event_row($4, 'user_updated', c.id, session_id => $2,
                                      detail => jsonb_build_object('fields', ARRAY['name'])) AS e
 )
 SELECT o.id, o.email, o.email_verified, CASE WHEN c.id IS NULL THEN o.name ELSE c.name END AS name, o.picture, o.created_at

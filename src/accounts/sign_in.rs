@@ -23,7 +23,7 @@ pub struct Attempt<'a> {
     pub device_name: Option<&'a str>,
     pub device_platform: Option<&'a str>,
     /// Name that the client was told.
-    pub told_name: Option<&'a str>,
+    pub reported_name: Option<&'a str>,
     pub key: Option<Thumbprint>,
     pub origin: &'a Origin,
     /// The current time, in seconds since the epoch.
@@ -68,7 +68,7 @@ pub async fn sign_in(
             origin: attempt.origin.clone(),
             device_name: attempt.device_name.map(str::to_owned),
             device_platform: attempt.device_platform.map(str::to_owned),
-            told_name: attempt.told_name.map(str::to_owned),
+            reported_name: attempt.reported_name.map(str::to_owned),
             key: attempt.key,
         };
         (token, Arc::new(item))

@@ -18,7 +18,7 @@ WITH input AS (
            -- the reason of a refusal.
            $19::text AS if_taken, $20::text AS if_free, $21::boolean AS refuse_recycled,
            -- The name that the app was told, for a new user of whom the provider gives none.
-           $22::text AS told_name,
+           $22::text AS reported_name,
            $23::timestamptz AS issued_at, $24::bytea AS jkt, $25::integer AS most_identities
 ),
 known AS MATERIALIZED (
@@ -96,7 +96,7 @@ decision AS MATERIALIZED (
 ),
 -- The provider's new data replaces that of a known identity. The user's own fields follow as long as they equal those of
 -- the identity; the e-mail address only if it is proven, and nobody else has proven it or waits for its owner.
-news AS MATERIALIZED (
+updates AS MATERIALIZED (
     SELECT k.id, k.identity_id, k.away,
            CASE
                WHEN t.folded IS NULL OR NOT t.proves THEN false
@@ -122,17 +122,17 @@ news AS MATERIALIZED (
     FROM input t JOIN known k ON true JOIN decision d ON d.outcome = 'signed_in'
 ),
 -- Somebody who merely claims the address loses it to the user who proves it. It must be free before that one gets it.
-bereft AS (
+displaced_holder AS (
     UPDATE users u SET email = NULL, email_verified = false, updated_at = now()
-    FROM holder h JOIN decision d ON d.outcome = 'created' OR EXISTS (SELECT FROM news WHERE email_follows)
+    FROM holder h JOIN decision d ON d.outcome = 'created' OR EXISTS (SELECT FROM updates WHERE email_follows)
     WHERE u.id = h.id
     RETURNING u.id
 ),
 created AS (
     INSERT INTO users (id, email, email_verified, name, own_name, picture, seen_noted_on)
-    SELECT t.new_user_id, t.folded, t.proves, coalesce(t.name, t.told_name),
-           t.name IS NULL AND t.told_name IS NOT NULL, t.picture, current_date
-    FROM input t JOIN decision d ON d.outcome = 'created' LEFT JOIN bereft ON true
+    SELECT t.new_user_id, t.folded, t.proves, coalesce(t.name, t.reported_name),
+           t.name IS NULL AND t.reported_name IS NOT NULL, t.picture, current_date
+    FROM input t JOIN decision d ON d.outcome = 'created' LEFT JOIN displaced_holder ON true
     RETURNING id, email, email_verified, name, picture, created_at, NULL::text AS claims
 ),
 linked AS (
@@ -162,17 +162,17 @@ changed_user AS (
         picture = CASE WHEN n.picture_follows THEN t.picture ELSE u.picture END,
         seen_noted_on = current_date,
         updated_at = now()
-    FROM news n CROSS JOIN input t CROSS JOIN (SELECT count(*) FROM bereft) AS first
+    FROM updates n CROSS JOIN input t CROSS JOIN (SELECT count(*) FROM displaced_holder) AS first
     WHERE u.id = n.id
           AND (n.email_follows OR n.name_follows OR n.picture_follows OR n.vouch_ends OR n.proof_differs)
     RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.claims::text
 ),
 -- Notes the day once the noted one is old, if nothing else of the user changes. No decision depends on it, so `updated_at`
 -- stays. It waits for no lock, since a later sign-in will record it.
-came_back AS (
+visited AS (
     UPDATE users SET seen_noted_on = current_date
     WHERE id = (
-        SELECT u.id FROM users u JOIN news n ON n.id = u.id
+        SELECT u.id FROM users u JOIN updates n ON n.id = u.id
         WHERE n.away AND NOT (n.email_follows OR n.name_follows OR n.picture_follows OR n.vouch_ends OR n.proof_differs)
         FOR NO KEY UPDATE OF u SKIP LOCKED
     )
@@ -184,7 +184,7 @@ changed_identity AS (
         name = coalesce(t.name, i.name),
         picture = coalesce(t.picture, i.picture),
         updated_at = now()
-    FROM news n, input t
+    FROM updates n, input t
     WHERE i.id = n.identity_id AND n.identity_differs
 ),
 answer AS MATERIALIZED (
@@ -196,7 +196,7 @@ answer AS MATERIALIZED (
     FROM input t
     JOIN decision d ON true
     LEFT JOIN known k ON true
-    LEFT JOIN news n ON true
+    LEFT JOIN updates n ON true
     LEFT JOIN LATERAL (
         SELECT * FROM owner
         UNION ALL SELECT * FROM changed_user
@@ -233,7 +233,7 @@ recorded AS (
                WHEN a.outcome = 'created' AND b.id IS NOT NULL THEN jsonb_build_object('from', b.id)
                WHEN a.outcome = 'linked' THEN jsonb_build_object('identity_id', a.identity_id)
            END
-    FROM input t JOIN decision d ON d.outcome <> 'raced' JOIN answer a ON true LEFT JOIN bereft b ON true
+    FROM input t JOIN decision d ON d.outcome <> 'raced' JOIN answer a ON true LEFT JOIN displaced_holder b ON true
     RETURNING 1
 ),
 -- The event for the user who lost the unverified address. It does not show the other user's IP address and user agent.
@@ -241,7 +241,7 @@ recorded_loss AS (
     INSERT INTO events (kind, reason, provider, user_id, request_id, detail)
     SELECT 'email_lost', 'email_proven', t.provider, b.id, t.request_id,
            jsonb_build_object('to', coalesce(k.id, t.new_user_id))
-    FROM input t CROSS JOIN bereft b LEFT JOIN known k ON true
+    FROM input t CROSS JOIN displaced_holder b LEFT JOIN known k ON true
 ),
 -- The event of a change to the user's own fields, by a known identity or by the one that was linked, which comes first.
 recorded_update AS (
@@ -249,7 +249,7 @@ recorded_update AS (
     SELECT 'user_updated', CASE WHEN b.id IS NOT NULL THEN 'email_proven' END, t.provider, c.id,
            t.session_id, t.ip, t.user_agent, t.request_id,
            jsonb_strip_nulls(jsonb_build_object('fields', c.fields, 'from', b.id))
-    FROM input t CROSS JOIN (SELECT count(*) FROM recorded) AS first LEFT JOIN bereft b ON true CROSS JOIN LATERAL (
+    FROM input t CROSS JOIN (SELECT count(*) FROM recorded) AS first LEFT JOIN displaced_holder b ON true CROSS JOIN LATERAL (
         SELECT u.id, changed_fields(to_jsonb(k), to_jsonb(u)) AS fields FROM changed_user u JOIN known k ON k.id = u.id
         UNION ALL
         SELECT u.id, changed_fields(to_jsonb(h), to_jsonb(u)) FROM linked u JOIN holder h ON h.id = u.id

@@ -40,7 +40,7 @@ recorded AS (
     SELECT session_id, 'signed_in', provider, user_id, ip, user_agent, request_id FROM known
 ),
 -- Notes the day once the noted one is old. It waits for no lock, since a later visit will note it.
-came_back AS (
+visited AS (
     UPDATE users SET seen_noted_on = current_date
     WHERE id IN (
         SELECT u.id FROM users u WHERE u.id IN (SELECT user_id FROM known WHERE away)

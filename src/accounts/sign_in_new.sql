@@ -14,7 +14,7 @@ WITH input AS (
             session_id, family_hash, token_hash,
             client_id, ip, user_agent, device_name, device_platform, request_id, user_id, identity_id,
             -- The name that the app was told.
-            told_name,
+            reported_name,
             issued_at, jkt)
 ),
 new AS MATERIALIZED (
@@ -25,7 +25,7 @@ new AS MATERIALIZED (
 ),
 created AS (
     INSERT INTO users (id, email, email_verified, name, own_name, picture, seen_noted_on)
-    SELECT user_id, lower(email COLLATE "C"), proves, coalesce(name, told_name), name IS NULL AND told_name IS NOT NULL,
+    SELECT user_id, lower(email COLLATE "C"), proves, coalesce(name, reported_name), name IS NULL AND reported_name IS NOT NULL,
            picture, current_date
     FROM new
 ),
@@ -45,6 +45,6 @@ recorded AS (
     SELECT session_id, 'user_created', provider, user_id, ip, user_agent, request_id FROM new
 )
 SELECT session_id AS "session_id!", identity_id AS "identity_id!", email AS identity_email, user_id AS "user_id!",
-       lower(email COLLATE "C") AS user_email, proves AS "user_email_verified!", coalesce(name, told_name) AS user_name,
+       lower(email COLLATE "C") AS user_email, proves AS "user_email_verified!", coalesce(name, reported_name) AS user_name,
        picture AS user_picture, now() AS "user_created_at!", NULL::text AS claims
 FROM new

@@ -10,7 +10,7 @@
 -- concurrent statements could together unlink the last two identities. So the user's row is locked and changed, and a
 -- statement that waited for the lock notices that its snapshot is old, and is repeated.
 WITH permitted AS MATERIALIZED (
-    SELECT may($3) AS yes
+    SELECT author_allowed($3) AS yes
 ),
 seen AS MATERIALIZED (
     SELECT id, updated_at FROM users
@@ -42,7 +42,7 @@ touched AS (
 ),
 recorded AS (
     INSERT INTO events
-    SELECT e.* FROM unlinked u, event($3, 'identity_unlinked', u.user_id, u.provider, $4,
+    SELECT e.* FROM unlinked u, event_row($3, 'identity_unlinked', u.user_id, u.provider, $4,
                                       detail => jsonb_build_object('identity_id', $2::uuid)) AS e
 )
 SELECT (SELECT outcome FROM decision) AS outcome, yes AS "permitted!",

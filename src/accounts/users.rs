@@ -29,7 +29,7 @@ pub struct SignIn {
     pub device_name: Option<String>,
     pub device_platform: Option<String>,
     /// Name that the client was told.
-    pub told_name: Option<String>,
+    pub reported_name: Option<String>,
     pub key: Option<Thumbprint>,
 }
 
@@ -195,7 +195,7 @@ pub async fn sign_in_new(
         &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
         &new.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
         &new.iter()
-            .map(|item| item.told_name.as_deref())
+            .map(|item| item.reported_name.as_deref())
             .collect::<Vec<_>>() as &[Option<&str>],
         &new.iter()
             .map(|item| item.claims.issued_at)
@@ -238,7 +238,7 @@ pub async fn sign_in(
         name(item.decision.if_taken, "linked"),
         name(item.decision.if_free, "created"),
         item.decision.refuse_recycled,
-        item.told_name,
+        item.reported_name,
         item.claims.issued_at,
         item.key(),
         i32::from(MAX_IDENTITIES),

@@ -1,5 +1,5 @@
-//! The author of a change and the origin of the request, as one parameter of the statement that makes the change: `may` in the
-//! migrations checks the author, and `event` returns the event.
+//! The author of a change and the origin of the request, as one parameter of the statement that makes the change: `author_allowed` in the
+//! migrations checks the author, and `event_row` returns the event.
 
 use std::net::IpAddr;
 

@@ -39,7 +39,7 @@ pub async fn since(pool: &PgPool, from: OffsetDateTime) -> Result<Vec<CountRow>,
            UNION ALL
            SELECT date_bin('1 hour', created_at, 'epoch'), kind, coalesce(reason, ''), coalesce(provider, ''), count(*)
            FROM events
-           WHERE id > (SELECT place FROM places WHERE walk = 'events')
+           WHERE id > (SELECT place FROM cursors WHERE walk = 'events')
                  AND created_at >= $1
                  AND kind IN ('signed_in', 'user_created', 'identity_linked', 'sign_in_refused')
            GROUP BY 1, 2, 3, 4"#,

@@ -5,7 +5,7 @@
 -- from ten minutes before the time up to which all events are there ($2); one that is written behind the place is never counted. Until
 -- then, the overview counts it itself.
 WITH place AS MATERIALIZED (
-    SELECT place FROM places WHERE walk = 'events' FOR UPDATE SKIP LOCKED
+    SELECT place FROM cursors WHERE walk = 'events' FOR UPDATE SKIP LOCKED
 ),
 step AS MATERIALIZED (
     SELECT e.* FROM place p CROSS JOIN LATERAL (
@@ -25,4 +25,4 @@ counted AS (
 forgotten AS (
     DELETE FROM event_counts WHERE hour < now() - interval '40 days'
 )
-UPDATE places SET place = last.id FROM (SELECT id FROM step ORDER BY id DESC LIMIT 1) AS last WHERE walk = 'events'
+UPDATE cursors SET place = last.id FROM (SELECT id FROM step ORDER BY id DESC LIMIT 1) AS last WHERE walk = 'events'

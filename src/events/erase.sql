@@ -14,9 +14,9 @@
 WITH task AS MATERIALIZED (
     SELECT *, CASE field WHEN 'user_id' THEN value::uuid END AS user_id, CASE field WHEN 'email' THEN value END AS email,
            CASE field WHEN 'actor' THEN value END AS actor
-    FROM traces
+    FROM pending_erasures
     WHERE value = ANY(coalesce($1::text[], ARRAY(
-        SELECT value FROM traces ORDER BY requested_at, value LIMIT 1 FOR UPDATE SKIP LOCKED)))
+        SELECT value FROM pending_erasures ORDER BY requested_at, value LIMIT 1 FOR UPDATE SKIP LOCKED)))
     ORDER BY requested_at, field DESC, value
     LIMIT 1
     FOR UPDATE SKIP LOCKED
@@ -49,12 +49,12 @@ erased AS (
     RETURNING e.id
 ),
 went_on AS (
-    UPDATE traces r SET seen = (SELECT id FROM found ORDER BY id DESC LIMIT 1)
+    UPDATE pending_erasures r SET seen = (SELECT id FROM found ORDER BY id DESC LIMIT 1)
     FROM task t
     WHERE (r.value, r.field, r.requested_at) = (t.value, t.field, t.requested_at) AND (SELECT count(*) FROM found) = 1000
 ),
 ended AS (
-    DELETE FROM traces r USING task t
+    DELETE FROM pending_erasures r USING task t
     WHERE (r.value, r.field, r.requested_at) = (t.value, t.field, t.requested_at) AND (SELECT count(*) FROM found) < 1000
 )
 SELECT (SELECT count(*) FROM erased) AS "erased!" FROM task

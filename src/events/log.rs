@@ -8,7 +8,7 @@ use crate::database::Error;
 /// Sets the place to now if there is none yet.
 pub async fn begin(pool: &PgPool) -> Result<(), Error> {
     let begun = sqlx::query!(
-        "UPDATE places SET place = first_id(now())
+        "UPDATE cursors SET place = first_id(now())
          WHERE walk = 'logged_events' AND place = '00000000-0000-0000-0000-000000000000'"
     );
     begun.execute(pool).await?;
@@ -18,7 +18,7 @@ pub async fn begin(pool: &PgPool) -> Result<(), Error> {
 /// Locks the place for a transaction and returns it; `None` if another instance has locked it.
 pub async fn take_turn(transaction: &mut PgConnection) -> Result<Option<Uuid>, Error> {
     let place = sqlx::query_scalar!(
-        "SELECT place FROM places WHERE walk = 'logged_events' FOR UPDATE SKIP LOCKED"
+        "SELECT place FROM cursors WHERE walk = 'logged_events' FOR UPDATE SKIP LOCKED"
     );
     Ok(place.fetch_optional(transaction).await?)
 }
@@ -26,7 +26,7 @@ pub async fn take_turn(transaction: &mut PgConnection) -> Result<Option<Uuid>, E
 /// Moves the place to an event.
 pub async fn move_on(transaction: &mut PgConnection, event: Uuid) -> Result<(), Error> {
     let moved = sqlx::query!(
-        "UPDATE places SET place = $1 WHERE walk = 'logged_events'",
+        "UPDATE cursors SET place = $1 WHERE walk = 'logged_events'",
         event
     );
     moved.execute(transaction).await?;

@@ -72,7 +72,7 @@ pub async fn record_command(pool: &PgPool, kind: &str) -> Result<(), Error> {
     let author = Author::needing(Role::Admin, By::COMMAND_LINE);
     retrying!(async {
         let recorded = sqlx::query!(
-            "INSERT INTO events SELECT e.* FROM event($1, $2) AS e",
+            "INSERT INTO events SELECT e.* FROM event_row($1, $2) AS e",
             author as Author<'_>,
             kind
         );

@@ -67,7 +67,7 @@ found AS MATERIALIZED (
         OFFSET 0
     ) AS h ON true
 ),
-judged AS MATERIALIZED (
+classified AS MATERIALIZED (
     SELECT f.*, coalesce(p.id, f.new_id) AS user_id, p.updated_at, p.seen_noted_on, p.untouched,
            CASE
                WHEN f.deleted OR f.was_deleted AND f.same_id IS NULL THEN 'deleted'
@@ -114,7 +114,7 @@ judged AS MATERIALIZED (
 linked AS (
     UPDATE users u
     SET updated_at = now(), imported_at = CASE WHEN j.untouched THEN now() ELSE u.imported_at END
-    FROM judged j
+    FROM classified j
     WHERE j.verdict = 'linked' AND u.id = j.user_id AND u.updated_at = j.updated_at
           AND u.seen_noted_on IS NOT DISTINCT FROM j.seen_noted_on
     RETURNING u.id
@@ -125,10 +125,10 @@ outcome AS MATERIALIZED (
                      AND (j.user_id NOT IN (SELECT id FROM linked)
                           OR row_number() OVER (PARTITION BY j.verdict, j.user_id ORDER BY j.number) > 1) THEN 'deferred'
                 ELSE j.verdict END AS outcome
-    FROM judged j
+    FROM classified j
 ),
 -- Before the new users get the addresses, which must be free by then.
-bereft AS (
+displaced_holder AS (
     UPDATE users u SET email = NULL, updated_at = now()
     FROM outcome o WHERE u.id = o.claimant AND o.outcome = 'created' AND u.email = o.email AND NOT u.email_verified
     RETURNING u.id, o.user_id AS to_id
@@ -138,7 +138,7 @@ created AS (
                        imported_at)
     SELECT user_id, email, email_verified, email_verified, name, picture, coalesce(created_at, now()), now(),
            CASE WHEN disabled THEN now() END, now()
-    FROM outcome CROSS JOIN (SELECT count(*) FROM bereft) AS first WHERE outcome = 'created'
+    FROM outcome CROSS JOIN (SELECT count(*) FROM displaced_holder) AS first WHERE outcome = 'created'
     RETURNING id
 ),
 -- A new subject goes on where the old one is: with the address, the user's own one follows the provider.
@@ -159,7 +159,7 @@ recorded_changes AS (
     FROM (
         SELECT 'email_lost' AS kind, 'email_proven' AS reason, NULL AS provider, id AS user_id,
                jsonb_build_object('to', to_id) AS detail
-        FROM bereft
+        FROM displaced_holder
         UNION ALL
         SELECT 'identity_linked', 'imported', a.provider, a.user_id, jsonb_build_object('identity_id', a.id)
         FROM added a

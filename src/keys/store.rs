@@ -111,7 +111,7 @@ pub async fn insert_next(
                RETURNING kid
            ), recorded AS (
                INSERT INTO events
-               SELECT e.* FROM made m, event($6, 'signing_key_announced', detail => jsonb_build_object('key', m.kid)) AS e
+               SELECT e.* FROM made m, event_row($6, 'signing_key_announced', detail => jsonb_build_object('key', m.kid)) AS e
                WHERE ($6::author).actor IS NOT NULL
            )
            SELECT EXISTS (SELECT FROM made) AS "done!""#,
@@ -140,7 +140,7 @@ pub async fn replace_all(pool: &PgPool, key: &NewKey, by: By<'_>) -> Result<(), 
                WHERE signing_keys.number < made.number AND signing_keys.retired_at IS NULL
            ), recorded AS (
                INSERT INTO events
-               SELECT e.* FROM made m, event($4, 'signing_keys_replaced', detail => jsonb_build_object('key', m.kid)) AS e
+               SELECT e.* FROM made m, event_row($4, 'signing_keys_replaced', detail => jsonb_build_object('key', m.kid)) AS e
            )
            SELECT EXISTS (SELECT FROM made) OR EXISTS (SELECT FROM signing_keys WHERE kid = $1) AS "stored!""#,
         key.kid,

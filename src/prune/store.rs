@@ -1,6 +1,6 @@
 //! Deletion of expired rows, in batches small enough to hold no lock for long. A batch begins where the one before ended: what
 //! that deleted stays in the index for as long as anybody's snapshot, such as that of a dump, is older. Of sessions, the
-//! most frequent rows that are deleted one by one, the place is in the database (`places`).
+//! most frequent rows that are deleted one by one, the place is in the database (`cursors`).
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -39,7 +39,7 @@ pub async fn sessions(pool: &PgPool, look: Look, age: u32, step: i64) -> Result<
     // By its address, no row is read twice.
     let done = sqlx::query!(
         r#"WITH place AS MATERIALIZED (
-               SELECT place FROM places WHERE walk = $1 FOR UPDATE SKIP LOCKED
+               SELECT place FROM cursors WHERE walk = $1 FOR UPDATE SKIP LOCKED
            ),
            step AS MATERIALIZED (
                SELECT s.* FROM place p CROSS JOIN LATERAL (
@@ -68,7 +68,7 @@ pub async fn sessions(pool: &PgPool, look: Look, age: u32, step: i64) -> Result<
                )
            ),
            moved AS (
-               UPDATE places SET place = read.id
+               UPDATE cursors SET place = read.id
                FROM (
                    SELECT id FROM step
                    WHERE NOT $4 OR id < coalesce((SELECT id FROM step WHERE id NOT IN (SELECT id FROM deleted)
@@ -99,7 +99,7 @@ pub async fn sessions(pool: &PgPool, look: Look, age: u32, step: i64) -> Result<
 pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<Step, Error> {
     let done = sqlx::query!(
         r#"WITH place AS MATERIALIZED (
-               SELECT place FROM places WHERE walk = 'new_sessions' FOR UPDATE SKIP LOCKED
+               SELECT place FROM cursors WHERE walk = 'new_sessions' FOR UPDATE SKIP LOCKED
            ),
            step AS MATERIALIZED (
                SELECT s.* FROM place p CROSS JOIN LATERAL (
@@ -123,7 +123,7 @@ pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<St
                DELETE FROM sessions WHERE ctid = ANY (ARRAY(SELECT address FROM surplus)) RETURNING id
            ),
            moved AS (
-               UPDATE places SET place = last.id FROM (SELECT id FROM step ORDER BY id DESC LIMIT 1) AS last
+               UPDATE cursors SET place = last.id FROM (SELECT id FROM step ORDER BY id DESC LIMIT 1) AS last
                WHERE walk = 'new_sessions' AND (SELECT count(*) FROM surplus) < $2
            )
            SELECT (SELECT count(*) FROM deleted) AS "deleted!", EXISTS (SELECT FROM step) AS "more!""#,

@@ -251,9 +251,9 @@ pub(super) async fn record_replay(
 ) -> Result<bool, Error> {
     let recorded = sqlx::query!(
         "INSERT INTO events
-         SELECT e.* FROM event($1, 'webhook_replayed', detail => jsonb_strip_nulls(
+         SELECT e.* FROM event_row($1, 'webhook_replayed', detail => jsonb_strip_nulls(
              jsonb_build_object('webhook', $2::text, 'message', $3::uuid))) AS e
-         WHERE may($1)",
+         WHERE author_allowed($1)",
         Author::needing(Role::Admin, by) as Author<'_>,
         webhook,
         only,

@@ -164,11 +164,15 @@ impl Browser {
         format!("{}{path}", self.base)
     }
 
-    /// Sends it and keeps what cookies come back. The places where a word may break are not part of what one reads, and slashes
-    /// need no escape.
+    /// Sends a request and keeps the cookies of its response. The text of a page is as a browser shows it: without the
+    /// places where a word may break, with one blank for each run of blanks and line breaks, and with plain slashes.
     pub async fn send(&mut self, request: RequestBuilder) -> Answer {
         let mut answer = App::answer(request.send().await.unwrap()).await;
         answer.text = answer.text.replace("<wbr>", "").replace("&#x2F;", "/");
+        let media_type = answer.headers.get("content-type");
+        if media_type.is_some_and(|it| it.as_bytes().starts_with(b"text/html")) {
+            answer.text = answer.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        }
         for cookie in answer.headers.get_all("set-cookie") {
             let (name, value) = cookie
                 .to_str()

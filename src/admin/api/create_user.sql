@@ -13,7 +13,7 @@ WITH arriving AS MATERIALIZED (
 -- Why there will be no user: the key is no longer valid, or another user has the address or an identity. What they get
 -- meanwhile shows as a unique violation.
 refused AS MATERIALIZED (
-    SELECT 'not_permitted' AS outcome WHERE NOT may($12)
+    SELECT 'not_permitted' AS outcome WHERE NOT author_allowed($12)
     UNION ALL
     SELECT 'email_taken' FROM users
     WHERE email = $2 AND NOT ($3 AND NOT email_verified AND seen_noted_on IS NOT NULL)
@@ -23,7 +23,7 @@ refused AS MATERIALIZED (
     )
 ),
 -- Before the new user gets the address, which must be free by then.
-bereft AS (
+displaced_holder AS (
     UPDATE users SET email = NULL, updated_at = now()
     WHERE email = $2 AND NOT email_verified AND NOT EXISTS (SELECT FROM refused)
     RETURNING id
@@ -31,7 +31,7 @@ bereft AS (
 created AS (
     INSERT INTO users (id, email, email_verified, email_vouched, name, picture, claims, imported_at)
     SELECT $1, $2, $3, $3, $4, $5, $6::text::jsonb, now()
-    FROM (SELECT count(*) FROM bereft) AS first WHERE NOT EXISTS (SELECT FROM refused)
+    FROM (SELECT count(*) FROM displaced_holder) AS first WHERE NOT EXISTS (SELECT FROM refused)
     RETURNING id
 ),
 added AS (
@@ -40,13 +40,13 @@ added AS (
 ),
 recorded AS (
     INSERT INTO events
-    SELECT e.* FROM created c LEFT JOIN bereft b ON true,
-         event($12, 'user_created', c.id, reason => CASE WHEN b.id IS NOT NULL THEN 'email_proven' END,
+    SELECT e.* FROM created c LEFT JOIN displaced_holder b ON true,
+         event_row($12, 'user_created', c.id, reason => CASE WHEN b.id IS NOT NULL THEN 'email_proven' END,
                detail => jsonb_strip_nulls(jsonb_build_object('from', b.id))) AS e
 ),
 recorded_loss AS (
     INSERT INTO events (kind, reason, user_id, actor, request_id, detail)
     SELECT 'email_lost', 'email_proven', b.id, ($12::author).actor, ($12).request_id, jsonb_build_object('to', $1::uuid)
-    FROM bereft b
+    FROM displaced_holder b
 )
 SELECT coalesce((SELECT outcome FROM refused LIMIT 1), 'created') AS "outcome!"

@@ -158,7 +158,7 @@ pub async fn set_claims(
 ) -> Result<ClaimsSet, Error> {
     let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (
-               SELECT may($3) AS yes
+               SELECT author_allowed($3) AS yes
            ),
            changed AS (
                UPDATE users SET claims = nullif($2::text::jsonb, '{}'), updated_at = now()
@@ -167,7 +167,7 @@ pub async fn set_claims(
            ),
            recorded AS (
                INSERT INTO events
-               SELECT e.* FROM changed c, event($3, 'claims_changed', c.id,
+               SELECT e.* FROM changed c, event_row($3, 'claims_changed', c.id,
                                                 detail => jsonb_build_object('claims', coalesce(c.claims, '{}'))) AS e
            )
            SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!", yes AS "permitted!" FROM permitted"#,

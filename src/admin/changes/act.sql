@@ -5,7 +5,7 @@
 --   $1 user  $2 their updated_at, or NULL for any  $3 the change, as the event's kind  $4 the session to end, or NULL for all
 --   $5 author
 WITH permitted AS MATERIALIZED (
-    SELECT may($5) AS yes
+    SELECT author_allowed($5) AS yes
 ),
 target AS MATERIALIZED (
     SELECT id, disabled_at FROM users
@@ -36,6 +36,6 @@ changed AS (
     RETURNING u.id
 ),
 recorded AS (
-    INSERT INTO events SELECT e.* FROM changed c, event($5, $3, c.id, session_id => $4) AS e
+    INSERT INTO events SELECT e.* FROM changed c, event_row($5, $3, c.id, session_id => $4) AS e
 )
 SELECT EXISTS (SELECT FROM target) AS "done!", yes AS "permitted!" FROM permitted

@@ -5,7 +5,7 @@
 --
 -- Locks, and why the identity gets a new id: merge_users.sql.
 WITH permitted AS MATERIALIZED (
-    SELECT may($7) AS yes
+    SELECT author_allowed($7) AS yes
 ),
 unchanged AS MATERIALIZED (
     SELECT u.id
@@ -33,7 +33,7 @@ recorded AS (
     INSERT INTO events
     SELECT e.* FROM moved m CROSS JOIN (VALUES ($2::uuid, 'to_another', 'to', $4::uuid), ($4, NULL, 'from', $2))
                                AS side (user_id, reason, towards, other_id),
-         event($7, 'identity_moved', side.user_id, m.provider, reason => side.reason,
+         event_row($7, 'identity_moved', side.user_id, m.provider, reason => side.reason,
                detail => jsonb_build_object(side.towards, side.other_id, 'identity_id', m.id)) AS e
 )
 SELECT EXISTS (SELECT FROM moved) AS "done!", yes AS "permitted!" FROM permitted

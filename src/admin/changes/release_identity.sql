@@ -3,7 +3,7 @@
 --
 --   $1 identity  $2 user  $3 author
 WITH permitted AS MATERIALIZED (
-    SELECT may($3) AS yes
+    SELECT author_allowed($3) AS yes
 ),
 owner AS MATERIALIZED (
     SELECT id FROM users WHERE id = $2 AND (SELECT yes FROM permitted) FOR NO KEY UPDATE
@@ -18,7 +18,7 @@ touched AS (
 ),
 recorded AS (
     INSERT INTO events
-    SELECT e.* FROM released r, event($3, 'identity_released', r.user_id, r.provider,
+    SELECT e.* FROM released r, event_row($3, 'identity_released', r.user_id, r.provider,
                                       detail => jsonb_build_object('identity_id', $1::uuid)) AS e
 )
 SELECT EXISTS (SELECT FROM released) AS "done!", yes AS "permitted!" FROM permitted

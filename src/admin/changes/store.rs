@@ -108,7 +108,7 @@ pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>,
         r#"SELECT e.id, e.created_at, e.user_id AS "user_id!", e.actor, e.detail->>'reason' AS reason,
                   coalesce((e.detail->>'identity_count')::bigint, 0) AS "identities!",
                   coalesce((e.detail->>'session_count')::bigint, 0) AS "sessions!",
-                  EXISTS (SELECT FROM traces t
+                  EXISTS (SELECT FROM pending_erasures t
                           WHERE CASE t.field WHEN 'user_id' THEN t.value = e.user_id::text
                                 ELSE t.requested_at >= e.created_at
                                      AND t.requested_at < e.created_at + interval '1 minute' END)

@@ -115,7 +115,7 @@ pub async fn add_note(
 ) -> Result<bool, Error> {
     let added = sqlx::query_scalar!(
         r#"WITH target AS (
-               SELECT id FROM users WHERE id = $1 AND may($7) FOR KEY SHARE
+               SELECT id FROM users WHERE id = $1 AND author_allowed($7) FOR KEY SHARE
            ), added AS (
                INSERT INTO notes (id, user_id, author, text, ticket)
                SELECT CASE WHEN EXISTS (SELECT FROM notes WHERE id = $6 AND (author, text) <> ($2, $3))
@@ -123,7 +123,7 @@ pub async fn add_note(
                FROM target
                ON CONFLICT ON CONSTRAINT notes_pkey DO NOTHING RETURNING user_id
            ), recorded AS (
-               INSERT INTO events SELECT e.* FROM added a, event($7, 'note_added', a.user_id, reason => $5) AS e
+               INSERT INTO events SELECT e.* FROM added a, event_row($7, 'note_added', a.user_id, reason => $5) AS e
            )
            SELECT EXISTS (SELECT FROM added) OR EXISTS (SELECT FROM notes WHERE id = $6 AND author = $2 AND text = $3) AS "added!""#,
         user,

@@ -1,6 +1,6 @@
 //! Changes of staff access. Each change records its event, and none removes the last admin.
 //!
-//! Each statement by which staff change anything, here or of users, checks the actor's role itself (`may`).
+//! Each statement by which staff change anything, here or of users, checks the actor's role itself (`author_allowed`).
 
 use serde::Serialize;
 use sqlx::PgPool;
@@ -82,7 +82,7 @@ async fn try_to_add(
            ),
            recorded AS (
                INSERT INTO events
-               SELECT e.* FROM added, event(
+               SELECT e.* FROM added, event_row(
                    $6, CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END,
                    detail => jsonb_strip_nulls(jsonb_build_object(
                        'staff', $2::text, 'role', $3::text, 'export', CASE WHEN $4 THEN 'may export' END,
@@ -130,7 +130,7 @@ async fn try_to_remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed
            ),
            recorded AS (
                INSERT INTO events
-               SELECT e.* FROM removed r, event($2, 'staff_removed',
+               SELECT e.* FROM removed r, event_row($2, 'staff_removed',
                                                 detail => jsonb_build_object('staff', $1::text, 'role', r.role)) AS e
            )
            SELECT EXISTS (SELECT FROM removed) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",
@@ -159,7 +159,7 @@ async fn try_to_reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed,
                SELECT id FROM staff WHERE email IN ($1, ($2::author).actor) ORDER BY id FOR UPDATE
            ),
            permitted AS MATERIALIZED (
-               SELECT may($2) AND ($2::author).actor <> $1 AS yes FROM (SELECT count(*) FROM locked) AS all_locked
+               SELECT author_allowed($2) AND ($2::author).actor <> $1 AS yes FROM (SELECT count(*) FROM locked) AS all_locked
            ),
            reset AS (
                UPDATE staff
@@ -174,7 +174,7 @@ async fn try_to_reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed,
            ),
            recorded AS (
                INSERT INTO events
-               SELECT e.* FROM reset, event($2, 'staff_identity_reset', detail => jsonb_build_object('staff', $1::text)) AS e
+               SELECT e.* FROM reset, event_row($2, 'staff_identity_reset', detail => jsonb_build_object('staff', $1::text)) AS e
            )
            SELECT EXISTS (SELECT FROM reset) AS "done!", yes AS "permitted!" FROM permitted"#,
         email,

@@ -44,12 +44,12 @@ profile AS (
 ),
 recorded AS (
     INSERT INTO events
-    SELECT e.* FROM unlinked i, event($5, 'identity_unlinked', i.user_id, i.provider,
+    SELECT e.* FROM unlinked i, event_row($5, 'identity_unlinked', i.user_id, i.provider,
                                       detail => jsonb_build_object('identity_id', $2::uuid)) AS e
     UNION ALL
     SELECT e.* FROM unlinked i JOIN profile p ON p.id = i.user_id JOIN unchanged u ON u.id = p.id,
          changed_fields(to_jsonb(u), to_jsonb(p)) AS c (fields),
-         event(ROW(($5).actor, NULL, NULL, NULL, ($5).request_id, NULL, NULL)::author, 'user_updated', p.id, i.provider,
+         event_row(ROW(($5).actor, NULL, NULL, NULL, ($5).request_id, NULL, NULL)::author, 'user_updated', p.id, i.provider,
                detail => jsonb_build_object('fields', c.fields)) AS e
     WHERE c.fields <> '{}'
 ),

@@ -91,7 +91,7 @@ async fn sign_in(
         create: identity.create,
         device_name: identity.device_name.as_deref(),
         device_platform: identity.device_platform.as_deref(),
-        told_name: identity.name.as_deref(),
+        reported_name: identity.name.as_deref(),
         key: key.bind(binding, &identity.provider.name)?,
         origin: &key.0.origin,
         now: identity.now,

@@ -576,7 +576,7 @@ async fn a_receipt_says_that_the_erasure_goes_on_and_belongs_to_a_deletion_only(
         finished.contains("Deleted bythe user") && finished.contains("This has finished."),
         "{finished}"
     );
-    let pending = "INSERT INTO traces (field, value, requested_at)
+    let pending = "INSERT INTO pending_erasures (field, value, requested_at)
                    SELECT 'email', 'x', created_at FROM events WHERE kind = 'user_deleted'";
     desk.app.database.run(pending).await;
     let page = text(&browser.get(&receipt).await.text);

@@ -618,7 +618,7 @@ async fn the_log_of_events_begins_with_the_first_start_that_has_it() {
     let settings = [("ROCKET_EVENTS", "{log=true}")];
     let _service = Process::ready(&database, &provider, &settings).await;
     let begun =
-        "SELECT place BETWEEN first_id(now() - interval '1 hour') AND first_id(now()) FROM places
+        "SELECT place BETWEEN first_id(now() - interval '1 hour') AND first_id(now()) FROM cursors
                  WHERE walk = 'logged_events'";
     until("it has begun", async || database.value(begun).await).await;
 }
@@ -629,7 +629,7 @@ async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_end
     let provider = Provider::start().await;
     run!(
         &database.pool,
-        "UPDATE places SET place = first_id(now() - interval '1 hour') WHERE walk = 'logged_events'"
+        "UPDATE cursors SET place = first_id(now() - interval '1 hour') WHERE walk = 'logged_events'"
     );
     let write = async |minutes: i32, count: i32| {
         run!(

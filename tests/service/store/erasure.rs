@@ -35,7 +35,7 @@ async fn claim(app: &App, times: i32) {
 async fn traces(app: &App, address: &str) -> (i64, i64) {
     sqlx::query_as(
         "SELECT (SELECT count(*) FROM events e WHERE strpos(lower(e::text), lower($1)) > 0),
-                (SELECT count(*) FROM traces WHERE value = $1)",
+                (SELECT count(*) FROM pending_erasures WHERE value = $1)",
     )
     .bind(address)
     .fetch_one(&app.database.pool)
@@ -244,7 +244,7 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
     let (one, other) = tokio::join!(prune(pool, LIMITS), prune(pool, LIMITS));
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_501);
     assert_eq!(app.database.count(about).await, 0);
-    assert_eq!(app.database.count("SELECT count(*) FROM traces").await, 0);
+    assert_eq!(app.database.count("SELECT count(*) FROM pending_erasures").await, 0);
     let events = app.database.count("SELECT count(*) FROM events").await;
     assert_eq!(events, 2_502, "what happened is still known");
 }

@@ -85,7 +85,7 @@ async fn instances_that_count_at_once_count_each_event_once_and_wait_for_nobody(
     database.run(EVENTS).await;
     let mut other = pool.begin().await.unwrap();
     other
-        .execute("SELECT FROM places WHERE walk = 'events' FOR UPDATE")
+        .execute("SELECT FROM cursors WHERE walk = 'events' FOR UPDATE")
         .await
         .unwrap();
     assert!(!count(pool, 400).await.unwrap());

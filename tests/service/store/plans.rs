@@ -239,7 +239,7 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     ] {
         run!(
             &pool,
-            "INSERT INTO traces (field, value, requested_at) VALUES ($1, $2, now())",
+            "INSERT INTO pending_erasures (field, value, requested_at) VALUES ($1, $2, now())",
             field,
             value
         );
@@ -458,8 +458,8 @@ const GONE: [&str; 2] = [
      SELECT gen_random_uuid(), 'apple', n, 'app', 'due', '', now(), now() - interval '1 hour' FROM generate_series(1, 20000) n;
      INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next, created_at)
      SELECT sha256(n::text::bytea), '', '', '', '', now() - interval '1 hour' FROM generate_series(1, 20000) n;
-     INSERT INTO traces (field, value, requested_at) SELECT 'email', n, now() FROM generate_series(1, 20000) n",
-    "DELETE FROM webhook_messages; DELETE FROM provider_tokens; DELETE FROM staff_sign_ins; DELETE FROM traces",
+     INSERT INTO pending_erasures (field, value, requested_at) SELECT 'email', n, now() FROM generate_series(1, 20000) n",
+    "DELETE FROM webhook_messages; DELETE FROM provider_tokens; DELETE FROM staff_sign_ins; DELETE FROM pending_erasures",
 ];
 
 #[tokio::test(flavor = "multi_thread")]

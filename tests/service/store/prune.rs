@@ -179,7 +179,7 @@ async fn instances_that_prune_at_once_read_a_session_twice_and_wait_for_nobody()
     });
     let mut other = database.pool.begin().await.unwrap();
     other
-        .execute("SELECT FROM places FOR UPDATE")
+        .execute("SELECT FROM cursors FOR UPDATE")
         .await
         .unwrap();
     assert_eq!(
@@ -466,7 +466,7 @@ async fn whoever_signs_in_while_a_new_month_takes_over_is_signed_in() {
 const DUE: [&str; 9] = [
     ADA,
     "INSERT INTO events (kind, email) VALUES ('sign_in_refused', 'ada@example.com')",
-    "INSERT INTO traces (field, value, requested_at) VALUES ('email', 'ada@example.com', now())",
+    "INSERT INTO pending_erasures (field, value, requested_at) VALUES ('email', 'ada@example.com', now())",
     "INSERT INTO deleted_identities (hash, deleted_at) VALUES ('gone', now() - interval '26 hours')",
     "INSERT INTO staff (id, email, role) VALUES (gen_random_uuid(), 'staff@example.com', 'admin')",
     "INSERT INTO staff_sessions (hash, staff_id, created_at) SELECT 'old', id, now() - interval '1 day' FROM staff",

@@ -393,12 +393,12 @@ impl Text {
 
     fn push_having_words(&self, sql: &mut QueryBuilder<Postgres>) {
         sql.push("SELECT user_id AS id FROM identities WHERE ");
-        sql.push("search_words(folded(name), folded(split_part(email, '@', 1))) @@ ");
+        sql.push("search_words(search_fold(name), search_fold(split_part(email, '@', 1))) @@ ");
         sql.push_bind(self.words.clone()).push("::tsquery");
         for others in ["seen_noted_on IS NULL", "own_name"] {
             sql.push(" UNION ALL SELECT id FROM users WHERE ")
                 .push(others);
-            sql.push(" AND search_words(folded_name, folded(split_part(email, '@', 1))) @@ ");
+            sql.push(" AND search_words(folded_name, search_fold(split_part(email, '@', 1))) @@ ");
             sql.push_bind(self.words.clone()).push("::tsquery");
         }
     }

@@ -19,7 +19,7 @@ named AS (
     UNION ALL SELECT user_id, 4 FROM identities WHERE provider = ANY($4) AND subject = $1
     UNION ALL (SELECT user_id, 5 FROM identities WHERE lower(email COLLATE "C") = $3 LIMIT $5)
 )
-SELECT folded($1) AS "folded!",
+SELECT search_fold($1) AS "folded!",
        ARRAY(SELECT id FROM named GROUP BY id ORDER BY min(rank), id DESC LIMIT $5) AS "named!",
        (SELECT id FROM remains) AS remains,
        (SELECT count(*) = 2 FROM pg_index

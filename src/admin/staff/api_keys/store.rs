@@ -67,7 +67,7 @@ pub(super) async fn add(
     let role: &str = role.into();
     let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (
-               SELECT may($6) AS yes
+               SELECT author_allowed($6) AS yes
            ),
            added AS (
                INSERT INTO api_keys (id, name, hash, role, expires_at, created_by)
@@ -77,7 +77,7 @@ pub(super) async fn add(
            ),
            recorded AS (
                INSERT INTO events
-               SELECT e.* FROM added, event($6, 'api_key_added', detail => jsonb_strip_nulls(jsonb_build_object(
+               SELECT e.* FROM added, event_row($6, 'api_key_added', detail => jsonb_strip_nulls(jsonb_build_object(
                    'key', $2::text, 'role', $4::text,
                    'until', 'until ' || to_char($5 AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')))) AS e
            )
@@ -96,14 +96,14 @@ pub(super) async fn add(
 pub(super) async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (
-               SELECT may($2) AS yes
+               SELECT author_allowed($2) AS yes
            ),
            revoked AS (
                DELETE FROM api_keys WHERE name = $1 AND (SELECT yes FROM permitted) RETURNING role
            ),
            recorded AS (
                INSERT INTO events
-               SELECT e.* FROM revoked r, event($2, 'api_key_revoked',
+               SELECT e.* FROM revoked r, event_row($2, 'api_key_revoked',
                                                 detail => jsonb_build_object('key', $1::text, 'role', r.role)) AS e
            )
            SELECT EXISTS (SELECT FROM revoked) AS "done!", yes AS "permitted!" FROM permitted"#,

@@ -110,7 +110,7 @@ async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
         204
     );
     assert_eq!(app.database.count(traces).await, 0);
-    assert_eq!(app.database.count("SELECT count(*) FROM traces").await, 0);
+    assert_eq!(app.database.count("SELECT count(*) FROM pending_erasures").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
