@@ -11,7 +11,7 @@ pub use crate::accounts::users::Deletion;
 use crate::accounts::{identities, merging, users};
 use crate::config;
 use crate::database::error::retried;
-use crate::database::row_queue::in_turn;
+use crate::database::row_queue::serialized;
 use crate::database::{Error, retrying};
 use crate::domain::{
     CustomClaims, LinkedIdentity, Origin, User, UserState, VerifiedClaims, merged,
@@ -26,7 +26,7 @@ pub async fn set_name(
     name: Option<&str>,
     origin: &Origin,
 ) -> Result<Option<User>, Error> {
-    retrying!(in_turn(
+    retrying!(serialized(
         pool,
         user,
         users::set_name(pool, user, session, name, origin)
@@ -43,7 +43,7 @@ pub async fn link(
 ) -> Result<Linked, Error> {
     let proves = provider.policy.proves(claims);
     let link = || identities::link(pool, user, session, &provider.name, claims, proves, origin);
-    retrying!(in_turn(pool, user, link()))
+    retrying!(serialized(pool, user, link()))
 }
 
 /// A merge that a user asks for, who has proven to have both accounts.
@@ -97,7 +97,7 @@ pub async fn merge(
     request: MergeRequest<'_>,
 ) -> Result<Result<Merging, NotMerged>, Error> {
     let mut perhaps_done = None;
-    retrying!(in_turn(
+    retrying!(serialized(
         pool,
         request.user,
         merge_once(pool, request, &mut perhaps_done)
@@ -188,7 +188,7 @@ pub async fn unlink(
     origin: &Origin,
 ) -> Result<Unlinked, Error> {
     let unlink = || identities::unlink(pool, user, identity, None, Asking::User(session, origin));
-    Ok(match retried!(in_turn(pool, user, unlink())) {
+    Ok(match retried!(serialized(pool, user, unlink())) {
         (Unlinked::NotFound | Unlinked::Over { linked: false }, true) => Unlinked::Done,
         (unlinked, _) => unlinked,
     })

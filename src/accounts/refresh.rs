@@ -10,7 +10,7 @@ use crate::accounts::tokens::refresh_token::{REPEAT, RefreshToken, Successors};
 use crate::accounts::{Issuer, SharedStatements};
 use crate::database;
 use crate::database::retrying;
-use crate::database::row_queue::in_turn;
+use crate::database::row_queue::serialized;
 use crate::domain::{Origin, Thumbprint};
 use crate::keys::signing_key;
 use crate::secret::Secret;
@@ -76,7 +76,7 @@ pub async fn refresh(
     // If a broken connection has exchanged the token after all, the next attempt is a repeat.
     let alone = async {
         let exchange = || sessions::refresh(pool, std::slice::from_ref(&item), shared.lifetimes);
-        let mut verdicts = retrying!(in_turn(pool, item.session_id, exchange()))?;
+        let mut verdicts = retrying!(serialized(pool, item.session_id, exchange()))?;
         let verdict = verdicts.pop().flatten();
         verdict.ok_or_else(|| database::Error::unexpected("none"))
     };

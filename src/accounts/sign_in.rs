@@ -10,7 +10,7 @@ use crate::accounts::tokens::refresh_token::RefreshToken;
 use crate::accounts::users::{self, SignIn, SignedIn};
 use crate::accounts::{Issuer, SharedStatements};
 use crate::database::retrying;
-use crate::database::row_queue::in_turn;
+use crate::database::row_queue::serialized;
 use crate::domain::{Origin, Reason, Thumbprint, VerifiedClaims};
 use crate::keys::signing_key;
 use crate::{config, database};
@@ -84,7 +84,7 @@ pub async fn sign_in(
         None => retrying!({
             (token, item) = new_session();
             let identity = (&item.provider, &item.claims.subject);
-            in_turn(
+            serialized(
                 pool,
                 identity,
                 users::sign_in(pool, &item, shared.lifetimes.refresh_token_ttl),

@@ -15,8 +15,8 @@ use crate::admin::lists::users::{ListedUser, providers};
 use crate::admin::reason;
 use crate::domain::text::one_line;
 use crate::domain::{By, Email};
-use crate::events::Look;
-use crate::events::record::record_look;
+use crate::events::DataAccess;
+use crate::events::record::record_access;
 use crate::web::rfc3339;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -143,7 +143,7 @@ impl Audit {
             .into_iter()
             .filter_map(|(name, value)| Some((name, value.as_deref()?)))
             .collect();
-        record(pool, Look::list("audit_viewed", &search)).await?;
+        record(pool, DataAccess::list("audit_viewed", &search)).await?;
         let filter = Filter {
             email,
             user,
@@ -159,8 +159,14 @@ impl Audit {
 }
 
 /// Records a view. Data may be shown only after it has been recorded.
-async fn record(pool: &PgPool, look: Look<'_>) -> Result {
-    record_look(pool, look, By::COMMAND_LINE.actor, By::COMMAND_LINE.origin).await?;
+async fn record(pool: &PgPool, access: DataAccess<'_>) -> Result {
+    record_access(
+        pool,
+        access,
+        By::COMMAND_LINE.actor,
+        By::COMMAND_LINE.origin,
+    )
+    .await?;
     Ok(())
 }
 
@@ -170,7 +176,7 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
     if text.is_empty() {
         return Err("the text to find is empty".into());
     }
-    record(pool, Look::list("users_viewed", &[("q", &text)])).await?;
+    record(pool, DataAccess::list("users_viewed", &[("q", &text)])).await?;
     let providers = providers(pool).await?;
     let found = search(
         pool,
@@ -220,7 +226,7 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
 }
 
 async fn show(pool: &PgPool, id: Uuid) -> Result {
-    record(pool, Look::person(id)).await?;
+    record(pool, DataAccess::person(id)).await?;
     let found = person(pool, id).await?;
     let found = found
         .ok_or("there is no user with this id; `vestibule audit --user` shows what is left")?;

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::{DATABASE, Error, LIMITS_REMEDY, POOLER_REMEDY, database, failed};
 use crate::admin::Admin;
 use crate::admin::staff::sign_in::store::all as members;
+use crate::check_result::CheckResult;
 use crate::clock;
 use crate::config::{Config, Preset, Provider};
 use crate::database::error::reason;
@@ -18,7 +19,6 @@ use crate::database::migrations::Difference;
 use crate::database::pool::{Certificate, Place, Settings};
 use crate::database::servers::{Servers, describe};
 use crate::database::{disk, health, migrations, pooler};
-use crate::finding::Finding;
 use crate::keys::{Rotation, signing_key};
 use crate::provider::Providers;
 use crate::provider::proxy::{self, Proxy};
@@ -28,7 +28,7 @@ use crate::provider_tokens::{ProviderTokens, Readable, store};
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Checks the database and each provider, of one that is switched off only the revocation, and reports each result at
 /// once. The settings themselves are valid by now. A problem that the check finds is not an error.
-pub async fn check(config: &Config, mut say: impl FnMut(&str, Finding)) -> Result<(), Error> {
+pub async fn check(config: &Config, mut say: impl FnMut(&str, CheckResult)) -> Result<(), Error> {
     if let Some(state) = proxies(config) {
         say("proxies", state);
     }
@@ -47,7 +47,7 @@ pub async fn check(config: &Config, mut say: impl FnMut(&str, Finding)) -> Resul
             } else {
                 say(
                     "pooler",
-                    Finding::fail(
+                    CheckResult::fail(
                         "mixes up the prepared statements of its clients",
                         POOLER_REMEDY,
                     ),
@@ -72,8 +72,8 @@ pub async fn check(config: &Config, mut say: impl FnMut(&str, Finding)) -> Resul
         let settings = &provider.settings;
         let staff = settings.name == config.admin_provider.name;
         let redirect_uri = staff.then(|| Admin::new(settings, &config.public_url).redirect_uri());
-        for (subject, finding) in provider.check(redirect_uri.as_deref(), clock::now()).await {
-            say(&subject, finding);
+        for (subject, check_result) in provider.check(redirect_uri.as_deref(), clock::now()).await {
+            say(&subject, check_result);
         }
         if !settings.enabled {
             continue;
@@ -86,36 +86,36 @@ pub async fn check(config: &Config, mut say: impl FnMut(&str, Finding)) -> Resul
             let remedy = format!("set {team}, {key} and {file}");
             say(
                 &format!("provider {}, revocation", settings.name),
-                Finding::warn(problem, remedy),
+                CheckResult::warn(problem, remedy),
             );
         }
-        if let Some(finding) = events(settings, &config.public_url) {
-            say(&format!("provider {}, events", settings.name), finding);
+        if let Some(check_result) = events(settings, &config.public_url) {
+            say(&format!("provider {}, events", settings.name), check_result);
         }
     }
     Ok(())
 }
 
 /// Says where a provider that reports events is told of our address.
-fn events(provider: &Provider, public_url: &str) -> Option<Finding> {
+fn events(provider: &Provider, public_url: &str) -> Option<CheckResult> {
     let name = &provider.name;
     let url = format!("{public_url}/api/v1/providers/{name}");
     Some(match provider.kind() {
-        Preset::Apple => Finding::Ok(format!(
+        Preset::Apple => CheckResult::Ok(format!(
             "are received at {url}/events; register it as the server-to-server notification endpoint of the primary App ID"
         )),
-        Preset::Facebook if provider.client_secret.is_none() => Finding::warn(
+        Preset::Facebook if provider.client_secret.is_none() => CheckResult::warn(
             "cannot be verified, nor can requests to delete data, which Facebook demands to be answered",
             format!(
                 "set {} to the app secret",
                 provider.setting("client_secret")
             ),
         ),
-        Preset::Facebook => Finding::Ok(format!(
+        Preset::Facebook => CheckResult::Ok(format!(
             "are received at {url}/events; register it as the deauthorize callback of the app, and {url}/data-deletion as its \
              data deletion request URL"
         )),
-        _ if provider.ssf_url.is_some() => Finding::Ok(format!(
+        _ if provider.ssf_url.is_some() => CheckResult::Ok(format!(
             "are received at {url}/events; register it at the provider"
         )),
         _ => return None,
@@ -124,10 +124,10 @@ fn events(provider: &Provider, public_url: &str) -> Option<Finding> {
 
 /// Warns if no proxy is configured. Rocket 0.5 has no timeouts for connections, so a proxy is part of an
 /// installation.
-fn proxies(config: &Config) -> Option<Finding> {
+fn proxies(config: &Config) -> Option<CheckResult> {
     let address: IpAddr = config.figment.extract_inner("address").ok()?;
     (config.proxies.are_none() && !address.is_loopback()).then(|| {
-        Finding::warn(
+        CheckResult::warn(
             format!("the service listens on {address}, and `ROCKET_TRUSTED_PROXIES` / `trusted_proxies` is empty"),
             "put a proxy in front that drops slow clients, and list it there: without a proxy, idle connections stay open \
              forever; without the entry, all clients share one IP address",
@@ -136,11 +136,11 @@ fn proxies(config: &Config) -> Option<Finding> {
 }
 
 /// Names the proxy through which providers are called.
-fn outbound_proxy() -> Result<Option<Finding>, Error> {
+fn outbound_proxy() -> Result<Option<CheckResult>, Error> {
     if let Some(variable) = proxy::only_plain() {
         let problem =
             format!("{variable} alone is not used, because providers are called by https");
-        return Ok(Some(Finding::warn(
+        return Ok(Some(CheckResult::warn(
             problem,
             "set HTTPS_PROXY if this machine reaches them by a proxy only",
         )));
@@ -151,32 +151,32 @@ fn outbound_proxy() -> Result<Option<Finding>, Error> {
             listed => format!(", but not the hosts of NO_PROXY ({listed})"),
         };
         let variable = proxy.variable;
-        Finding::Ok(format!(
+        CheckResult::Ok(format!(
             "{proxy} ({variable}) is used{exceptions}; webhooks are sent directly"
         ))
     }))
 }
 
-async fn standby(server: &PgConnectOptions) -> Finding {
+async fn standby(server: &PgConnectOptions) -> CheckResult {
     let writes = async { health::is_sound(&mut server.connect().await?).await };
     match timeout(TIMEOUT, writes)
         .await
         .unwrap_or(Err(sqlx::Error::PoolTimedOut))
     {
-        Ok(false) => Finding::Ok("reached; it is not the primary".into()),
-        Ok(true) => Finding::fail(
+        Ok(false) => CheckResult::Ok("reached; it is not the primary".into()),
+        Ok(true) => CheckResult::fail(
             "accepts writes as well, so there are two primaries",
             "stop the one that was replaced: an instance may write to either",
         ),
-        Err(error) => Finding::warn(
+        Err(error) => CheckResult::warn(
             no_connection(&error),
             "start it, because the service cannot follow a failover to it",
         ),
     }
 }
 
-fn unreachable(servers: &Servers, error: &sqlx::Error) -> Finding {
-    Finding::fail(no_connection(error), Place::of(servers).remedy(error))
+fn unreachable(servers: &Servers, error: &sqlx::Error) -> CheckResult {
+    CheckResult::fail(no_connection(error), Place::of(servers).remedy(error))
 }
 
 fn no_connection(error: &sqlx::Error) -> String {
@@ -187,24 +187,24 @@ fn no_connection(error: &sqlx::Error) -> String {
     format!("the connection failed: {why}")
 }
 
-fn connected(what: &str, here: bool, encrypted: Option<Certificate>) -> Finding {
+fn connected(what: &str, here: bool, encrypted: Option<Certificate>) -> CheckResult {
     match (here, encrypted) {
         (_, Some(Certificate::Verified)) => {
-            Finding::Ok(format!("{what}, encrypted, certificate verified"))
+            CheckResult::Ok(format!("{what}, encrypted, certificate verified"))
         }
-        (true, Some(_)) => Finding::Ok(format!(
+        (true, Some(_)) => CheckResult::Ok(format!(
             "{what}, on this machine, encrypted, certificate not verified"
         )),
-        (true, None) => Finding::Ok(format!("{what}, on this machine")),
-        (false, Some(Certificate::OfAnyHost)) => Finding::warn(
+        (true, None) => CheckResult::Ok(format!("{what}, on this machine")),
+        (false, Some(Certificate::OfAnyHost)) => CheckResult::warn(
             format!("{what}, encrypted, certificate verified, but not that it is this host's"),
             "set sslmode=verify-full in DATABASE_URL",
         ),
-        (false, Some(Certificate::NotVerified)) => Finding::warn(
+        (false, Some(Certificate::NotVerified)) => CheckResult::warn(
             format!("{what}, encrypted, certificate not verified"),
             "set sslmode=verify-full in DATABASE_URL, and sslrootcert for a private certificate authority",
         ),
-        (false, None) => Finding::warn(
+        (false, None) => CheckResult::warn(
             format!("{what}, on another machine and not encrypted"),
             "add sslmode=verify-full to DATABASE_URL, and sslrootcert for a private certificate authority",
         ),
@@ -216,7 +216,7 @@ async fn stored(
     connection: &mut PgConnection,
     settings: &Settings,
     took: Duration,
-    say: &mut impl FnMut(&str, Finding),
+    say: &mut impl FnMut(&str, CheckResult),
 ) -> Result<(), Error> {
     let server = describe(connection).await?;
     let what = format!(
@@ -232,12 +232,12 @@ async fn stored(
     if !pooler::keeps_time_limits(connection).await? {
         say(
             "pooler",
-            Finding::warn("drops the service's timeouts", LIMITS_REMEDY),
+            CheckResult::warn("drops the service's timeouts", LIMITS_REMEDY),
         );
     }
     say(
         "its clock",
-        Finding::of_clock(
+        CheckResult::of_clock(
             server.now.unix_timestamp().saturating_sub(clock::now()),
             "the database's",
         ),
@@ -251,7 +251,7 @@ async fn stored(
         };
         let problem = format!("this role may not read and write {first}{others}");
         let remedy = "run GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO this role as the owner of the schema";
-        say("privileges", Finding::fail(problem, remedy));
+        say("privileges", CheckResult::fail(problem, remedy));
         return Ok(());
     }
     let difference = migrations::difference(connection).await?;
@@ -273,7 +273,7 @@ async fn stored(
     Ok(())
 }
 
-fn schema(difference: &Difference, may_create: bool) -> Finding {
+fn schema(difference: &Difference, may_create: bool) -> CheckResult {
     let Difference {
         known,
         missing,
@@ -287,28 +287,28 @@ fn schema(difference: &Difference, may_create: bool) -> Finding {
                 missing.len()
             );
             if may_create {
-                Finding::warn(
+                CheckResult::warn(
                     problem,
                     "the service applies them when it starts, or `vestibule migrate` now",
                 )
             } else {
-                Finding::fail(
+                CheckResult::fail(
                     problem,
                     "run `vestibule migrate` as the role that owns the schema; this role may not create tables",
                 )
             }
         }
-        (_, Some((first, oldest)), _) => Finding::fail(
+        (_, Some((first, oldest)), _) => CheckResult::fail(
             format!(
                 "migration {first} belongs to a newer release, and the schema serves version {oldest} and newer"
             ),
             "use such a version, because this one does not start with the schema",
         ),
-        (.., Some(first)) => Finding::fail(
+        (.., Some(first)) => CheckResult::fail(
             format!("migration {first} was applied with different content or only in part"),
             "restore the database, or use the release that applied it",
         ),
-        (None, None, None) => Finding::Ok(match difference.unknown.len() {
+        (None, None, None) => CheckResult::Ok(match difference.unknown.len() {
             0 => format!("all {known} migrations are applied"),
             newer => format!(
                 "all {known} migrations are applied, and {newer} of a newer release, whose schema still serves this one"
@@ -318,14 +318,14 @@ fn schema(difference: &Difference, may_create: bool) -> Finding {
 }
 
 /// Checks that the database can write more than fits into its pages.
-async fn space(pool: &PgPool) -> Finding {
+async fn space(pool: &PgPool) -> CheckResult {
     match disk::try_to_grow(pool).await {
-        Ok(()) => Finding::Ok("has space for a test write, which was rolled back".into()),
+        Ok(()) => CheckResult::Ok("has space for a test write, which was rolled back".into()),
         Err(error) => {
             let cause = error
                 .source()
                 .map_or_else(|| error.to_string(), ToString::to_string);
-            Finding::fail(
+            CheckResult::fail(
                 format!("a test write failed: {cause}"),
                 "no user can sign in: free space on the database's disk if it is full, or point DATABASE_URL at the primary",
             )
@@ -334,20 +334,20 @@ async fn space(pool: &PgPool) -> Finding {
 }
 
 /// Checks that at least one person can sign in to the admin pages, if they are set up.
-async fn staff(config: &Config, pool: &PgPool) -> Finding {
+async fn staff(config: &Config, pool: &PgPool) -> CheckResult {
     let admin = Admin::new(&config.admin_provider, &config.public_url);
     match (members(pool).await, admin.complete) {
-        (Ok(members), true) if members.is_empty() => Finding::warn(
+        (Ok(members), true) if members.is_empty() => CheckResult::warn(
             "nobody is staff yet, so nobody can sign in to the admin pages",
             "add the first admin with `vestibule staff add EMAIL --role admin`",
         ),
         (Ok(members), false) if members.is_empty() => {
-            Finding::Ok("nobody, and the admin pages are not set up".into())
+            CheckResult::Ok("nobody, and the admin pages are not set up".into())
         }
-        (Ok(members), true) => Finding::Ok(format!("{} on the list", members.len())),
+        (Ok(members), true) => CheckResult::Ok(format!("{} on the list", members.len())),
         (Ok(members), false) => {
             let [secret, page, token] = &admin.settings;
-            Finding::warn(
+            CheckResult::warn(
                 format!(
                     "{} on the list, but nobody can sign in to the admin pages",
                     members.len()
@@ -355,30 +355,30 @@ async fn staff(config: &Config, pool: &PgPool) -> Finding {
                 format!("set {secret}, and for a provider without discovery {page} and {token}"),
             )
         }
-        (Err(error), _) => Finding::fail(error.to_string(), "check the database"),
+        (Err(error), _) => CheckResult::fail(error.to_string(), "check the database"),
     }
 }
 
-async fn signing_keys(config: &Config, pool: &PgPool) -> Result<Finding, Error> {
+async fn signing_keys(config: &Config, pool: &PgPool) -> Result<CheckResult, Error> {
     let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys)?
         .readable()
         .await;
     Ok(match readable {
-        Ok((0, _)) => Finding::Ok("none yet; the first start creates one".into()),
-        Ok((number, 0)) => Finding::Ok(format!("{number} can be decrypted with `secret_key`")),
-        Ok((number, previous)) => Finding::Ok(format!(
+        Ok((0, _)) => CheckResult::Ok("none yet; the first start creates one".into()),
+        Ok((number, 0)) => CheckResult::Ok(format!("{number} can be decrypted with `secret_key`")),
+        Ok((number, previous)) => CheckResult::Ok(format!(
             "{number} can be decrypted with `secret_key`, {previous} of them only with the previous one until the next start"
         )),
-        Err(signing_key::Error::Sealed(_)) => Finding::fail(
+        Err(signing_key::Error::Sealed(_)) => CheckResult::fail(
             "are encrypted with another `secret_key`",
             "set that one, or replace the keys with `vestibule keys rotate --now --new-secret-key`",
         ),
-        Err(error) => Finding::fail(error.to_string(), "check the database"),
+        Err(error) => CheckResult::fail(error.to_string(), "check the database"),
     })
 }
 
 /// Checks that stored tokens of providers can be decrypted, and that none waits too long to be revoked.
-async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<Finding>, Error> {
+async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<CheckResult>, Error> {
     let providers = Providers::new(config.providers.clone())?;
     let tokens =
         ProviderTokens::new(&providers, &config.secret_key).map_err(signing_key::Error::from)?;
@@ -390,7 +390,7 @@ async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<Findin
     if another > 0 {
         let problem = format!("{another} are encrypted with another `secret_key`");
         let remedy = "set that one as well, because they cannot be revoked without it";
-        return Ok(Some(Finding::warn(problem, remedy)));
+        return Ok(Some(CheckResult::warn(problem, remedy)));
     }
     let summaries = store::summaries(pool, &[]).await?;
     let late = |summary: &&store::Summary| {
@@ -407,14 +407,14 @@ async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<Findin
             summary.name,
         );
         let remedy = "correct the provider's settings, and start the service again";
-        return Ok(Some(Finding::warn(problem, remedy)));
+        return Ok(Some(CheckResult::warn(problem, remedy)));
     }
     Ok(match (current, previous) {
         (0, 0) => None,
-        (_, 0) => Some(Finding::Ok(format!(
+        (_, 0) => Some(CheckResult::Ok(format!(
             "{current} can be decrypted with `secret_key`"
         ))),
-        _ => Some(Finding::Ok(format!(
+        _ => Some(CheckResult::Ok(format!(
             "{} can be decrypted with `secret_key`, {previous} of them only with the previous one until an instance has \
              encrypted them again",
             current + previous
@@ -425,7 +425,7 @@ async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<Findin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Fault;
+    use crate::check_result::Fault;
 
     #[test]
     fn a_certificate_that_was_not_verified_is_told() {
@@ -446,8 +446,8 @@ mod tests {
             (false, None, true, "not encrypted"),
         ] {
             match (warns, connected("it", here, encrypted)) {
-                (false, Finding::Ok(said)) => assert!(said.contains(words), "{said}"),
-                (true, Finding::Warn(Fault { problem, remedy })) => {
+                (false, CheckResult::Ok(said)) => assert!(said.contains(words), "{said}"),
+                (true, CheckResult::Warn(Fault { problem, remedy })) => {
                     assert!(
                         problem.contains(words) && remedy.contains("sslmode=verify-full"),
                         "{problem}"

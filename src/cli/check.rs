@@ -2,8 +2,8 @@
 
 use super::Result;
 use crate::app::check;
+use crate::check_result::{CheckResult, Fault};
 use crate::config::{self, Config};
-use crate::finding::{Fault, Finding};
 
 pub(super) const HELP: &str =
     "Each line is `ok`, `warn` or `wrong`, with a remedy. The command changes nothing and \
@@ -20,12 +20,12 @@ pub(super) fn run() -> Result {
     #[cfg(debug_assertions)]
     let (figment, _development) = crate::dev::prepare_if_development(figment)?;
     let config = Config::read(figment)?;
-    print("settings", &Finding::Ok("are valid".into()));
+    print("settings", &CheckResult::Ok("are valid".into()));
     super::block_on(1, async move {
         let mut wrong = 0_usize;
-        check::check(&config, |subject, finding| {
-            wrong += usize::from(matches!(finding, Finding::Fail(_)));
-            print(subject, &finding);
+        check::check(&config, |subject, check_result| {
+            wrong += usize::from(matches!(check_result, CheckResult::Fail(_)));
+            print(subject, &check_result);
         })
         .await?;
         match wrong {
@@ -36,10 +36,14 @@ pub(super) fn run() -> Result {
     })
 }
 
-fn print(subject: &str, finding: &Finding) {
-    match finding {
-        Finding::Ok(well) => say!("ok     {subject}: {well}"),
-        Finding::Warn(Fault { problem, remedy }) => say!("warn   {subject}: {problem}; {remedy}"),
-        Finding::Fail(Fault { problem, remedy }) => say!("wrong  {subject}: {problem}; {remedy}"),
+fn print(subject: &str, check_result: &CheckResult) {
+    match check_result {
+        CheckResult::Ok(well) => say!("ok     {subject}: {well}"),
+        CheckResult::Warn(Fault { problem, remedy }) => {
+            say!("warn   {subject}: {problem}; {remedy}")
+        }
+        CheckResult::Fail(Fault { problem, remedy }) => {
+            say!("wrong  {subject}: {problem}; {remedy}")
+        }
     }
 }

@@ -7,7 +7,7 @@ use sqlx::PgPool;
 
 use crate::clock;
 use crate::database::error::{Error, NEXT_WRITE, WRITE_EVERY};
-use crate::database::unprepared::unprepared;
+use crate::database::planned_each_time::planned_each_time;
 
 /// Returns `true` from the first write that finds the disk full until one succeeds, which this function attempts every
 /// five seconds.
@@ -32,7 +32,7 @@ pub async fn try_to_grow(pool: &PgPool) -> Result<(), Error> {
          SELECT uuid_send(gen_random_uuid()), '', '', '', string_agg(md5(line::text), '') FROM generate_series(1, 1000) line"
     );
     long.persistent(false)
-        .execute(&mut *unprepared(pool).await?)
+        .execute(&mut *planned_each_time(pool).await?)
         .await?;
     Ok(())
 }

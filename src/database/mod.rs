@@ -9,13 +9,13 @@ pub mod error;
 pub mod health;
 mod login;
 pub mod migrations;
+pub mod planned_each_time;
 pub mod pool;
 pub mod pooler;
 pub mod row_queue;
 pub mod servers;
-pub mod unprepared;
 
 pub use self::deadline::in_time;
 pub use self::error::Error;
 pub(crate) use self::error::{changing, retrying};
-pub(crate) use self::unprepared::unprepared;
+pub(crate) use self::planned_each_time::planned_each_time;

@@ -21,32 +21,32 @@ type Key = (usize, u64);
 static ROWS: LazyLock<Mutex<HashMap<Key, Weak<Semaphore>>>> = LazyLock::new(Mutex::default);
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// The places at a row. They exist while a caller needs one.
+/// The permits of a row. They exist while a caller needs one.
 struct Row {
     key: Key,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Row {
-    fn named(pool: &PgPool, name: impl Hash, places: usize) -> Self {
+    fn named(pool: &PgPool, name: impl Hash, permits: usize) -> Self {
         let key = (
             std::ptr::from_ref(pool.options()).addr(),
             HASHER.hash_one(name),
         );
         let mut rows = rows();
-        let places = rows.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let places = Arc::new(Semaphore::new(places));
-            rows.insert(key, Arc::downgrade(&places));
-            places
+        let permits = rows.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let permits = Arc::new(Semaphore::new(permits));
+            rows.insert(key, Arc::downgrade(&permits));
+            permits
         });
-        Self { key, places }
+        Self { key, permits }
     }
 }
 
 impl Drop for Row {
     fn drop(&mut self) {
         let mut rows = rows();
-        if Arc::strong_count(&self.places) == 1 {
+        if Arc::strong_count(&self.permits) == 1 {
             rows.remove(&self.key);
         }
     }
@@ -56,21 +56,25 @@ fn rows() -> MutexGuard<'static, HashMap<Key, Weak<Semaphore>>> {
     ROWS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A place among the statements of one name. It is free again when dropped.
-pub(super) struct Place {
-    // Dropped first: the row exists while a place is taken.
+/// Permits one statement of a name to run. It is free again when dropped.
+pub(super) struct Permit {
+    // Dropped first: the row exists while a permit is taken.
     _permit: OwnedSemaphorePermit,
     _row: Row,
 }
 
-/// Waits for one of the places of a name. The error is [`Error::Unavailable`] if there is none in time.
-pub(super) async fn place(pool: &PgPool, name: impl Hash, places: usize) -> Result<Place, Error> {
-    let row = Row::named(pool, name, places);
-    let permit = timeout(LIMIT, row.places.clone().acquire_owned())
+/// Waits for a permit of a name, of which there are `permits`. The error is [`Error::Unavailable`] if there is none in time.
+pub(super) async fn permit(
+    pool: &PgPool,
+    name: impl Hash,
+    permits: usize,
+) -> Result<Permit, Error> {
+    let row = Row::named(pool, name, permits);
+    let permit = timeout(LIMIT, row.permits.clone().acquire_owned())
         .await
         .map_err(|_| Error::late())?;
     // The semaphore is never closed.
-    Ok(Place {
+    Ok(Permit {
         _permit: permit.map_err(|_| Error::late())?,
         _row: row,
     })
@@ -78,11 +82,11 @@ pub(super) async fn place(pool: &PgPool, name: impl Hash, places: usize) -> Resu
 
 /// Runs a statement that locks the row called `name`, when its turn comes.
 /// The error is [`Error::Unavailable`] if that does not come in time.
-pub async fn in_turn<T>(
+pub async fn serialized<T>(
     pool: &PgPool,
     name: impl Hash,
     statement: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
-    let _place = place(pool, name, 1).await?;
+    let _permit = permit(pool, name, 1).await?;
     statement.await
 }

@@ -12,5 +12,5 @@ pub mod settled;
 pub use self::author::Asking;
 pub(crate) use self::author::Author;
 pub use self::partitions::first_id;
-pub use self::record::Look;
+pub use self::record::DataAccess;
 pub use self::refusals::Refusals;

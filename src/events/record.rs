@@ -82,7 +82,7 @@ pub async fn record_command(pool: &PgPool, kind: &str) -> Result<(), Error> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Look<'a> {
+pub struct DataAccess<'a> {
     pub kind: &'a str,
     pub user: Option<Uuid>,
     /// The fields of the search that were filled in, by name.
@@ -91,7 +91,7 @@ pub struct Look<'a> {
     pub reason: Option<&'a str>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> DataAccess<'a> {
     pub const fn person(id: Uuid) -> Self {
         Self {
             user: Some(id),
@@ -113,17 +113,17 @@ impl<'a> Look<'a> {
 /// Records a view by a member of staff or an operator, once although it tries again. Returns `false`, and records nothing, if
 /// a member no longer is one, or must not export. An address that was searched for is the event's e-mail, so that it is found
 /// when its owner is deleted.
-pub async fn record_look(
+pub async fn record_access(
     pool: &PgPool,
-    look: Look<'_>,
+    access: DataAccess<'_>,
     actor: Actor<'_>,
     origin: &Origin,
 ) -> Result<bool, Error> {
-    let address = look
+    let address = access
         .search
         .iter()
         .find_map(|(_, text)| Email::first_in(text));
-    let fields: Map<_, _> = look
+    let fields: Map<_, _> = access
         .search
         .iter()
         .map(|(name, text)| ((*name).to_owned(), json!(text)))
@@ -142,15 +142,15 @@ pub async fn record_look(
                  WHERE email = $4 AND (may_export OR role = 'admin' OR $2 NOT IN ('users_exported', 'audit_exported')))
              ON CONFLICT (id) DO UPDATE SET kind = excluded.kind",
             id,
-            look.kind,
-            look.user,
+            access.kind,
+            access.user,
             actor.name(),
             fields,
             address.as_ref().map(Email::folded),
             origin.ip as _,
             origin.user_agent,
             origin.request_id,
-            look.reason,
+            access.reason,
             matches!(actor, Actor::Staff(_)),
         );
         Ok::<_, Error>(recorded.execute(pool).await?.rows_affected() > 0)

@@ -19,11 +19,11 @@ use super::document::Document;
 use super::error::Error;
 use super::upstream::Provider;
 use super::{freshness, tokeninfo};
+use crate::check_result::{CheckResult, Fault};
 use crate::config::{self, CERTIFICATE, Protocol, Verify};
 use crate::domain::jwk::KeySet;
 use crate::domain::metadata::{Endpoint, Metadata};
 use crate::domain::{IdToken, Issuers, introspection};
-use crate::finding::{Fault, Finding};
 
 /// A code, and a part of its verifier, that no provider has issued.
 const MADE_UP: &str = "vestibule-check";
@@ -32,7 +32,7 @@ impl Provider {
     /// Calls the endpoints that the settings need, at `now` by our clock, and returns a line for each. `redirect_uri` is
     /// that of the staff who sign in with this provider. Of a provider that is switched off, only the revocation is
     /// checked.
-    pub async fn check(&self, redirect_uri: Option<&str>, now: i64) -> Vec<(String, Finding)> {
+    pub async fn check(&self, redirect_uri: Option<&str>, now: i64) -> Vec<(String, CheckResult)> {
         let settings = &self.settings;
         let started = Instant::now();
         let mut probe = Probe {
@@ -61,7 +61,7 @@ struct Probe<'p> {
     settings: &'p config::Provider,
     now: i64,
     started: Instant,
-    lines: Vec<(String, Finding)>,
+    lines: Vec<(String, CheckResult)>,
 }
 
 /// A success in words, the provider's time if it told that, and what the next call needs.
@@ -88,7 +88,7 @@ impl Probe<'_> {
         if let Some(problem) = published.warning() {
             let remedy = "correct it at the provider, because what needs it does not work; nothing else is affected";
             let host = settings.discovery.as_ref().map(host).unwrap_or_default();
-            self.add("discovery", host, Finding::warn(problem, remedy));
+            self.add("discovery", host, CheckResult::warn(problem, remedy));
         }
         if signed {
             let published = published.url(Endpoint::Keys).ok().flatten();
@@ -206,7 +206,7 @@ impl Probe<'_> {
             let verify = settings.setting("verify");
             let remedy =
                 format!("sign in once, and set {verify} to \"jwks\" if the sign-in is refused");
-            self.add("endpoint", host(url), Finding::warn(problem, remedy));
+            self.add("endpoint", host(url), CheckResult::warn(problem, remedy));
         }
     }
 
@@ -321,7 +321,7 @@ impl Probe<'_> {
         self.add(
             endpoint,
             discovery.map(host).unwrap_or_default(),
-            Finding::Fail(fault),
+            CheckResult::Fail(fault),
         );
     }
 
@@ -349,11 +349,11 @@ impl Probe<'_> {
                 self.add(
                     endpoint,
                     host(url),
-                    Finding::Ok(format!("{well}, {took} ms")),
+                    CheckResult::Ok(format!("{well}, {took} ms")),
                 );
                 if let (Some(time), Some((subject, _))) = (time, self.lines.last()) {
                     let ahead =
-                        Finding::of_clock(time.saturating_sub(self.time()), "the provider's");
+                        CheckResult::of_clock(time.saturating_sub(self.time()), "the provider's");
                     self.lines.push((format!("{subject}, its clock"), ahead));
                 }
                 Some(value)
@@ -362,17 +362,17 @@ impl Probe<'_> {
                 self.add(
                     endpoint,
                     host(url),
-                    Finding::fail(format!("{problem}, {took} ms"), remedy),
+                    CheckResult::fail(format!("{problem}, {took} ms"), remedy),
                 );
                 None
             }
         }
     }
 
-    fn add(&mut self, endpoint: &str, host: &str, finding: Finding) {
+    fn add(&mut self, endpoint: &str, host: &str, check_result: CheckResult) {
         self.lines.push((
             format!("provider {}, {endpoint} ({host})", self.settings.name),
-            finding,
+            check_result,
         ));
     }
 

@@ -12,7 +12,7 @@ use strum::VariantArray;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use self::store::Look;
+use self::store::Walk;
 use crate::database::{Error, in_time};
 use crate::events::{erasure, partitions};
 use crate::provider_tokens::store as provider_tokens;
@@ -22,7 +22,7 @@ use crate::webhooks::store as webhooks;
 const BATCH: i64 = 1000;
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(10);
-/// Seconds from the end of a session to a look at it: a week, and a day by which clocks may differ.
+/// Seconds from the end of a session to the walk that reads it: a week, and a day by which clocks may differ.
 const AFTERWARDS: u32 = 8 * 86_400;
 
 #[derive(Debug, Clone, Copy)]
@@ -38,12 +38,12 @@ pub struct Limits {
 
 impl Limits {
     /// The times at which a session is looked at, with its age in seconds, the last one first.
-    const fn looks(self) -> [(Look, u32); 3] {
+    const fn walks(self) -> [(Walk, u32); 3] {
         let unused = self.refresh_token_ttl + AFTERWARDS;
         [
-            (Look::Oldest, self.absolute_ttl + AFTERWARDS),
-            (Look::Used, 2 * unused),
-            (Look::Unused, unused),
+            (Walk::Oldest, self.absolute_ttl + AFTERWARDS),
+            (Walk::Used, 2 * unused),
+            (Walk::Unused, unused),
         ]
     }
 }
@@ -201,12 +201,12 @@ async fn keep_partitions(pool: &PgPool, event_days: u32) -> Result<usize, Error>
     Ok(0)
 }
 
-/// Deletes expired sessions. A look that fails keeps no other look away.
+/// Deletes expired sessions. A walk that fails keeps no other walk away.
 pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Error> {
     let mut deleted = 0;
     let mut failure = None;
-    for (look, age) in limits.looks() {
-        match steps(|| store::sessions(pool, look, age, BATCH)).await {
+    for (walk, age) in limits.walks() {
+        match steps(|| store::sessions(pool, walk, age, BATCH)).await {
             Ok(rows) => deleted += rows,
             Err(error) => failure = Some(error),
         }

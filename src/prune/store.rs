@@ -14,27 +14,26 @@ pub type Batch = (usize, Option<OffsetDateTime>);
 /// taking a step of it.
 pub type Step = (usize, bool);
 
-/// A time in the life of a session at which pruning looks at it. It is read at these times only, since most that are looked
-/// at in between are in use: a walk over all sessions reads many for each that it deletes, and an index on their expiry
-/// would have to be written by each refresh.
+/// A walk over sessions of one age. Sessions are read at three ages only, since most sessions in between are in use: a walk
+/// over all sessions would read many for each that it deletes, and each refresh would write an index on their expiry.
 #[derive(Debug, Clone, Copy)]
-pub enum Look {
+pub enum Walk {
     /// When it has expired a week ago, unless it was used after its first day.
     Unused,
     /// When it is twice as old.
     Used,
-    /// When it has expired a week ago, however much it was used. No later look follows, so this one waits for a session that
+    /// When it has expired a week ago, however much it was used. No later walk follows, so this one waits for a session that
     /// is still there: one from before a change of the settings.
     Oldest,
 }
 
 /// Takes the next step of a walk: reads at most `step` of the sessions whose ids say that they were opened `age` seconds ago,
 /// and deletes those that expired a week ago. In that week, a refused refresh can say that the session expired.
-pub async fn sessions(pool: &PgPool, look: Look, age: u32, step: i64) -> Result<Step, Error> {
-    let (walk, waits) = match look {
-        Look::Unused => ("unused_sessions", false),
-        Look::Used => ("used_sessions", false),
-        Look::Oldest => ("oldest_sessions", true),
+pub async fn sessions(pool: &PgPool, walk: Walk, age: u32, step: i64) -> Result<Step, Error> {
+    let (walk, waits) = match walk {
+        Walk::Unused => ("unused_sessions", false),
+        Walk::Used => ("used_sessions", false),
+        Walk::Oldest => ("oldest_sessions", true),
     };
     // By its address, no row is read twice.
     let done = sqlx::query!(

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::database::{Error, changing, unprepared};
+use crate::database::{Error, changing, planned_each_time};
 use crate::domain::{Actor, By, CustomClaims, Email, Origin, Role};
 use crate::events::settled::{DRAWN, settled};
 use crate::events::{Author, first_id};
@@ -275,7 +275,7 @@ pub async fn events_of(
         .bind(count(limit));
     Ok(query
         .persistent(false)
-        .fetch_all(&mut *unprepared(pool).await?)
+        .fetch_all(&mut *planned_each_time(pool).await?)
         .await?)
 }
 
@@ -294,7 +294,7 @@ pub async fn events_after(
         .bind(count(limit));
     Ok(query
         .persistent(false)
-        .fetch_all(&mut *unprepared(pool).await?)
+        .fetch_all(&mut *planned_each_time(pool).await?)
         .await?)
 }
 

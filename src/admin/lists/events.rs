@@ -6,7 +6,7 @@ use sqlx::{FromRow, PgPool, QueryBuilder};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database::{Error, retrying, unprepared};
+use crate::database::{Error, planned_each_time, retrying};
 use crate::events::first_id;
 
 /// Kinds that record that staff viewed data. They would bury the other events.
@@ -374,7 +374,7 @@ async fn fetch(
         Ok::<_, Error>(
             query
                 .persistent(false)
-                .fetch_all(&mut *unprepared(pool).await?)
+                .fetch_all(&mut *planned_each_time(pool).await?)
                 .await?,
         )
     })
@@ -423,7 +423,7 @@ async fn end_of_walk(
         Ok::<_, Error>(
             query
                 .persistent(false)
-                .fetch_optional(&mut *unprepared(pool).await?)
+                .fetch_optional(&mut *planned_each_time(pool).await?)
                 .await?,
         )
     })

@@ -24,7 +24,7 @@ use crate::admin::dates;
 pub use crate::admin::lists::users::cursor::{Cursor, Direction};
 use crate::admin::lists::users::filter::last_seen_on;
 pub use crate::admin::lists::users::filter::{Days, Filters, Status, Times, day};
-use crate::database::{Error, retrying, unprepared};
+use crate::database::{Error, planned_each_time, retrying};
 
 #[derive(Debug, Clone, FromRow, Serialize)]
 pub struct ListedUser {
@@ -165,7 +165,7 @@ pub async fn page(
             rows.extend(
                 query
                     .persistent(false)
-                    .fetch_all(&mut *unprepared(pool).await?)
+                    .fetch_all(&mut *planned_each_time(pool).await?)
                     .await?,
             );
             if rows.len() == wanted {

@@ -18,7 +18,7 @@ use crate::admin::pages::fields::{Chip, Choice, Fields, NothingMatches, Tab, rea
 use crate::admin::pages::{ExportingStaff, Failure, Page, Staff, StaffForm, event_view, record};
 use crate::database::Error;
 use crate::domain::{Actor, Email, KeyName};
-use crate::events::Look;
+use crate::events::DataAccess;
 use crate::provider::Providers;
 use crate::web::guard::ClientOrigin;
 use crate::web::{Db, rfc3339};
@@ -194,7 +194,7 @@ async fn audit(
     record(
         db.pool(),
         &staff.member,
-        Look::list("audit_viewed", &asked.0.searched()),
+        DataAccess::list("audit_viewed", &asked.0.searched()),
         &origin.0,
     )
     .await?;
@@ -218,11 +218,11 @@ async fn export(
     let member = staff.0.member;
     let reason = form.reason()?;
     let search = asked.0.searched();
-    let look = Look {
+    let access = DataAccess {
         reason: Some(&reason),
-        ..Look::list("audit_exported", &search)
+        ..DataAccess::list("audit_exported", &search)
     };
-    record(db.pool(), &member, look, &origin.0).await?;
+    record(db.pool(), &member, access, &origin.0).await?;
     let filter = asked.filter(member.time_zone.as_deref()).ok();
     let events = Events {
         pool: db.pool().clone(),

@@ -33,8 +33,8 @@ use self::page::{Answer, Page};
 use self::question::Question;
 use crate::admin::staff::sign_in::store::StaffRow;
 use crate::domain::{Actor, Origin};
-use crate::events::Look;
-use crate::events::record::record_look;
+use crate::events::DataAccess;
+use crate::events::record::record_access;
 
 pub fn routes() -> Vec<Route> {
     let lists = [audit::routes(), users::routes(), webhooks::routes()].concat();
@@ -65,10 +65,10 @@ pub fn catchers() -> Vec<Catcher> {
 async fn record(
     pool: &PgPool,
     member: &StaffRow,
-    look: Look<'_>,
+    access: DataAccess<'_>,
     origin: &Origin,
 ) -> Result<(), Failure> {
-    let recorded = record_look(pool, look, Actor::Staff(&member.email), origin).await?;
+    let recorded = record_access(pool, access, Actor::Staff(&member.email), origin).await?;
     if recorded {
         Ok(())
     } else {

@@ -24,7 +24,7 @@ use crate::admin::pages::{Failure, Page, Signed, Staff, StaffForm, device, event
 use crate::config;
 use crate::database::{changing, retrying};
 use crate::domain::text::{is_blank, one_line};
-use crate::events::Look;
+use crate::events::DataAccess;
 use crate::provider_tokens::store as provider_tokens;
 use crate::web::Db;
 use crate::web::guard::ClientOrigin;
@@ -168,7 +168,13 @@ async fn gone(staff: &Staff, id: Uuid, db: &Db, origin: &ClientOrigin) -> Result
     };
     let receipt = retrying!(deletion_of(pool, id))?.map(receipt::path);
     if let Some(remains) = &remains {
-        record(pool, &staff.member, Look::person(remains.id), &origin.0).await?;
+        record(
+            pool,
+            &staff.member,
+            DataAccess::person(remains.id),
+            &origin.0,
+        )
+        .await?;
     } else if receipt.is_none() {
         return Err(Status::NotFound.into());
     }
@@ -229,7 +235,7 @@ async fn page(
     let notes = retrying!(person::notes(pool, id))?;
     let events = events::of_user(pool, id, EVENTS).await?;
     let attempts = events::claiming(pool, id, ATTEMPTS).await?;
-    record(pool, &staff.member, Look::person(id), &origin.0).await?;
+    record(pool, &staff.member, DataAccess::person(id), &origin.0).await?;
 
     let identities: Vec<_> = identities
         .into_iter()
@@ -378,7 +384,7 @@ struct File {
 async fn data(staff: Staff, id: &str, db: &Db, origin: ClientOrigin) -> Result<File, Failure> {
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
     let copy = DataCopy::of(db.pool(), id).await?.ok_or(Status::NotFound)?;
-    record(db.pool(), &staff.member, Look::person(id), &origin.0).await?;
+    record(db.pool(), &staff.member, DataAccess::person(id), &origin.0).await?;
     let json = serde_json::to_string_pretty(&copy).map_err(|_| Status::InternalServerError)?;
     let name = Header::new(
         "Content-Disposition",

@@ -25,7 +25,7 @@ use crate::admin::pages::users::query::ListQuery;
 use crate::admin::pages::{Answer, ExportingStaff, Failure, Page, Staff, StaffForm, record};
 use crate::database::{Error, retrying};
 use crate::domain::Email;
-use crate::events::Look;
+use crate::events::DataAccess;
 use crate::provider::Providers;
 use crate::web::Db;
 use crate::web::guard::ClientOrigin;
@@ -333,7 +333,7 @@ async fn list(
     record(
         db.pool(),
         &staff.member,
-        Look::list("users_viewed", &view.asked.0.searched()),
+        DataAccess::list("users_viewed", &view.asked.0.searched()),
         &origin.0,
     )
     .await?;
@@ -358,11 +358,11 @@ async fn file(
     let zone = member.time_zone.as_deref();
     let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
     let search = asked.0.searched();
-    let look = Look {
+    let access = DataAccess {
         reason: Some(&reason),
-        ..Look::list("users_exported", &search)
+        ..DataAccess::list("users_exported", &search)
     };
-    record(db.pool(), &member, look, &origin.0).await?;
+    record(db.pool(), &member, access, &origin.0).await?;
     Ok(Csv::begin(rows, &member, db.pool()).await?)
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::staff::Role;
-use vestibule::events::record::{Look, record_look};
+use vestibule::events::record::{DataAccess, record_access};
 
 use super::{EXPORTS, desk_with, file};
 use crate::support::cluster::Database;
@@ -332,9 +332,9 @@ async fn whoever_exports_has_the_right_and_says_why() {
         // The statement that records the export asks for itself.
         let pool = &desk.app.database.pool;
         let recorded = async |kind| {
-            let look = Look::list(kind, &[]);
+            let look = DataAccess::list(kind, &[]);
             let reader = Actor::Staff("staff@example.com");
-            record_look(pool, look, reader, &Origin::default())
+            record_access(pool, look, reader, &Origin::default())
                 .await
                 .unwrap()
         };

@@ -15,7 +15,7 @@ use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 use vestibule::events::Asking;
 use vestibule::events::erasure::erase;
-use vestibule::events::record::{Look, record_look};
+use vestibule::events::record::{DataAccess, record_access};
 use vestibule::prune::prune;
 
 use crate::support::app::{App, LIMITS, made};
@@ -170,14 +170,14 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
             .await
             .unwrap();
         for (kind, search) in searches.iter().chain(&others) {
-            let look = Look {
+            let look = DataAccess {
                 kind,
                 user: None,
                 search,
                 reason: None,
             };
             assert!(
-                record_look(pool, look, Actor::Staff("staff@example.com"), &origin)
+                record_access(pool, look, Actor::Staff("staff@example.com"), &origin)
                     .await
                     .unwrap()
             );
@@ -244,7 +244,12 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
     let (one, other) = tokio::join!(prune(pool, LIMITS), prune(pool, LIMITS));
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_501);
     assert_eq!(app.database.count(about).await, 0);
-    assert_eq!(app.database.count("SELECT count(*) FROM pending_erasures").await, 0);
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM pending_erasures")
+            .await,
+        0
+    );
     let events = app.database.count("SELECT count(*) FROM events").await;
     assert_eq!(events, 2_502, "what happened is still known");
 }

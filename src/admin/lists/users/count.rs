@@ -5,7 +5,7 @@ use serde_json::Value;
 use sqlx::{PgPool, QueryBuilder};
 
 use crate::admin::lists::users::filter::Filters;
-use crate::database::{Error, unprepared};
+use crate::database::{Error, planned_each_time};
 
 pub async fn estimate(pool: &PgPool, filters: &Filters) -> Result<u64, Error> {
     let mut sql = QueryBuilder::new("EXPLAIN (FORMAT JSON) SELECT FROM users u WHERE true");
@@ -13,7 +13,7 @@ pub async fn estimate(pool: &PgPool, filters: &Filters) -> Result<u64, Error> {
     let query = sql.build_query_scalar::<Value>();
     let plan = query
         .persistent(false)
-        .fetch_one(&mut *unprepared(pool).await?)
+        .fetch_one(&mut *planned_each_time(pool).await?)
         .await?;
     let rows = plan.pointer("/0/Plan/Plan Rows").and_then(Value::as_u64);
     rows.ok_or_else(|| Error::unexpected("plan"))

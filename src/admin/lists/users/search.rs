@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::admin::lists::users::filter::Filters;
 use crate::admin::lists::users::{COLUMNS, ListedUser, Row, cursor};
-use crate::database::{Error, retrying, unprepared};
+use crate::database::{Error, planned_each_time, retrying};
 use crate::domain::Email;
 use crate::domain::text::as_typed;
 
@@ -163,7 +163,7 @@ async fn search_whole(
                 let query = query.build_query_as::<Row>();
                 let rows = query
                     .persistent(false)
-                    .fetch_all(&mut *unprepared(pool).await?)
+                    .fetch_all(&mut *planned_each_time(pool).await?)
                     .await?;
                 found.extend(rows.into_iter().map(|row| (way, row)));
             }
@@ -223,7 +223,7 @@ async fn texts(pool: &PgPool, mut sql: QueryBuilder<Postgres>) -> Result<Vec<Str
     let query = sql.build_query_scalar();
     Ok(query
         .persistent(false)
-        .fetch_all(&mut *unprepared(pool).await?)
+        .fetch_all(&mut *planned_each_time(pool).await?)
         .await?)
 }
 
@@ -302,7 +302,7 @@ impl Text {
         let query = sql.build_query_scalar();
         Ok(query
             .persistent(false)
-            .fetch_one(&mut *unprepared(pool).await?)
+            .fetch_one(&mut *planned_each_time(pool).await?)
             .await?)
     }
 

@@ -14,7 +14,7 @@ use crate::admin::pages::changes::Visit;
 use crate::admin::pages::{Failure, Page, record};
 use crate::database::retrying;
 use crate::domain::{Role, printable};
-use crate::events::Look;
+use crate::events::DataAccess;
 use crate::provider::Providers;
 
 const PAGE: usize = 10;
@@ -59,7 +59,7 @@ pub(super) async fn find(
             (words::MOVE, Some(row))
         }
     };
-    record(pool, member, Look::person(user), &visit.origin.0).await?;
+    record(pool, member, DataAccess::person(user), &visit.origin.0).await?;
     let query = printable(visit.form.get("q").unwrap_or_default(), MAX_QUERY)
         .trim()
         .to_owned();
@@ -72,7 +72,7 @@ pub(super) async fn find(
         record(
             pool,
             member,
-            Look::list("users_viewed", &[("q", &query)]),
+            DataAccess::list("users_viewed", &[("q", &query)]),
             &visit.origin.0,
         )
         .await?;

@@ -21,7 +21,7 @@ use crate::admin::pages::{Failure, Page, Question, Signed, Staff, StaffForm, dev
 use crate::config;
 use crate::database::retrying;
 use crate::domain::{CustomClaims, LinkedIdentity, Role, UserState, merged};
-use crate::events::Look;
+use crate::events::DataAccess;
 use crate::provider::Providers;
 use crate::web::Db;
 use crate::web::guard::ClientOrigin;
@@ -257,7 +257,7 @@ impl Visit<'_> {
             record(
                 pool,
                 &self.staff.member,
-                Look::person(id.id),
+                DataAccess::person(id.id),
                 &self.origin.0,
             )
             .await?;

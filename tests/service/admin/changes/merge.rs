@@ -12,7 +12,7 @@ use vestibule::domain::actor::Actor;
 use vestibule::domain::custom_claims::CustomClaims;
 use vestibule::domain::staff::Role;
 use vestibule::events::Asking;
-use vestibule::events::record::{Look, record_look};
+use vestibule::events::record::{DataAccess, record_access};
 
 use super::{STAFF, act, alive, apply, at, by, events, merge, preview, user};
 use crate::support::app::App;
@@ -92,14 +92,14 @@ async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
     let origin = by().origin;
     let pool = &app.database.pool;
     access::add(pool, STAFF, Role::Support, by()).await.unwrap();
-    let look = Look {
+    let look = DataAccess {
         kind: "users_viewed",
         user: None,
         search: &[("q", ADDRESS)],
         reason: None,
     };
     assert!(
-        record_look(pool, look, Actor::Staff(STAFF), origin)
+        record_access(pool, look, Actor::Staff(STAFF), origin)
             .await
             .unwrap()
     );
@@ -110,7 +110,12 @@ async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
         204
     );
     assert_eq!(app.database.count(traces).await, 0);
-    assert_eq!(app.database.count("SELECT count(*) FROM pending_erasures").await, 0);
+    assert_eq!(
+        app.database
+            .count("SELECT count(*) FROM pending_erasures")
+            .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,18 +8,18 @@ use tracing::Instrument;
 
 use crate::database::deadline::in_time;
 use crate::database::error::Error;
-use crate::database::row_queue::{Place, place};
+use crate::database::row_queue::{Permit, permit};
 
 const BEGIN: &str = "BEGIN; SET LOCAL enable_seqscan = off";
 
-/// A transaction and its place among those of its kind.
-pub(crate) struct Unprepared {
-    // Dropped first: the connection is back before the place is.
+/// A transaction with its permit: only some of these run at a time.
+pub(crate) struct PlannedEachTime {
+    // Dropped first: the connection is back before the permit is free.
     transaction: PgTransaction<'static>,
-    _place: Place,
+    _permit: Permit,
 }
 
-impl Deref for Unprepared {
+impl Deref for PlannedEachTime {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
@@ -27,7 +27,7 @@ impl Deref for Unprepared {
     }
 }
 
-impl DerefMut for Unprepared {
+impl DerefMut for PlannedEachTime {
     fn deref_mut(&mut self) -> &mut PgConnection {
         &mut self.transaction
     }
@@ -45,17 +45,17 @@ impl DerefMut for Unprepared {
 ///
 /// A cancelled caller does not cancel the `BEGIN`: its connection would return to the pool inside a transaction that
 /// the driver does not know of, and the writes of later callers would be lost (launchbadge/sqlx#4393).
-pub(crate) async fn unprepared(pool: &PgPool) -> Result<Unprepared, Error> {
+pub(crate) async fn planned_each_time(pool: &PgPool) -> Result<PlannedEachTime, Error> {
     let part = (pool.options().get_max_connections() / 4).max(1);
-    let place = place(pool, "unprepared", part as usize).await?;
+    let permit = permit(pool, "planned_each_time", part as usize).await?;
     let pool = pool.clone();
     let begun = async move { in_time(async { Ok(pool.begin_with(BEGIN).await?) }).await };
     // A transaction that the caller does not receive is rolled back. A task fails only if it panics.
     let transaction = tokio::spawn(begun.in_current_span())
         .await
         .unwrap_or_else(|_| Err(Error::late()))?;
-    Ok(Unprepared {
+    Ok(PlannedEachTime {
         transaction,
-        _place: place,
+        _permit: permit,
     })
 }

@@ -1,7 +1,7 @@
-//! A finding of `vestibule check` about one item.
+//! The results of `vestibule check`, one for each item.
 
 #[derive(Debug)]
-pub enum Finding {
+pub enum CheckResult {
     Ok(String),
     /// The service runs, but the item should be corrected.
     Warn(Fault),
@@ -28,7 +28,7 @@ impl Fault {
     }
 }
 
-impl Finding {
+impl CheckResult {
     pub fn warn(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Warn(Fault::new(problem, remedy))
     }
