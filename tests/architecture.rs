@@ -402,3 +402,66 @@ fn a_task_that_lasts_is_replaced_when_it_panics() {
         );
     }
 }
+
+/// The flows of the architecture page, each with the most files that a reader should need.
+const FLOWS: [(&str, usize); 5] = [
+    ("A sign-in", 20),
+    ("A refresh", 14),
+    ("Staff disable a user", 14),
+    ("A webhook", 11),
+    ("A setting, from `Rocket.toml` to its use", 4),
+];
+
+/// Returns the files that a section of the architecture page lists, in the order of reading.
+fn flow(page: &str, title: &str) -> Vec<String> {
+    let section = page
+        .split("\n## ")
+        .find(|section| section.lines().next() == Some(title));
+    let lines = section.expect(title).lines();
+    lines
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()))
+        .filter_map(|line| line.split_once(". `")?.1.split('`').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn each_file_of_a_flow_is_named_by_one_before_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/architecture.md")).unwrap();
+    let imports = imports();
+    let module = |file: &str| {
+        let path = Path::new(file.strip_prefix("src/")?).with_extension("");
+        let segments = path.iter().map(|part| part.to_str().unwrap().to_owned());
+        Some(segments.filter(|part| part != "mod").collect::<Vec<_>>())
+    };
+    for (title, limit) in FLOWS {
+        let files = flow(&page, title);
+        assert!(
+            (3..=limit).contains(&files.len()),
+            "{title}: {}",
+            files.len()
+        );
+        for (number, file) in files.iter().enumerate() {
+            assert!(root.join(file).exists(), "{title}: {file}");
+            // A folder's `mod.rs` re-exports items of its files.
+            let targets = module(file).map(|target| [target[..target.len() - 1].to_vec(), target]);
+            let stem = Path::new(file).file_stem().unwrap().to_str().unwrap();
+            let named = files[..number].iter().any(|before| {
+                let text = fs::read_to_string(root.join(before)).unwrap();
+                let imported = module(before).and_then(|from| imports.get(&from));
+                let reached = targets
+                    .as_ref()
+                    .zip(imported)
+                    .is_some_and(|(targets, imported)| {
+                        targets.iter().any(|target| imported.contains(target))
+                    });
+                reached || text.contains(file) || text.contains(&format!("mod {stem};"))
+            });
+            assert!(
+                number == 0 || named,
+                "{title}: nothing before it names {file}"
+            );
+        }
+    }
+}

@@ -393,7 +393,7 @@ fn every_alert_has_its_section_and_every_section_its_alert() {
     let names: Vec<_> = sections.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, alerts, "in the same order");
     for (name, text) in sections {
-        for part in ["Means:", "Users notice", "DataAccess at", "Do:", "Worry"] {
+        for part in ["Means:", "Users notice", "Look at", "Do:", "Worry"] {
             assert!(
                 text.contains(&format!("\n**{part}**")),
                 "{name} lacks: {part}"

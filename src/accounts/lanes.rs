@@ -45,7 +45,7 @@ pub struct SharedStatements {
     /// Sign-ins of identities that may be new.
     pub new: Lanes<Arc<SignIn>, SignedIn>,
     pub refresh: Lanes<Arc<Exchange>, Result<Refreshed, NotRefreshed>>,
-    /// DataAccess-ups of sessions with their users.
+    /// Look-ups of sessions with their users.
     pub signed_in: Lanes<(Uuid, Uuid), Option<SessionUser>>,
     /// The lifetimes that the statements need.
     pub lifetimes: Lifetimes,

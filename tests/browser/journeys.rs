@@ -97,7 +97,7 @@ async fn after_each_action_nobody_is_kept_out() {
         .unwrap();
     window.fill("Name", "warehouse").await;
     window.mark("reader: read").await;
-    window.press("DataAccess at it, then add the key").await;
+    window.press("Look at it, then add the key").await;
     window.arrive("Add the API key warehouse").await;
     judge("a question").await;
     window.act("Reason", "New backend", "Add the key").await;

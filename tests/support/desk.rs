@@ -171,7 +171,11 @@ impl Browser {
         answer.text = answer.text.replace("<wbr>", "").replace("&#x2F;", "/");
         let media_type = answer.headers.get("content-type");
         if media_type.is_some_and(|it| it.as_bytes().starts_with(b"text/html")) {
-            answer.text = answer.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            answer.text = answer
+                .text
+                .split_ascii_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
         }
         for cookie in answer.headers.get_all("set-cookie") {
             let (name, value) = cookie

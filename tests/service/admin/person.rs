@@ -189,7 +189,7 @@ async fn a_mistake_in_a_form_is_shown_at_its_field_with_what_was_typed() {
         );
         assert_eq!(held(&page.text, "ticket"), ticket);
         assert!(
-            page.text.contains(&format!("\n{}</textarea>", text.trim())),
+            page.text.contains(&format!(" {}</textarea>", text.trim())),
             "{}",
             page.text
         );

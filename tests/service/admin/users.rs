@@ -1,4 +1,4 @@
-//! CheckResult people, understanding what happened to them, and putting it right.
+//! Finding people, understanding what happened to them, and putting it right.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -478,7 +478,7 @@ const DUE: [&str; 9] = [
 ];
 /// The tables of those rows, in which nothing else is, and the steps that empty them.
 const EMPTIED: [(&str, Step); 7] = [
-    ("traces", Step::Erasure),
+    ("pending_erasures", Step::Erasure),
     ("deleted_identities", Step::DeletedIdentities),
     ("sessions", Step::Sessions),
     ("staff_sessions", Step::StaffSessions),
@@ -536,7 +536,7 @@ async fn a_step_that_fails_keeps_no_other_step_away() {
             .await;
         assert_eq!(
             named,
-            i64::from(locked == "traces"),
+            i64::from(locked == "pending_erasures"),
             "while {locked} is locked"
         );
     }
