@@ -1,5 +1,6 @@
-//! `vestibule user …` and `vestibule audit`: a way to the users while staff cannot sign in. Views and changes go through
-//! the verbs of the admin pages, and the audit records them as those of staff.
+//! `vestibule user …` and `vestibule audit`: a way to the users while staff cannot sign in. Views
+//! and changes go through the verbs of the admin pages, and the audit records them like views and
+//! changes by staff.
 
 use clap::{Args, Subcommand};
 use sqlx::PgPool;
@@ -70,7 +71,7 @@ pub struct On {
 
 #[derive(Args)]
 pub struct Audit {
-    /// Events of this user, and those in which others used their e-mail address
+    /// Events of this user, and events in which others used their e-mail address
     #[arg(long, value_name = "ID")]
     user: Option<Uuid>,
     /// Events of the user with this e-mail address, and refused tokens that claimed it
@@ -170,7 +171,7 @@ async fn record(pool: &PgPool, access: DataAccess<'_>) -> Result {
     Ok(())
 }
 
-/// Prints the users that a text finds. None is an error, so that scripts notice.
+/// Prints the users that match a text. No match is an error, so that scripts notice.
 async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
     let text = one_line(text).trim().to_owned();
     if text.is_empty() {

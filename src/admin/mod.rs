@@ -1,5 +1,6 @@
-//! What support staff and the product's backend do with users: the [`pages`] under `/admin`, and the same verbs as an [`api`].
-//! Both use [`changes`], and the [`lists`] of users and events; [`staff`] has the people and the keys that may.
+//! Administration of users by support staff and the product's backend: the [`pages`] under
+//! `/admin`, and the same verbs as an [`api`]. Both use [`changes`], and the [`lists`] of users and
+//! events; [`staff`] has the people and the API keys that have access.
 
 pub mod api;
 pub mod changes;

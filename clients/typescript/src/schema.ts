@@ -908,7 +908,7 @@ export interface components {
             request_id: string | null;
             /**
              * Format: uuid
-             * @description The session concerned, if it is not that of the event of its sign-in.
+             * @description The session concerned; `null` for a sign-in, whose session has the event's `id`.
              */
             session_id: string | null;
             /**
@@ -1167,7 +1167,7 @@ export interface components {
         };
         /** @description An identity of a user to create. */
         NewIdentityRequest: {
-            /** @description The account's e-mail address; by default that of the user. */
+            /** @description The account's e-mail address; by default the user's. */
             email?: string | null;
             /** @description True if the provider has verified it; by default as with the user. */
             email_verified?: boolean | null;
@@ -1189,8 +1189,8 @@ export interface components {
              */
             email?: string | null;
             /**
-             * @description True if you have verified that the address belongs to the user: whoever proves it to a provider signs in as this
-             *     user. The default is false.
+             * @description True if you have verified that the address belongs to the user: a person who proves it to a
+             *     provider signs in as this user. The default is false.
              * @example true
              */
             email_verified?: boolean | null;

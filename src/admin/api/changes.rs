@@ -27,7 +27,7 @@ resource!("Administration": disable_user, enable_user, end_user_sessions, end_us
     release_user_identity, move_user_identity, merge_users, delete_user);
 
 failures!(
-    /// The errors of a change beside those of the guards.
+    /// The errors of a change, in addition to its guards' errors.
     Failures: ErrorCode::NoSuchUser, ErrorCode::UserChanged
 );
 
@@ -141,7 +141,8 @@ struct ChangeResult {
     other: Option<UserRecord>,
     /// The number of sessions that end. Services that only verify access tokens accept theirs until they expire.
     ended_sessions: i64,
-    /// The remaining user as the merge leaves them, but for `updated_at` and the new ids of the identities that move.
+    /// The remaining user after the merge, except `updated_at` and the new ids of the identities
+    /// that move.
     #[schema(required = true)]
     merged: Option<UserRecord>,
 }
@@ -243,7 +244,7 @@ async fn change(
         return Err(no_session());
     }
     if !dry_run {
-        // What is answered is what was changed.
+        // The response shows the change as it was made.
         match make(pool, &preview, seen, by).await? {
             Outcome::Done => {}
             Outcome::Changed if matches!(change, Change::EndSession { .. }) && seen.is_none() => {
@@ -294,11 +295,13 @@ async fn missing(pool: &PgPool, change: Change) -> Result<Problem, Problem> {
     })
 }
 
-/// Rocket takes the place of an argument from its type, and refuses one whose place is where `route!` is called.
+/// Rocket takes an argument's place in the source from its type, and refuses a place in a call of
+/// `route!`. This alias gives the argument a place outside it.
 type Guard<G> = G;
 
-/// Defines the route of a change: its name, its path, the least role of the key, the body, the errors beside those of all such
-/// routes, and the change of the user in the path that the body asks for.
+/// Defines the route of a change: its name, its path, the least role of the key, the body, the
+/// errors that not all such routes have, and the change that the body requests for the user in the
+/// path.
 macro_rules! route {
     (
         $(#[$doc:meta])+
@@ -401,8 +404,9 @@ route! {
 route! {
     /// Merge a user into another one
     ///
-    /// Links all identities of the user in the path to the user `into`, and deletes the user in the path. Replace the id of the
-    /// one by that of the other wherever it is stored. This cannot be undone. Needs the role `admin`.
+    /// Links all identities of the user in the path to the user `into`, and deletes the user in the
+    /// path. Wherever you have stored the deleted user's id, replace it by `into`. This cannot be
+    /// undone. Needs the role `admin`.
     fn merge_users("/users/<id>/merge", Administrator, MergeRequest) -> MergeFailures {
         |user, body| Change::Merge { from: user, into: body.into }
     }
@@ -411,8 +415,8 @@ route! {
 route! {
     /// Delete a user
     ///
-    /// Deletes the user with all identities and sessions, as `DELETE /api/v1/me` does. This cannot be undone. The user in the
-    /// answer is not there any more. Needs the role `admin`.
+    /// Deletes the user with all identities and sessions, as `DELETE /api/v1/me` does. This cannot
+    /// be undone. The user in the response no longer exists. Needs the role `admin`.
     fn delete_user("/users/<id>/delete", Administrator, ChangeRequest) -> Failures {
         |user, _| Change::Delete { user }
     }

@@ -1,4 +1,5 @@
-//! `PUT /api/v1/admin/users/<id>/claims`: what the backend says about a user in access tokens.
+//! `PUT /api/v1/admin/users/<id>/claims`: the claims that the backend adds to a user's access
+//! tokens.
 
 use rocket::http::Status;
 use rocket::put;
@@ -61,8 +62,9 @@ struct UserClaims {
 
 /// Set the claims of a user
 ///
-/// Replaces what access tokens say about the user, beside this service's own claims. They are in the tokens of the next
-/// sign-in or refresh; tokens that were issued before keep theirs until they expire. Needs the role `admin`.
+/// Replaces the claims in the user's access tokens, except this service's own claims. They are in
+/// the tokens of the next sign-in or refresh; tokens that were issued before keep theirs until they
+/// expire. Needs the role `admin`.
 #[utoipa::path(
     params(("id" = Uuid, Path, description = "The user's `id`.")),
     request_body(content = ClaimsRequest),

@@ -1,7 +1,9 @@
--- Creates a user whom the product's backend knows before the first sign-in. Like an imported one, the user waits for whoever
--- proves the e-mail address (`imported_at`, see `sign_in.sql`). A sign-in that creates the same user meanwhile shows as a
--- unique violation (users_email_key, identities_provider_subject_key); then nothing is written, and the statement is
--- repeated. Somebody who merely claims an address that the backend vouches for loses it, as at a sign-in.
+-- Creates a user whom the product's backend knows before the first sign-in. As with an imported
+-- user, a sign-in that proves the e-mail address signs in this user (`imported_at`, see
+-- `sign_in.sql`). A sign-in that creates the same user meanwhile shows as a unique violation
+-- (users_email_key, identities_provider_subject_key); then nothing is written, and the statement is
+-- repeated. An address that the backend vouches for is taken from a user who has not verified it,
+-- as at a sign-in.
 --
 --   $1 id  $2 e-mail address, folded  $3 verified  $4 name  $5 picture  $6 claims
 -- Identities: $7 ids  $8 providers  $9 subjects  $10 e-mail addresses  $11 verified
@@ -10,8 +12,8 @@ WITH arriving AS MATERIALIZED (
     SELECT * FROM unnest($7::uuid[], $8::text[], $9::text[], $10::text[], $11::boolean[])
         AS n (id, provider, subject, email, email_verified)
 ),
--- Why there will be no user: the key is no longer valid, or another user has the address or an identity. What they get
--- meanwhile shows as a unique violation.
+-- The reasons to create no user: the key is no longer valid, or another user has the address or an
+-- identity. If another user gets one of them meanwhile, that shows as a unique violation.
 refused AS MATERIALIZED (
     SELECT 'not_permitted' AS outcome WHERE NOT author_allowed($12)
     UNION ALL
@@ -22,7 +24,7 @@ refused AS MATERIALIZED (
         SELECT FROM identities i WHERE i.provider = n.provider AND i.subject = n.subject
     )
 ),
--- Before the new user gets the address, which must be free by then.
+-- Clear the address of the user who has not verified it: `users.email` is unique.
 displaced_holder AS (
     UPDATE users SET email = NULL, updated_at = now()
     WHERE email = $2 AND NOT email_verified AND NOT EXISTS (SELECT FROM refused)

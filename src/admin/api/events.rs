@@ -45,7 +45,7 @@ struct EventFeed {
 
 /// List a user's events
 ///
-/// Returns what has happened to the user and who has viewed them, newest first. Events outlive the user.
+/// Returns the user's events, including views by staff, newest first. Events outlive the user.
 #[utoipa::path(
     params(
         ("id" = Uuid, Path, description = "The user's `id`."),
@@ -87,10 +87,11 @@ async fn list_user_events(
 
 /// Follow all events
 ///
-/// Returns the events after a place, oldest first, for a backend that would rather poll than receive webhooks. Keep
-/// `next`, and send it as `after` of the next request: no event is missed, and none comes twice. An event is there
-/// after one to two minutes, so that a late commit cannot fall behind your place. The event of an import is there from the
-/// import's beginning, and counts on while it runs.
+/// Returns the events after a place, oldest first, for a backend that would rather poll than
+/// receive webhooks. Keep `next`, and send it as `after` of the next request: then you get each
+/// event exactly once. Events appear after one to two minutes, so that a late commit cannot fall
+/// behind your place. The event of an import is written at its start, and its counts are updated
+/// while it runs.
 #[utoipa::path(
     params(
         ("after" = Option<Uuid>, Query, description = "The `next` of the previous answer. Without it, the feed begins with the oldest event."),

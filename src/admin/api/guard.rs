@@ -1,4 +1,4 @@
-//! Guards of the admin API: an API key and its role. None forwards.
+//! Guards of the admin API: an API key and its role. No guard forwards.
 //!
 //! A key is looked up for each request, so that it is refused at once when it is revoked. Requests with keys that this
 //! instance has seen to be valid are counted by key. All others are counted by IP address before the query, so that
@@ -113,7 +113,7 @@ pub(super) fn no_longer_valid() -> Problem {
     challenged(Challenge::Invalid)
 }
 
-/// Finds the key of a request, and checks that its role is that one or a higher one.
+/// Finds the key of a request, and checks that its role is at least `least`.
 async fn key(request: &Request<'_>, least: KeyRole) -> Result<ApiKey, Problem> {
     let state = request
         .rocket()

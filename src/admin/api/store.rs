@@ -1,4 +1,4 @@
-//! The statements of the routes for the product's backend, beside those of the list of users.
+//! The statements of the routes for the product's backend, except the list of users.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -42,8 +42,8 @@ pub struct NewUser {
     /// The e-mail address, exactly one and without a name.
     #[schema(value_type = Option<String>, max_length = 254, example = "ada@example.com")]
     pub email: Option<Email>,
-    /// True if you have verified that the address belongs to the user: whoever proves it to a provider signs in as this
-    /// user. The default is false.
+    /// True if you have verified that the address belongs to the user: a person who proves it to a
+    /// provider signs in as this user. The default is false.
     #[schema(value_type = Option<bool>, example = true)]
     pub email_verified: bool,
     /// The name to be shown.
@@ -72,7 +72,7 @@ pub struct NewIdentity {
     /// The account's `sub` at the provider.
     #[schema(min_length = 1, max_length = 255, pattern = "^ *[!-~][ -~]*$")]
     pub subject: String,
-    /// The account's e-mail address; by default that of the user.
+    /// The account's e-mail address; by default the user's.
     #[schema(value_type = Option<String>, max_length = 254)]
     pub email: Option<Email>,
     /// True if the provider has verified it; by default as with the user.
@@ -201,7 +201,7 @@ pub struct EventRow {
     /// The user concerned.
     #[schema(required = true)]
     pub user_id: Option<Uuid>,
-    /// The session concerned, if it is not that of the event of its sign-in.
+    /// The session concerned; `null` for a sign-in, whose session has the event's `id`.
     #[schema(required = true)]
     pub session_id: Option<Uuid>,
     /// The name of the provider.
@@ -232,8 +232,8 @@ pub struct EventRow {
 pub(super) const STAFF: &str = "staff";
 
 impl EventRow {
-    /// Returns the event without what is about another author than the user: a member's e-mail address, and where the request
-    /// came from.
+    /// Returns the event without data about an author other than the user: a member's e-mail
+    /// address, and the origin of the request.
     pub(super) fn without_staff(mut self) -> Self {
         if let Some(Value::Object(detail)) = &mut self.detail {
             detail.remove("member");
@@ -279,8 +279,8 @@ pub async fn events_of(
         .await?)
 }
 
-/// Returns the events after the event `after`, the oldest first, as far as they are complete: no event comes later that belongs before
-/// one of them. See [`settled`].
+/// Returns the events after the event `after`, oldest first, up to the point where they are
+/// complete: no event before it can appear later. See [`settled`].
 pub async fn events_after(
     pool: &PgPool,
     after: Uuid,

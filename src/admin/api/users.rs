@@ -44,7 +44,7 @@ failures!(
 );
 
 failures!(
-    /// The errors of a creation beside those of the guards.
+    /// The errors of a creation, in addition to its guards' errors.
     NotCreated: ErrorCode::EmailTaken, ErrorCode::IdentityTaken
 );
 
@@ -226,8 +226,9 @@ fn date(text: &str) -> Option<&str> {
 
 /// Find users
 ///
-/// Returns a page of users: all of them, or those that match a text and filters, as on the pages for staff. `email`
-/// alone, or `provider` with `subject`, finds at most one user. An unknown parameter is refused.
+/// Returns a page of users: all of them, or users who match a text and filters, as on the pages for
+/// staff. `email` alone, or `provider` with `subject`, finds at most one user. An unknown parameter
+/// is refused.
 #[utoipa::path(
     params(
         ("q" = Option<String>, Query, max_length = 254, example = "ada lovelace",
@@ -272,8 +273,8 @@ async fn find_users(
 
 /// Get a user
 ///
-/// Returns the user with identities and claims. After a merge, the error about the user who is no more names the one
-/// who remains.
+/// Returns the user with identities and claims. After a merge, the error about the merged user
+/// names the user who remains.
 #[utoipa::path(
     params(("id" = Uuid, Path, description = "The user's `id`.")),
     responses(
@@ -314,9 +315,9 @@ async fn list_user_sessions(
 
 /// Create a user beforehand
 ///
-/// Creates a user who has not signed in yet. Whoever signs in with one of the identities is this user, and so is the
-/// first to sign in with the e-mail address as verified by a provider, as with an imported user. An unknown member is
-/// refused.
+/// Creates a user who has not signed in yet. A sign-in with one of the identities signs in this
+/// user. So does the first sign-in with the e-mail address as verified by a provider, as with an
+/// imported user. An unknown member is refused.
 #[utoipa::path(
     request_body(content = NewUser, description = "The user."),
     responses(

@@ -51,8 +51,8 @@ struct WebhookTest {
 
 /// Send a webhook's messages again
 ///
-/// Makes the messages due that are parked or wait for a retry. A receiver that was down needs no replay of those that
-/// wait: they are due once it accepts a message. Needs the role `admin`.
+/// Makes messages due that are parked or wait for a retry. A receiver that was down needs no replay
+/// of waiting messages: they are due once it accepts a message. Needs the role `admin`.
 #[utoipa::path(
     params(("name" = String, Path, description = "The webhook's name in the settings.")),
     request_body(content = ReplayRequest),

@@ -1,6 +1,6 @@
--- Disables or enables a user, or only ends their sessions, or one of them. Enabling ends sessions, too: one may have been
--- opened at the moment of disabling. Nobody disables the user with their own, verified e-mail address. What changes nothing
--- is done and not recorded.
+-- Disables or enables a user, ends all their sessions, or ends one session. Enabling ends sessions,
+-- too: one may have been opened at the moment of disabling. Staff cannot disable the user with
+-- their own, verified e-mail address. A no-op succeeds and is not recorded.
 --
 --   $1 user  $2 their updated_at, or NULL for any  $3 the change, as the event's kind  $4 the session to end, or NULL for all
 --   $5 author

@@ -135,8 +135,8 @@ impl<User, Identity> Change<User, Identity> {
 }
 
 impl Change {
-    /// Returns the change with its users, or `None` if one of them or the identity does not exist, or is not held where it
-    /// has to be.
+    /// Returns the change with its users. Returns `None` if a user does not exist, if the user does
+    /// not have the identity, or if an identity to release is not held.
     async fn load(self, pool: &PgPool) -> Result<Option<Loaded>, Error> {
         let ids: Vec<_> = self
             .other()

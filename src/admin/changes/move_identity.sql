@@ -20,7 +20,8 @@ moved AS (
     WHERE id = $1 AND user_id = $2 AND (SELECT count(*) FROM unchanged) = 2
     RETURNING id, provider, email, email_verified
 ),
--- What the first user loses by it, `withdraw_proof()` takes back.
+-- The trigger `withdraw_proof()` clears the first user's `email_verified` if nothing else proves
+-- it.
 touched AS (
     UPDATE users u
     SET updated_at = now(),

@@ -1,5 +1,6 @@
-//! The statements that change users for staff. Each checks the actor's role itself and records its event. Those that get
-//! the `updated_at` of the preview change users who still have it, or no user.
+//! The statements that change users for staff. Each checks the actor's role itself and records its
+//! event. A statement that gets the `updated_at` of the preview changes nothing if a user has
+//! another one by now.
 
 use serde::Serialize;
 use sqlx::PgPool;
@@ -100,8 +101,9 @@ pub struct DeletionRow {
     pub pending: bool,
 }
 
-/// Returns the deletion that the event records. The erasure counts as unfinished while the user's trace is pending, or that of
-/// any address from the minute after it, since an address does not say whose it was.
+/// Returns the deletion that the event records. The erasure counts as unfinished while the user's
+/// trace is pending, or the trace of any address requested within a minute after the deletion: an
+/// address does not say whose it was.
 pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>, Error> {
     let row = sqlx::query_as!(
         DeletionRow,

@@ -21,7 +21,8 @@ pub const DATA_ACCESS_KINDS: [&str; 5] = [
 /// Kinds that the index on kinds leaves out. Most events have one of them, so a scan of the latest soon finds some.
 const DAILY: [&str; 2] = ["signed_in", "user_created"];
 
-/// The columns of an [`EventRow`]. The e-mail of a search is in its fields, and that of a merge is not claimed.
+/// The columns of an [`EventRow`]. `email` is only an address that a token claimed: the address of
+/// a search is in `search`, and the address of a merged user in `about`.
 const COLUMNS: &str = "SELECT e.id, e.created_at, e.kind, e.reason, e.provider,
     CASE WHEN e.actor IS NULL AND e.kind NOT IN ('users_merged', 'provider_event') THEN e.email END AS email,
     e.user_id, host(e.ip) AS ip, e.actor, e.detail->>'reason' AS remark, (e.detail->'search')::text AS search,
@@ -143,18 +144,21 @@ pub struct Filter {
     pub what: EventCategory,
     /// E-mail address of the user concerned, of a merged user, or in a refused token.
     pub email: Option<String>,
-    /// The user concerned: their own events, and those in which others used or claimed their e-mail address.
+    /// The user concerned: their own events, and events in which others used or claimed their
+    /// e-mail address.
     pub user: Option<Uuid>,
     /// Member of staff, API key (`key:<name>`) or operator who caused the event.
     pub actor: Option<String>,
     /// Reason of a refusal.
     pub reason: Option<String>,
-    /// Id of the request, or of the event itself. A successful sign-in is found by it with a start, or if it is one of the
-    /// latest [`WALKED`] events: no index has the requests of sign-ins, which would make each of them slower.
+    /// Id of the request, or of the event itself. A successful sign-in is found by it only with a
+    /// start, or among the latest [`WALKED`] events: an index of the requests of sign-ins would
+    /// make each sign-in slower.
     pub request: Option<String>,
-    /// The provider. Without a filter that an index serves, [`WALKED`] events are looked at.
+    /// The provider. Without a filter that an index serves, a statement reads [`WALKED`] events.
     pub provider: Option<String>,
-    /// IP address or network (`inet`). Without a filter that an index serves, [`WALKED`] events are looked at.
+    /// IP address or network (`inet`). Without a filter that an index serves, a statement reads
+    /// [`WALKED`] events.
     pub ip: Option<String>,
     /// Start, inclusive.
     pub from: Option<OffsetDateTime>,
@@ -162,13 +166,13 @@ pub struct Filter {
     pub to: Option<OffsetDateTime>,
 }
 
-/// The number of events that one statement looks at where no index serves the filter: some 20 milliseconds. An index for it
-/// would make each sign-in slower.
+/// The number of events that a statement reads if no index serves the filter, which takes some 20
+/// milliseconds. An index for it would make each sign-in slower.
 pub const WALKED: i64 = 20_000;
 
 /// A set of events that an index returns in order of time.
 enum Source<'a> {
-    /// Those with that text in a column.
+    /// The events with this text in this column.
     With(&'static str, &'a str),
     OfAddress(&'a str),
     OfUser(Uuid),
@@ -354,8 +358,9 @@ impl Filter {
     }
 }
 
-/// Adds the condition that an event holds the e-mail address of that user. The address of a merge was another's. The index
-/// of the events' addresses has the default collation, and the users' addresses have another one.
+/// Adds the condition that an event has that user's e-mail address. It leaves out merges, whose
+/// address is another user's. The index of the events' addresses has the default collation, and the
+/// users' addresses have another one.
 fn claiming_from(query: &mut QueryBuilder<Postgres>, user: Uuid) {
     query
         .push("kind <> 'users_merged' AND email = (SELECT email COLLATE \"default\" FROM users WHERE id = ")
@@ -429,8 +434,8 @@ async fn end_of_walk(
     })
 }
 
-/// Returns a user's own events, newest first. With those of [`claiming`] they are the events that a [`Filter`] by user
-/// finds.
+/// Returns a user's own events, newest first. Together with the events of [`claiming`], they are
+/// the events that a [`Filter`] by user finds.
 pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
     let filter = Filter {
         user: Some(user),
@@ -442,8 +447,8 @@ pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventR
     .await
 }
 
-/// Returns the events in which others used or claimed a user's e-mail address, newest first. Anybody can cause any
-/// number of them.
+/// Returns the events in which others used or claimed a user's e-mail address, newest first.
+/// Outsiders can cause any number of them.
 pub async fn claiming(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
     let filter = Filter {
         user: Some(user),

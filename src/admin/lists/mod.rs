@@ -1,4 +1,4 @@
-//! The lists of users and of events, and what is known of one user, with their SQL.
+//! The lists of users and of events, and the data of one user, with their SQL.
 
 pub mod events;
 pub mod person;

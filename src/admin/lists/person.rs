@@ -18,7 +18,7 @@ pub struct PersonRow {
     #[serde(flatten)]
     pub user: ListedUser,
     pub claims: Option<Value>,
-    /// True if the name is the user's own word.
+    /// True if the user has set the name.
     pub own_name: bool,
 }
 
@@ -41,12 +41,12 @@ pub struct AlikeRow {
     pub created_at: OffsetDateTime,
     #[serde(serialize_with = "dates::text")]
     pub last_seen_on: Option<Date>,
-    /// True if both have one e-mail address, their own or that of an identity.
+    /// True if both users share an e-mail address: their own, or an identity's.
     pub by_email: bool,
 }
 
-/// Returns up to `limit` other users with the same e-mail address, their own or that of an identity, and then with the
-/// same name without regard to accents and case.
+/// Returns up to `limit` other users: first users who share an e-mail address, their own or an
+/// identity's, then users whose name differs at most in accents and case.
 pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>, Error> {
     // The name comes from a subquery of its own, so that the index of names gives the newest and stops. `OFFSET 0` keeps the
     // planner, which cannot tell how few addresses there are, from reading all identities and users to join them.

@@ -1,10 +1,12 @@
 //! Lists of users for staff: filtered, in one of seven sort orders, page by page.
 //!
-//! A page begins at a position in the order, not after a number of rows, so the last page costs as much as the first.
-//! The variable parts of the SQL come from closed lists; every value is bound. The statements are not kept prepared:
-//! the best plan for a common provider is not the best one for a rare one. PostgreSQL's planner chooses among the indexes of
-//! the filters and of the order. Where several filters leave few users of many, a page may read all of a million: one
-//! that takes too long is an error ([`Error::is_timeout`]), and a range of days of creation makes it quicker.
+//! A page begins at a position in the order, not after a number of rows, so the last page costs as
+//! much as the first. The variable parts of the SQL come from closed lists; every value is bound.
+//! The statements are not kept prepared: the best plan for a common provider is not the best one
+//! for a rare one. PostgreSQL's planner chooses among the indexes of the filters and of the order.
+//! If several filters leave few users of many, a page may read all of a million users. A page that
+//! takes too long is an error ([`Error::is_timeout`]); a range of days of creation makes it
+//! quicker.
 
 pub mod count;
 pub mod cursor;
@@ -104,7 +106,7 @@ impl Sort {
     }
 }
 
-/// A part of an order that one index scan reads: users with a key precede those without.
+/// A part of an order that an index scan reads: users with a sort key precede users without a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     All,
@@ -218,8 +220,9 @@ impl Reading<'_> {
         // The users in all other states have an index.
         let is_active = filters.status.is_none_or(|status| status == Status::Active);
         let id = match &filters.provider {
-            // The planner takes a provider's users for spread evenly over all ids, but those of a former provider are old. So
-            // its index leads, and `OFFSET 0` keeps the planner from reading all users in order instead.
+            // The planner assumes that a provider's users are spread evenly over all ids, but the
+            // users of a former provider are old. So the provider's index leads, and `OFFSET 0`
+            // keeps the planner from reading all users in order instead.
             Some(provider) if key.is_none() && is_active => {
                 sql.push("(SELECT DISTINCT i.user_id AS id FROM identities i WHERE i.provider = ");
                 filters.push_created(sql.push_bind(provider.clone()), "i.user_id");
@@ -279,7 +282,7 @@ impl Reading<'_> {
         };
     }
 
-    /// Appends the order, which is that of an index, with the NULLs where the index has them.
+    /// Appends the order of an index, with the NULLs where the index has them.
     fn push_order(&self, sql: &mut QueryBuilder<Postgres>, id: &'static str) {
         let direction = if self.sort.descends() == self.backwards {
             ""

@@ -37,7 +37,7 @@ const OTHERS: [&str; 3] = [
 ];
 
 impl Advice {
-    /// Returns the names of all reasons that there is advice about, but for those of proofs.
+    /// Returns the names of all reasons that have advice, except the reasons that concern proofs.
     pub fn reasons() -> impl Iterator<Item = &'static str> {
         Reason::VARIANTS
             .iter()

@@ -1,7 +1,8 @@
 //! Devices in words: `User-Agent` headers (RFC 9110 §10.1.5) of browsers, apps and HTTP libraries. A header that is not
 //! recognised is shown as it is.
 
-/// Browsers by their token, the special ones first: each also carries the tokens of those below it.
+/// Browsers by their token in `User-Agent`. A browser also sends tokens from further down the list,
+/// so special ones come first.
 const BROWSERS: [(&str, &str); 11] = [
     ("EdgA/", "Edge"),
     ("EdgiOS/", "Edge"),

@@ -61,7 +61,8 @@ pub(super) struct ClaimsChange {
 }
 
 impl ClaimsChange {
-    /// Returns the latest change among a user's events. What was before is known if they tell an earlier one.
+    /// Returns the latest change of claims among a user's events. The previous claims are known if
+    /// an earlier change is among the events, too.
     pub(super) fn latest(events: &[EventRow]) -> Option<Self> {
         let mut sets = events.iter().filter(|event| event.kind == "claims_changed");
         let claims = |event: &EventRow| serde_json::from_str(event.about.as_deref()?).ok();
@@ -220,7 +221,8 @@ fn searched(fields: &str) -> Option<String> {
 }
 
 impl EventView {
-    /// Returns the views of a user's events, newest first, or those of one category, and marks the sign-ins from new devices.
+    /// Returns the views of a user's events, newest first, or only of one category's events, and
+    /// marks the sign-ins from new devices.
     pub(super) fn of_history(events: Vec<EventRow>, complete: bool, only: &str) -> Vec<Self> {
         let mut known = BTreeSet::new();
         let mut views: Vec<_> = events
@@ -405,7 +407,8 @@ pub(super) fn what(event: &EventRow) -> String {
     what.to_owned()
 }
 
-/// Returns the tone and the icon of an event. Colour asks to be looked at, and blue was done by staff or an API key.
+/// Returns the tone and the icon of an event. A colour calls for attention; blue marks an action of
+/// staff or of an API key.
 fn look(event: &EventRow) -> (&'static str, &'static str) {
     let by_staff = event
         .actor

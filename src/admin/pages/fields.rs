@@ -27,7 +27,7 @@ pub(super) struct Tab {
 
 pub(super) struct NothingMatches;
 
-/// The fields of a filter, fit to be shown again. One that is not filled in is empty.
+/// The fields of a filter, fit to be shown again. A field that is not filled in is empty.
 #[derive(Default)]
 pub(super) struct Fields(Vec<(&'static str, String)>);
 
@@ -65,7 +65,7 @@ impl Fields {
             .for_each(|(_, value)| text.clone_into(value));
     }
 
-    /// Returns the fields that are filled in, except those of these names.
+    /// Returns the filled-in fields, except the fields with these names.
     pub fn filled_but(&self, without: &[&str]) -> impl Iterator<Item = (&'static str, &str)> {
         let filled = self
             .0
@@ -85,7 +85,8 @@ impl Fields {
             .collect()
     }
 
-    /// Returns the end of a list's URL with the fields except those, and with these parameters.
+    /// Returns the query of a list's URL: the filled-in fields except `without`, then the
+    /// `further` parameters.
     pub fn suffix(&self, without: &[&str], further: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         let query = query

@@ -1,4 +1,4 @@
-//! Guards of the admin pages: the member of staff, and the forms of the pages. None forwards.
+//! Guards of the admin pages: the member of staff, and the forms of the pages. No guard forwards.
 
 use std::collections::BTreeMap;
 
@@ -117,7 +117,8 @@ impl StaffForm {
         value.filter(|value| !value.is_empty())
     }
 
-    /// Returns the reason that every action needs, on one line. The status is 400 if there is none, or it is too long.
+    /// Returns the reason that every action needs, on one line. The status is 400 if it is missing
+    /// or too long.
     pub fn reason(&self) -> Result<String, Status> {
         self.get("reason")
             .and_then(reason::read)
@@ -137,7 +138,7 @@ pub struct Signed {
 }
 
 impl Signed {
-    /// Returns the form of an admin. The status is 403 if the sender is none.
+    /// Returns the form if the sender is an admin. Otherwise, the status is 403.
     pub fn of_admin(self) -> Result<Self, Status> {
         if self.staff.member.role == Role::Admin {
             Ok(self)
@@ -159,7 +160,7 @@ pub fn is_out_of_date(request: &Request<'_>) -> bool {
     request.local_cache(OutOfDate::default).0
 }
 
-/// Returns the page that a request asks for, or the one whose form it sends, with what was typed there.
+/// Returns the page that a request names, or the page whose form it sends, with the typed text.
 pub fn page_of(request: &Request<'_>) -> String {
     if request.method() != Method::Post {
         return request.uri().to_string();
@@ -304,7 +305,7 @@ impl<'r> FromData<'r> for Signed {
     }
 }
 
-/// Refuses a form that is none of this session.
+/// Rejects a form that this session did not issue.
 fn refuse<T>(request: &Request<'_>) -> Result<T, Status> {
     request.local_cache(|| OutOfDate(true));
     Err(Status::Forbidden)

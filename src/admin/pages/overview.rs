@@ -53,9 +53,10 @@ struct Refusals {
 struct ProviderHealth {
     succeeded: i64,
     refused: i64,
-    /// The sign-ins that the provider gave no usable answer to. They count as neither of the others.
+    /// The sign-ins that the provider gave no usable response to. They are neither succeeded nor
+    /// refused.
     unavailable: i64,
-    /// Those of this hour.
+    /// `unavailable` in the current hour.
     unavailable_now: i64,
     #[serde(skip)]
     succeeded_now: i64,
@@ -190,7 +191,7 @@ fn line(values: &[u64]) -> String {
     points.join(" ")
 }
 
-/// Returns how a number differs from the usual one, in words.
+/// Returns the difference between a number and the usual one, in words.
 fn against(number: u64, usual: u64, when: &str) -> String {
     match (number.abs_diff(usual) * 100).checked_div(usual) {
         None => format!("none {when}"),
@@ -266,7 +267,8 @@ impl Overview {
                 }
             }
         }
-        // Where this instance has made too few calls to tell, the sign-ins of this hour at all instances do.
+        // If this instance has made too few calls to judge a provider, the sign-ins of this hour at
+        // all instances decide.
         for (name, health) in &mut health {
             let unknown = providers
                 .get(name.as_str())
@@ -371,7 +373,8 @@ fn refusals(reasons: BTreeMap<&str, i64>) -> Vec<Refusals> {
     refusals
 }
 
-/// Returns the figures of today, beside those of the same day a week ago up to the same hour.
+/// Returns the figures of today, each with the figure of the same day a week ago up to the same
+/// hour.
 fn figures(by_hour: &BTreeMap<i64, Outcomes>, now: &Zoned) -> Vec<Figure> {
     let second = now.timestamp().as_second();
     let midnight = now
@@ -463,7 +466,7 @@ async fn overview(
     let stats = stats
         .map(|(name, stats)| (name, (stats, enabled.contains(name))))
         .collect();
-    // What this instance last read may be from before a change.
+    // Read anew, since this instance's latest reading may be older than a change.
     let queues = retrying!(summaries(db.pool(), &webhooks.queues()))?.into_iter();
     let page = Overview {
         held: retrying!(held(db.pool()))?,

@@ -59,7 +59,7 @@ struct Session {
     is_new: bool,
 }
 
-/// Kinds of events by which staff or a backend close the question whether a thief is in the account.
+/// Kinds of events by which staff or a backend respond to a possible theft.
 const CLOSING: [&str; 2] = ["sessions_ended", "user_disabled"];
 
 /// Returns the newest event that looks like theft, and after which neither staff nor a backend has acted.
@@ -75,8 +75,8 @@ fn theft(events: &[EventRow]) -> Option<&EventRow> {
 /// The reason of the event of a note that closes that question.
 const KNOWN: &str = "known";
 
-/// Returns whether the user can sign in, or why not, and the event that says so: `disabled`, `suspended`, `held`,
-/// `unreachable`, `theft`, `fresh` or `good`.
+/// Returns the user's state for sign-ins, and the event that shows it: `disabled`, `suspended`,
+/// `held`, `unreachable`, `theft`, `fresh` or `good`.
 fn verdict<'a>(
     disabled: bool,
     identities: &[Identity],
@@ -127,7 +127,7 @@ struct NoteForm {
 #[derive(Serialize)]
 pub(super) struct PersonPage {
     person: PersonRow,
-    /// The latest change of the claims, if events tell it.
+    /// The latest change of the claims, if stored events contain one.
     claims_set: Option<ClaimsChange>,
     verdict: &'static str,
     /// The event that the verdict is about.
@@ -155,11 +155,11 @@ struct Gone {
     id: Uuid,
     remains: Option<ListedUser>,
     receipt: Option<String>,
-    /// What ended the user.
+    /// The merge or the deletion that ended the user.
     event: Option<EventView>,
 }
 
-/// Shows what became of a user who is not there; 404 if there never was one.
+/// Shows the merge or the deletion of a user who no longer exists; 404 if neither is known.
 async fn gone(staff: &Staff, id: Uuid, db: &Db, origin: &ClientOrigin) -> Result<Page, Failure> {
     let pool = db.pool();
     let remains = match retrying!(merging::merged_into(pool, id))? {

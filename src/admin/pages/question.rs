@@ -74,7 +74,7 @@ impl Question {
         })
     }
 
-    /// Notes what is wrong with a form without a reason, or with a text that is none.
+    /// Notes that a form has no reason, or that its reason is too long.
     pub fn refuse(&mut self, typed: Option<&str>) {
         self.error = Some(if typed.is_some() {
             LONG_REASON

@@ -49,7 +49,7 @@ impl<'r> FromRequest<'r> for SameOrigin {
     }
 }
 
-/// The cookies that the browser has sent, and the jar for those that it gets.
+/// The cookies that the browser has sent, and the jar for new cookies.
 ///
 /// - **Succeeds** always.
 struct Cookies<'r> {
@@ -278,8 +278,8 @@ async fn verify(
         .await
 }
 
-/// The provider's answer (RFC 6749 §4.1.2). Its `error_description` is not shown, since anybody can put one into a
-/// link.
+/// The provider's response (RFC 6749 §4.1.2). Its `error_description` is not shown, since any link
+/// can contain one.
 #[derive(rocket::FromForm)]
 struct Callback<'r> {
     code: Option<&'r str>,

@@ -74,7 +74,7 @@ impl<Row> Lasting<Row> {
     }
 }
 
-/// What is wrong with a form, and at which field.
+/// A mistake in a form: its field, and the message.
 type Mistake = (&'static str, &'static str);
 
 #[derive(Serialize)]
@@ -111,7 +111,8 @@ async fn page(
     Ok(Page::new(staff, "admin/staff", &view).with(status))
 }
 
-/// Returns what a form was read as. If it has a mistake, the failure shows the form again.
+/// Returns the value that was read from a form. If the form has a mistake, the failure shows it
+/// again.
 async fn sound<T>(
     read: Result<T, Mistake>,
     staff: &Staff,

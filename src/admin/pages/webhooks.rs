@@ -204,7 +204,7 @@ fn question(name: &str, only: Option<Uuid>) -> Question {
         .with(fields, json!({ "name": name, "message": only }))
 }
 
-/// Reads which message a form or link is about; `None` if it is about all.
+/// Reads the id of the message that a form or link is about; `None` if it is about all messages.
 fn only(form: &StaffForm) -> Result<Option<Uuid>, Status> {
     form.get("message")
         .map(|id| Uuid::parse_str(id).map_err(|_| Status::NotFound))

@@ -1,6 +1,7 @@
-//! Changes of staff access. Each change records its event, and none removes the last admin.
+//! Changes of staff access. Each change records its event. The last admin cannot be removed.
 //!
-//! Each statement by which staff change anything, here or of users, checks the actor's role itself (`author_allowed`).
+//! Each statement that makes a change for staff, here or to users, checks the actor's role itself
+//! (`author_allowed`).
 
 use serde::Serialize;
 use sqlx::PgPool;
@@ -32,7 +33,8 @@ impl Changed {
     }
 }
 
-/// Adds a member, or replaces a member's access. Of the admins, one whose access does not end remains.
+/// Adds a member, or replaces a member's access. At least one admin whose access does not end
+/// remains.
 pub async fn add(
     pool: &PgPool,
     email: &str,
@@ -55,8 +57,8 @@ async fn try_to_add(
         ends_at,
     } = access;
     let role: &str = role.into();
-    // It locks the admins, including the actor, so that two of them cannot demote each other, and the member beside them: two
-    // changes lock members in one order.
+    // It locks the admins, including the actor, so that two admins cannot demote each other. It
+    // locks the member together with them: two changes lock members in one order.
     let row = sqlx::query!(
         r#"WITH locked AS MATERIALIZED (
                SELECT id, email, role, ends_at FROM current_staff WHERE role = 'admin' OR email = $2 ORDER BY id FOR UPDATE
@@ -184,7 +186,8 @@ async fn try_to_reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed,
     Ok(Changed::of(row.done, row.permitted))
 }
 
-/// A member of staff whose account its provider has reported hijacked, and what it let in before.
+/// A member of staff whose account its provider has reported hijacked, and the access that the
+/// account gave before.
 #[derive(Debug, Clone, Serialize)]
 pub struct HijackedRow {
     pub email: String,
@@ -200,8 +203,8 @@ pub struct HijackedRow {
     pub releases: i64,
 }
 
-/// Returns the members whose accounts were reported hijacked in the last 30 days, and who let something in before the report.
-/// What they have done comes from their events, which outlive their access.
+/// Returns the members whose accounts were reported hijacked in the last 30 days, and who gave
+/// access before the report. Their actions come from their events, which outlive their access.
 pub async fn hijacked(pool: &PgPool) -> Result<Vec<HijackedRow>, Error> {
     let rows = sqlx::query_as!(
         HijackedRow,

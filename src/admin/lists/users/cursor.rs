@@ -91,7 +91,7 @@ pub(super) fn encode(position: &impl Serialize) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(position).unwrap_or_default())
 }
 
-/// Returns `true` if PostgreSQL has the text, as it has none with a NUL.
+/// Returns `true` if PostgreSQL can store the text: it cannot store a NUL.
 pub(super) fn is_text(key: &str) -> bool {
     !key.contains('\0')
 }

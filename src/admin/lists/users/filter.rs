@@ -90,20 +90,21 @@ impl Filters {
             sql.push(
                 " AND EXISTS (SELECT FROM identities i WHERE i.user_id = u.id AND i.provider = ",
             );
-            // The planner does not infer a condition on one id from that on the other.
+            // The planner does not infer a condition on one id from the condition on the other.
             self.push_created(sql.push_bind(provider.clone()), "i.user_id");
             sql.push(")");
         }
         self.push_others(sql);
     }
 
-    /// Appends the conditions beside that on the provider.
+    /// Appends all conditions except the condition on the provider.
     pub(super) fn push_others(&self, sql: &mut QueryBuilder<Postgres>) {
         if let Some(status) = self.status {
             sql.push(" AND ").push(status.condition());
         }
         self.push_created(sql, "u.id");
-        // The noted day is in an index. The sessions are looked up only if it decides nothing.
+        // The noted day is in an index. The sessions are looked up only if that day does not
+        // decide.
         if let Some(from) = self.last_seen.from {
             sql.push(" AND u.seen_noted_on >= ")
                 .push_bind(from)

@@ -13,13 +13,14 @@ use crate::domain::text::as_typed;
 /// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
 /// shorter.
 const TRIGRAM: usize = 3;
-/// The length in bytes from which a text that names a user is not looked for within the addresses and names of others:
-/// each of its trigrams costs, and hardly another text holds all of it.
+/// The length in bytes from which a text that names a user is not searched for within other users'
+/// addresses and names: each of its trigrams costs time, and hardly any other text contains all of
+/// it.
 const LONG: usize = 16;
 /// Minimum length in bytes of a word that may be the beginning of another: three Latin letters, or one ideograph.
 const BEGINNING: usize = 3;
 
-/// The users among whom a mistake of typing is looked for.
+/// The number of users that are compared with a misspelt text.
 const CANDIDATES: i64 = 500;
 
 /// Quotes, brackets and punctuation that may stand around a pasted text.
@@ -85,12 +86,12 @@ struct Text {
     remains: Option<Uuid>,
 }
 
-/// Returns one page of up to `size` users who match the text: those whom it names, those whose e-mail address or name
-/// begins with it, and those who have all of its words in any order. Only subjects are compared with regard to case and
-/// accents. The text must not contain a NUL.
+/// Returns one page of up to `size` users who match the text: users whom it names, users whose
+/// e-mail address or name begins with it, and users who have all of its words in any order. Case
+/// and accents count only in subjects. The text must not contain a NUL.
 ///
-/// If nobody matches, what staff may have pasted is looked for within the text: an e-mail address, an id, or a text in quotes or
-/// brackets.
+/// If no user matches, it searches for parts of the text that staff may have pasted along with
+/// other text: an e-mail address, an id, or a text in quotes or brackets.
 pub async fn search(
     pool: &PgPool,
     text: &str,
@@ -112,8 +113,9 @@ pub async fn search(
     Ok(found)
 }
 
-/// Returns the texts within a pasted one that may name a user: the first e-mail address, also with its domain in the other form
-/// (RFC 5890 §2.3.2.1), the first id, and the text without quotes, brackets and punctuation around it, also as a keyboard has it.
+/// Returns the parts of a pasted text that may name a user: the first e-mail address, also with its
+/// domain in the other form (RFC 5890 §2.3.2.1), the first id, and the text without surrounding
+/// quotes, brackets and punctuation, also in the characters that a keyboard has.
 fn pasted(text: &str) -> Vec<String> {
     let address = Email::first_in(text).map(|email| email.folded().to_owned());
     let other_form = address.as_deref().and_then(|address| {
@@ -180,8 +182,9 @@ async fn search_whole(
     })
 }
 
-/// Returns the text with its mistakes of typing corrected, if users match that: another domain of the same address, or each
-/// word that no user has by the most similar one of a name. Needs the optional indexes of trigrams for names.
+/// Returns the text with its typing mistakes corrected, if users match the result: the address at
+/// another domain, or the text with the most similar word of a name in place of each word that no
+/// user has. Needs the optional indexes of trigrams for names.
 pub async fn suggest(pool: &PgPool, text: &str) -> Result<Option<String>, Error> {
     let text = Text::read(pool, text, &[], 1).await?;
     if let Some((mailbox, _)) = text.email.split_once('@') {
@@ -201,7 +204,7 @@ pub async fn suggest(pool: &PgPool, text: &str) -> Result<Option<String>, Error>
         if !(text.has_trigrams && is_long && word.chars().all(|letter| text.has_letter(letter))) {
             return Ok(None);
         }
-        // One half has no mistake if there is one.
+        // If a word has one mistake, one of its halves is correct.
         let mut sql = QueryBuilder::new("SELECT u.folded_name FROM users u WHERE false");
         for half in halves(word) {
             sql.push(" OR u.folded_name LIKE ")

@@ -1,5 +1,6 @@
--- Prepares a search: the text as names are compared with it, and the users of whom it is the id, the e-mail, a subject, or
--- the e-mail of an identity, the most certain first. The id of a user who was merged leads to the one who remains.
+-- Prepares a search: returns the text in the form that names are compared with, and the users whose
+-- id, e-mail address, subject or identity's e-mail address it is, the most certain first. The id of
+-- a user who was merged leads to the user who remains.
 --
 --   $1 text  $2 the id that it is, if it is one  $3 text as e-mails are compared with it  $4 providers  $5 number of users
 WITH RECURSIVE merged AS (

@@ -87,7 +87,7 @@ impl Account {
 struct Claims {
     /// The claims that the user who is kept gets.
     taken: Option<String>,
-    /// The claims of that user, and those that are dropped.
+    /// The claims that the kept user has already, and the other user's claims that are dropped.
     own: String,
     lost: Option<String>,
 }
@@ -212,7 +212,7 @@ struct Visit<'r> {
 }
 
 impl Visit<'_> {
-    /// Returns the preview of a change, for those who may make it.
+    /// Returns the preview of a change. The status is 403 if the member of staff may not make it.
     async fn preview(&self, change: Change) -> Result<Preview, Failure> {
         let member = &self.staff.member;
         if change.role() == Role::Admin && member.role != Role::Admin {

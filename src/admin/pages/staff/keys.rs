@@ -26,7 +26,8 @@ const NAME_TAKEN: &str =
     "There is an API key with this name. Revoke it first, or choose another name.";
 const NO_KEY: &str = "There is no API key with this name any more.";
 
-/// The time in seconds after which a form that adds a key again is no reload of the answer with the key.
+/// The time in seconds after which a form that adds a key again no longer counts as a reload of the
+/// page with the key.
 const RELOAD: i64 = 3600;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -131,7 +132,8 @@ impl Added {
     }
 }
 
-/// Returns what a form was read as. If it has a mistake, the failure shows the form again.
+/// Returns the value that was read from a form. If the form has a mistake, the failure shows it
+/// again.
 async fn sound<T>(
     read: Result<T, Mistake>,
     staff: &Staff,

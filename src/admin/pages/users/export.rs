@@ -18,9 +18,9 @@ pub(super) struct Export {
     text: String,
     providers: Vec<String>,
     sort: Sort,
-    /// `None` if nobody is left.
+    /// `None` if no user is left.
     filters: Option<Filters>,
-    /// The place in a list, or in the results of a search, from which on they are left.
+    /// The position after which the export goes on, in a list or in the results of a search.
     cursor: Option<Cursor>,
     position: Option<Position>,
 }

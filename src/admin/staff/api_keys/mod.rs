@@ -1,4 +1,5 @@
-//! API keys: added and revoked, and recognised by what a request carries. A key is shown once, when it is added.
+//! API keys: they are added and revoked, and found by the text in a request. A key is shown once,
+//! when it is added.
 
 pub mod store;
 

@@ -23,7 +23,7 @@ pub struct KeyRow {
     pub created_at: OffsetDateTime,
     /// Member of staff or operator who added it.
     pub created_by: String,
-    /// Time when it ends by itself.
+    /// Time when it expires.
     #[serde(skip)]
     pub expires_at: Option<OffsetDateTime>,
     /// Time of its last use, up to a minute late.
@@ -39,8 +39,8 @@ pub async fn all(pool: &PgPool) -> Result<Vec<KeyRow>, Error> {
     Ok(rows.fetch_all(pool).await?)
 }
 
-/// Returns the key with that hash unless it has expired, and records its use once a minute. Of many requests at that
-/// moment, one writes, and none waits for it.
+/// Returns the key with that hash unless it has expired, and records its use once a minute. Of
+/// concurrent requests, one writes, and the others do not wait for it.
 pub(super) async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
     let row = sqlx::query_as(
         "WITH used AS (

@@ -1,4 +1,4 @@
-//! How a member of staff signs in: the flow at the provider, and the session that it opens.
+//! The sign-in of a member of staff: the flow at the provider, and the session that it opens.
 
 pub mod flow;
 pub mod session;

@@ -41,7 +41,7 @@ impl StaffRow {
     }
 }
 
-/// Returns all members, ordered by e-mail address, those whose access has ended included.
+/// Returns all members, ordered by e-mail address, including members whose access has ended.
 pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
     let rows = sqlx::query_as(
         "SELECT id, email, role, may_export, ends_at, last_seen_at, time_zone, provider, subject FROM staff ORDER BY email",
