@@ -1,4 +1,5 @@
-//! `/providers/<name>/data-deletion/<code>`: what became of a request to delete data, for the person who made it.
+//! `/providers/<name>/data-deletion/<code>`: the outcome of a request to delete data, for the
+//! person who made it.
 
 use rocket::http::Status;
 use rocket::{State, get};
@@ -27,7 +28,7 @@ struct Context {
     outcome: Option<Outcome>,
 }
 
-/// See what became of a request to delete data
+/// See the outcome of a request to delete data
 ///
 /// Returns an HTML page for the person who made the request. It names no person.
 #[utoipa::path(

@@ -17,8 +17,8 @@ use crate::database::pool::{Error, Settings};
 pub struct Db(PostgresPool);
 
 impl Db {
-    /// Returns the connection pool. Take a connection late: one that is held during a provider's call starves
-    /// others.
+    /// Returns the connection pool. Take a connection late: a connection that is held during a
+    /// provider's call starves other requests.
     pub fn pool(&self) -> &PgPool {
         &self.0.0
     }

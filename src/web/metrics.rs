@@ -361,7 +361,7 @@ fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metri
 }
 
 impl SignIn {
-    /// Returns the result of a request to this route, if it is that of sign-ins.
+    /// Returns the result of a request to this route, if it is the route of sign-ins.
     pub fn of(request: &Request<'_>, route: &str, problem: Option<&Problem>) -> Option<Self> {
         if route != "/api/v1/auth/oauth/<_>" {
             return None;

@@ -24,7 +24,8 @@ pub use self::problem::{ErrorCode, Problem};
 use self::resource::Resource;
 pub(crate) use self::resource::resource;
 
-/// Returns the description of the whole service, with that of the features' routes under `/api/v1`.
+/// Returns the description of the whole service. `features` describes the features' routes under
+/// `/api/v1`.
 pub fn description(features: OpenApi) -> OpenApi {
     let outside = [
         well_known::RESOURCE,

@@ -53,8 +53,8 @@ impl Document {
 
 resource!("Description": get_open_api);
 
-/// Returns the description of the whole service: of the routes under `/api/v1`, and of those outside, whose paths are
-/// complete.
+/// Returns the description of the whole service: of the routes under `/api/v1`, and of the other
+/// routes, whose paths are complete.
 pub fn description(api: OpenApi, outside: impl IntoIterator<Item = OpenApi>) -> OpenApi {
     let frame = OpenApiBuilder::new()
         .info(info())
@@ -139,7 +139,7 @@ fn components() -> Components {
     components
 }
 
-/// Adds the parts that all routes share and those that utoipa cannot express.
+/// Adds the parts that all routes share, and the parts that utoipa cannot express.
 fn complete(operation: &mut Operation, schemas: &Value) {
     // Without this member, the operation would not state that it needs no authentication.
     operation.security.get_or_insert_default();

@@ -135,7 +135,8 @@ async fn readyz(probe: &State<Probe>, keys: &State<KeyRing>, stage: &State<Stage
     }
 }
 
-/// The way on which readiness asks the database: on a connection of its own, and one question at a time, however many ask.
+/// Checks the database for readiness: on a connection of its own, and with one check at a time,
+/// however many requests wait for it.
 #[derive(Debug)]
 pub struct Probe {
     pool: PgPool,
@@ -274,7 +275,8 @@ impl<'r> FromRequest<'r> for Format {
     type Error = Infallible;
 
     async fn from_request(request: &'r Request<'_>) -> Outcome<Self, Infallible> {
-        // Parsers of an older OpenMetrics fail at types such as `info`; those of a newer text format read 0.0.4, too.
+        // Parsers of an older OpenMetrics fail at types such as `info`. Parsers of a newer text
+        // format read 0.0.4, too.
         let prefers_text = fields::preference(request, "text", "plain", None)
             > fields::preference(
                 request,

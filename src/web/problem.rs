@@ -40,7 +40,8 @@ pub struct Problem {
     pub allow: Option<String>,
     /// The reason why the session is over, if a token proved that it was the caller's.
     pub reason: Option<EndReason>,
-    /// The user who remains after the merge of the one in the path, told to a backend, or of the one whose session it was.
+    /// The user who remains after a merge: of the user in the path, in a response to a backend, or
+    /// of the session's user.
     pub merged_into: Option<Uuid>,
     /// The cause, for the log only.
     pub log: Option<String>,
@@ -82,7 +83,7 @@ impl Problem {
         }
     }
 
-    /// Returns the same with the reason why the session is over, if that may be told.
+    /// Returns the problem with the reason why the session is over, if the caller may know it.
     pub fn because(self, reason: Option<EndReason>) -> Self {
         match reason {
             Some(told) => Self {

@@ -55,9 +55,9 @@ fn metadata(metadata: &State<Metadata>) -> Result<Document, Problem> {
 
 /// The metadata of the authorization server (RFC 8414 §2, RFC 9449 §5.1).
 ///
-/// `response_types_supported` is required, and §3.2 forbids it to be empty. There is no authorization endpoint to send a
-/// response type to, so it contains `none`, with which none would answer a code or a token. Clients are public, so they do
-/// not authenticate.
+/// `response_types_supported` is required, and §3.2 forbids it to be empty. There is no
+/// authorization endpoint to send a response type to, so it contains `none`, whose response has
+/// neither a code nor a token. Clients are public, so they do not authenticate.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Metadata {
     issuer: String,

@@ -798,10 +798,10 @@ export interface components {
             refresh_token?: string;
             token_type: components["schemas"]["TokenType"];
         };
-        /** @description The place where its owner sees what became of a request. */
+        /** @description The page on which the account's owner sees the outcome of a request. */
         DeletionReceipt: {
             /**
-             * @description The code in that address. It says nothing of anybody.
+             * @description The code in that address. It does not identify a person.
              * @example 0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b
              */
             confirmation_code: string;
@@ -1100,26 +1100,32 @@ export interface components {
         MergeResult: {
             /** @description True if the users were merged; `false` for a dry run. */
             applied: boolean;
-            /** @description The claims in the user's access tokens afterwards: the user's own, and those that only the other had. */
+            /**
+             * @description The claims in the user's access tokens afterwards: the user's own, and claims that only the
+             *     other user had.
+             */
             claims: Record<string, unknown>;
             /**
              * Format: int64
              * @description The number of the other user's sessions, all of which end.
              */
             ended_sessions: number;
-            /** @description The identities of the other user, with which this one signs in from then on. Their ids change. */
+            /** @description The other user's identities, with which this user signs in from then on. Their ids change. */
             identities: components["schemas"]["MovedIdentity"][];
-            /** @description The other user, who is no more. */
+            /** @description The other user, who no longer exists. */
             merged: components["schemas"]["GoneUser"];
-            /** @description The signed-in user afterwards, who has what they had, and what they lacked from the other. */
+            /**
+             * @description The signed-in user afterwards: with their own data, and the other user's where theirs was
+             *     missing.
+             */
             user: components["schemas"]["User"];
         };
         /**
          * @description The metadata of the authorization server (RFC 8414 §2, RFC 9449 §5.1).
          *
-         *     `response_types_supported` is required, and §3.2 forbids it to be empty. There is no authorization endpoint to send a
-         *     response type to, so it contains `none`, with which none would answer a code or a token. Clients are public, so they do
-         *     not authenticate.
+         *     `response_types_supported` is required, and §3.2 forbids it to be empty. There is no
+         *     authorization endpoint to send a response type to, so it contains `none`, whose response has
+         *     neither a code nor a token. Clients are public, so they do not authenticate.
          */
         Metadata: {
             dpop_signing_alg_values_supported: string[];
@@ -1393,7 +1399,7 @@ export interface components {
             session: string;
         };
         /**
-         * @description Where the refresh token of a page is.
+         * @description The place of a page's refresh token.
          * @enum {string}
          */
         SessionKind: "cookie";
@@ -1468,8 +1474,9 @@ export interface components {
             /** @description The token as the provider's SDK returned it, not an access token or an authorization code. */
             id_token: string;
             /**
-             * @description The name that the app was told, which Apple tells it once. It becomes the name of a new user for whom the provider
-             *     gives none, and no provider overwrites it. Control characters are removed.
+             * @description The user's name, as the provider has given it to the app. Apple gives it once, and only to
+             *     the app. It becomes the name of a new user for whom the provider gives none, and no provider
+             *     overwrites it. Control characters are removed.
              */
             name?: string | null;
             /**
@@ -1541,8 +1548,9 @@ export interface components {
         /** @description A change of the user's own data. */
         UpdateMeRequest: {
             /**
-             * @description The name that the user wants to be shown under, which no provider overwrites. Control characters are removed.
-             *     `null`, or a name of nothing but blanks, takes it back: the name is again what the providers say.
+             * @description The name that the user wants to be shown under, which no provider overwrites. Control
+             *     characters are removed. `null`, or a blank name, removes it: then the user has the
+             *     providers' name again.
              */
             name: string | null;
         };
@@ -1631,7 +1639,7 @@ export interface components {
         };
         /** @description A user with the claims that the product's backend has set. */
         UserWithClaims: components["schemas"]["User"] & {
-            /** @description The claims in the user's access tokens from the next refresh on; `{}` if there are none. */
+            /** @description The claims in the user's access tokens from the next refresh on; `{}` for no claims. */
             claims: Record<string, unknown>;
         };
         /** @description The messages that are sent again. */

@@ -60,8 +60,9 @@ impl Me {
     reason = "the route parses by hand, to report what is wrong"
 )]
 struct UpdateMeRequest {
-    /// The name that the user wants to be shown under, which no provider overwrites. Control characters are removed.
-    /// `null`, or a name of nothing but blanks, takes it back: the name is again what the providers say.
+    /// The name that the user wants to be shown under, which no provider overwrites. Control
+    /// characters are removed. `null`, or a blank name, removes it: then the user has the
+    /// providers' name again.
     #[schema(required = true, max_length = 200)]
     name: Option<String>,
 }
@@ -83,8 +84,8 @@ fn get_me(signed_in: SignedIn) -> Json<Me> {
 
 /// Set the name to be shown
 ///
-/// Sets the name that the user wants to be shown under. What providers say of the user no longer overwrites it. `null`
-/// takes it back. A user can change it ten times a minute.
+/// Sets the name that the user wants to be shown under. Providers no longer overwrite it. `null`
+/// removes it. A user can change it ten times a minute.
 #[utoipa::path(
     security(("access_token" = [])),
     request_body(content = UpdateMeRequest, description = "The name to be shown."),

@@ -26,7 +26,7 @@ struct DeletionRequest {
     signed_request: String,
 }
 
-/// The place where its owner sees what became of a request.
+/// The page on which the account's owner sees the outcome of a request.
 #[derive(Serialize, ToSchema)]
 struct DeletionReceipt {
     /// The address of a page for people.
@@ -35,7 +35,7 @@ struct DeletionReceipt {
         example = "https://id.example.com/providers/facebook/data-deletion/0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b"
     )]
     url: String,
-    /// The code in that address. It says nothing of anybody.
+    /// The code in that address. It does not identify a person.
     #[schema(example = "0b3f6c1e5d2a4f7e9c8b1a2d3e4f5a6b")]
     confirmation_code: String,
 }

@@ -29,16 +29,18 @@ failures!(MergeFailures:
 struct MergeResult {
     /// True if the users were merged; `false` for a dry run.
     applied: bool,
-    /// The signed-in user afterwards, who has what they had, and what they lacked from the other.
+    /// The signed-in user afterwards: with their own data, and the other user's where theirs was
+    /// missing.
     user: User,
-    /// The claims in the user's access tokens afterwards: the user's own, and those that only the other had.
+    /// The claims in the user's access tokens afterwards: the user's own, and claims that only the
+    /// other user had.
     #[schema(value_type = Object)]
     claims: CustomClaims,
-    /// The identities of the other user, with which this one signs in from then on. Their ids change.
+    /// The other user's identities, with which this user signs in from then on. Their ids change.
     identities: Vec<MovedIdentity>,
     /// The number of the other user's sessions, all of which end.
     ended_sessions: i64,
-    /// The other user, who is no more.
+    /// The other user, who no longer exists.
     merged: GoneUser,
 }
 

@@ -1,4 +1,4 @@
-//! `POST /api/v1/providers/<name>/events`: what providers report about their accounts.
+//! `POST /api/v1/providers/<name>/events`: providers' reports about their accounts.
 
 use rocket::data::{Data, FromData, Outcome, ToByteUnit};
 use rocket::http::Status;
@@ -46,7 +46,7 @@ impl<'r, const MOST: usize> FromData<'r> for Message<MOST> {
     }
 }
 
-/// What providers send as events.
+/// The body in which a provider sends events.
 type Events = Message<MAX_LENGTH>;
 
 /// The errors of every callback. A message that is at fault is answered as its sender expects.

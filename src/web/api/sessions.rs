@@ -98,7 +98,8 @@ async fn list_sessions(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, P
 
 /// End one session
 ///
-/// Ends one of the user's sessions, for example that of a lost phone. To end the current session, sign out.
+/// Ends one of the user's sessions, for example the session of a lost phone. To end the current
+/// session, sign out.
 #[utoipa::path(
     security(("access_token" = [])),
     params(("id" = Uuid, Path, description = "The session's `id`.")),

@@ -1,4 +1,4 @@
-//! Answers with a credential: ours, and the one of RFC 6749 §5.1.
+//! Responses with a credential: in our form, and in the form of RFC 6749 §5.1.
 
 use rocket::http::Status;
 use rocket::request::Request;

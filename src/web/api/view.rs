@@ -98,7 +98,7 @@ impl Identity {
 pub(super) struct UserWithClaims {
     #[serde(flatten)]
     pub user: User,
-    /// The claims in the user's access tokens from the next refresh on; `{}` if there are none.
+    /// The claims in the user's access tokens from the next refresh on; `{}` for no claims.
     #[schema(value_type = Object)]
     pub claims: CustomClaims,
 }

@@ -26,7 +26,7 @@ pub(crate) enum Challenge {
 impl Challenge {
     pub(crate) const fn header(self) -> &'static str {
         match self {
-            // A request without credentials is told no error (RFC 6750 §3.1).
+            // A request without credentials gets no error code (RFC 6750 §3.1).
             Self::Missing => r#"Bearer realm="vestibule""#,
             Self::Repeated => r#"Bearer realm="vestibule", error="invalid_request""#,
             Self::Invalid => r#"Bearer realm="vestibule", error="invalid_token""#,

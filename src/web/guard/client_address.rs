@@ -1,5 +1,5 @@
-//! The client's IP address: the socket's, or the one that a trusted proxy reports. This is not a guard; guards and
-//! the request's id use it.
+//! The client's IP address: the socket's, or the address that a trusted proxy reports. This is not
+//! a guard; guards and the request's id use it.
 //!
 //! `X-Real-IP` and similar headers are never read: they name an address, but not the proxy that vouches for it.
 
@@ -10,8 +10,9 @@ use rocket::request::Request;
 use crate::config::{ForwardedHeader, Proxies};
 use crate::web::http::forwarded;
 
-/// Returns the client's IP address in canonical form, or `None` without a socket, or if a trusted proxy names nobody that can be
-/// read. The proxy itself is the client only of its own requests, which lack the header.
+/// Returns the client's IP address in canonical form. Returns `None` without a socket, or if a
+/// trusted proxy names no client that can be read. A proxy counts as the client only if the header
+/// is missing: then the request is its own.
 pub fn of(request: &Request<'_>) -> Option<IpAddr> {
     let peer = peer(request)?;
     let Some(proxies) = trusted_proxies(request) else {

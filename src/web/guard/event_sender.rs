@@ -1,8 +1,9 @@
 //! The guard of the routes for providers' messages: the sender's rate limit.
 //!
-//! A provider sends bursts of genuine messages from few IP addresses, and anybody can send forged ones. So an IP address that has
-//! sent a genuine message has as many requests as an API key, and any other as many as it has sign-ins. Each is a counter of its
-//! own: neither takes anything from the sign-ins behind the same address.
+//! A provider sends bursts of genuine messages from few IP addresses, and attackers can send forged
+//! ones. So an IP address that has sent a genuine message may send as many requests as an API key.
+//! Any other address may send as many as it may send sign-ins. Each limit has its own counter, so
+//! neither takes anything from the sign-ins behind the same address.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +22,7 @@ const KNOWN_FOR: Duration = Duration::from_hours(24);
 /// The number of senders that are known at once. Providers have some dozens.
 const MOST: usize = 1024;
 
-/// The senders of genuine messages, and the times of the latest ones. Each instance learns them by itself.
+/// The senders of genuine messages, and the times of the latest ones. Each instance learns its own.
 #[derive(Debug, Default)]
 pub struct KnownSenders(Mutex<HashMap<Key, Instant>>);
 
@@ -38,7 +39,8 @@ impl KnownSenders {
         if known.len() >= MOST {
             known.retain(|_, latest| latest.elapsed() < KNOWN_FOR);
         }
-        // The owner of an account at Facebook can have genuine messages of the account's own, and send them from anywhere.
+        // The owner of a Facebook account can obtain genuine messages about it, and send them from
+        // any address.
         if known.len() < MOST || known.contains_key(&sender) {
             known.insert(sender, Instant::now());
         }

@@ -31,7 +31,7 @@ impl FormBody {
     }
 }
 
-// Those for which OAuth has no name.
+// The errors that OAuth has no name for.
 errors!(FormBody: [ErrorCode::PayloadTooLarge, ErrorCode::ServiceUnavailable]);
 
 #[rocket::async_trait]

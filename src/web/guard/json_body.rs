@@ -61,7 +61,8 @@ pub async fn read(request: &Request<'_>, data: Data<'_>) -> Result<Object, Probl
     parse(&bytes(request, data).await?)
 }
 
-/// Like [`read`], but the body is optional. One without a media type is not ignored: what it asks for would be lost.
+/// Like [`read`], but the body is optional. A body without a media type is not ignored: a request
+/// in it would be lost.
 pub async fn read_if_any(request: &Request<'_>, data: Data<'_>) -> Result<Option<Object>, Problem> {
     let headers = request.headers();
     let has_body = headers.contains("Transfer-Encoding")
@@ -80,7 +81,7 @@ pub async fn read_if_any(request: &Request<'_>, data: Data<'_>) -> Result<Option
     }
 }
 
-/// Returns the string that the last name in the path stands for in an object.
+/// Returns the member of an object that has the path's last name, which must be a string.
 pub fn required<'b>(object: &'b Object, path: &str) -> Result<&'b str, Problem> {
     let name = path.rsplit('.').next().unwrap_or(path);
     let plain = |name: &str| name.replace(['_', '-'], "").to_ascii_lowercase();
@@ -100,14 +101,15 @@ pub fn required<'b>(object: &'b Object, path: &str) -> Result<&'b str, Problem> 
     Err(Problem::malformed(problem))
 }
 
-/// Returns what the last name in the path stands for in an object, or `None` if it is absent or `null`.
+/// Returns the member of an object that has the path's last name, or `None` if it is absent or
+/// `null`.
 pub fn optional<'b, T: Deserialize<'b>>(
     object: &'b Object,
     path: &str,
     rule: &str,
 ) -> Result<Option<T>, Problem> {
     let value = object.get(path.rsplit('.').next().unwrap_or(path));
-    // The mistake of serde repeats the value.
+    // The message of serde repeats the value.
     let wrong = |_| Problem::malformed(format!("`{path}` {rule}"));
     value
         .map(|value| T::deserialize(value).map_err(wrong))
@@ -119,8 +121,9 @@ pub fn flag(object: &Object, path: &str) -> Result<Option<bool>, Problem> {
     optional(object, path, "must be true or false")
 }
 
-/// Refuses other members than these in a body that changes or ends something: what a misspelt one asked for would be
-/// lost. Another member is named if it is as short as a name: nothing else that was sent may be repeated.
+/// Refuses unknown members in a body that changes or ends something: a misspelt member would have
+/// no effect. The message names such a member only if it is as short as a name: no other data of
+/// the request may be repeated.
 pub fn only(object: &Object, known: &[&str], whose: &str) -> Result<(), Problem> {
     let Some((name, _)) = object.members().find(|(name, _)| !known.contains(name)) else {
         return Ok(());
@@ -204,7 +207,7 @@ async fn arriving(
     if declared.is_some_and(|declared| declared > limit) {
         return Err(too_large());
     }
-    // One that comes in chunks is small until it is not.
+    // A body in chunks declares no length: it counts as small until it is larger.
     let expected = declared.unwrap_or(SMALL).min(limit);
     let mut place = budget.take(expected)?;
     let mut stream = data.open(limit.saturating_add(1).bytes());
@@ -238,7 +241,8 @@ async fn arriving(
 pub struct JsonBody(Object);
 
 impl JsonBody {
-    /// Returns what a handler reads from the body, which is dropped: nothing else of it waits for the database.
+    /// Returns the values that a handler reads from the body, and drops the body: the rest of it
+    /// does not wait for the database.
     pub fn read<T>(self, parse: impl FnOnce(&Object) -> Result<T, Problem>) -> Result<T, Problem> {
         parse(&self.0)
     }

@@ -1,4 +1,4 @@
-//! Request and data guards: the facts on which a handler may rely. None forwards.
+//! Request and data guards: the facts on which a handler may rely. No guard forwards.
 
 pub mod bearer;
 pub mod client_address;

@@ -38,7 +38,7 @@ pub struct Page<'r> {
     pub(super) is_listed: bool,
     /// True if the request has two cookies of the name, so that neither counts.
     is_repeated: bool,
-    /// The refresh token in the cookie; none if no page is listed.
+    /// The refresh token in the cookie; `None` if no page is listed.
     pub(super) token: Option<&'r str>,
 }
 
@@ -82,7 +82,7 @@ impl<'r> Page<'r> {
         if !fields::is_json(request) {
             return refused("beside the cookie, `Content-Type` must be `application/json`");
         }
-        // An expired token, too, says for whom the page takes its user.
+        // Even an expired token shows which user the page means.
         let bearer = bearer::authorization(request)
             .ok()
             .and_then(|(_, token)| named_session(token));
@@ -189,7 +189,7 @@ async fn presented<'r>(
         let text = json_body::required(&body, "refresh_token")?.to_owned();
         return Ok(PresentedToken { text, page: None });
     }
-    // A page that has just been loaded does not know whether anybody has signed in.
+    // A page that has just been loaded does not know whether a user is signed in.
     let absent = || {
         Problem::new(
             ErrorCode::InvalidRefreshToken,

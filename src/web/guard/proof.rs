@@ -21,7 +21,7 @@ failures!(
     ErrorCode::InvalidDpopProof,
 );
 
-/// The key that a request proves, for one with a refresh token.
+/// The key that a request with a refresh token proves.
 ///
 /// - **Succeeds** always: only the session tells whether it needs the proof. But a proof that only lacks a fresh nonce
 ///   **fails** at once, without a query.
@@ -40,7 +40,8 @@ pub struct Proof<'r> {
 pub struct NewKey<'r>(pub Proof<'r>);
 
 impl<'r> Proof<'r> {
-    /// Reads the one `DPoP` header. The access token is the one that the request shows in `Authorization`.
+    /// Reads the only `DPoP` header. `access_token` is the token that the request shows in
+    /// `Authorization`.
     fn of(request: &'r Request<'_>, access_token: Option<&str>) -> Result<Self, Problem> {
         let refusals = state(request)?;
         let mut headers = request.headers().get("DPoP");
@@ -81,7 +82,8 @@ impl<'r> Proof<'r> {
         self.record(self.proven.err().unwrap_or(Refused::OtherKey), refused)
     }
 
-    /// Returns the problem of a refresh that failed. That of a session whose key is not proven is recorded.
+    /// Returns the problem of a refresh that failed. Records the refusal if the session's key is
+    /// not proven.
     pub fn explain(&self, error: refresh::Error) -> Problem {
         match error {
             refresh::Error::Unproven(session) => Problem {
@@ -93,7 +95,7 @@ impl<'r> Proof<'r> {
     }
 
     fn record(&self, cause: Refused, refused: RefusedRequest) -> Problem {
-        // With another nonce the client comes back, and an unbound session needs no proof.
+        // The client retries with another nonce, and an unbound session needs no proof.
         if !matches!(cause, Refused::Nonce | Refused::Unbound) {
             let origin = self.origin.clone();
             self.refusals.record(
@@ -156,10 +158,11 @@ pub(super) fn check(
 impl<'r> NewKey<'r> {
     fn of(request: &'r Request<'_>) -> Result<Self, Problem> {
         let session: &config::Session = state(request)?;
-        // A refusal is recorded with the name, which anybody can make up in a path.
+        // A refusal is recorded with the provider's name, so it must be a configured one: any
+        // client can make up a name in a path.
         let provider = &provider_in_path(request)?.settings.name;
         let key = Self(Proof::of(request, None)?);
-        // Whether the client needs a proof is known only from the verified token.
+        // Only the verified token shows whether the client needs a proof.
         let early = if session.binding == Binding::Off {
             Binding::Off
         } else {

@@ -91,7 +91,7 @@ pub fn admit_session(request: &Request<'_>, session: Uuid) -> Result<(), Problem
     )
 }
 
-/// Counts a change of a user's name, in whichever session and from wherever it comes.
+/// Counts a change of a user's name, from any session and any IP address.
 pub fn admit_name(request: &Request<'_>, user: Uuid) -> Result<(), Problem> {
     admit(request, Policy::Name, Key::user(user))
 }

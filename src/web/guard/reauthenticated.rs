@@ -209,7 +209,8 @@ impl<'r> OtherAccount<'r> {
                 "the body",
             )?;
             let dry_run = json_body::flag(&body, "dry_run")?;
-            // What cannot be undone is not done where it is not clear whether it was asked for.
+            // An action that cannot be undone must not run if it is unclear whether a dry run was
+            // meant.
             if dry_run.is_none() && body.has("dry_run") {
                 return Err(Problem::malformed("`dry_run` must be true or false"));
             }

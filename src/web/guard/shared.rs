@@ -1,4 +1,5 @@
-//! What guards share: their outcome for Rocket, what Rocket manages, and the provider in the path.
+//! The guards' common parts: their outcome for Rocket, the state that Rocket manages, and the
+//! provider in the path.
 
 use rocket::http::Status;
 use rocket::outcome::Outcome;
@@ -42,7 +43,8 @@ macro_rules! data_guard {
 }
 pub(super) use data_guard;
 
-/// Returns what Rocket manages. Without it, the request is an internal error.
+/// Returns the state of this type that Rocket manages. Without it, the request is an internal
+/// error.
 pub(super) fn state<'r, T: Send + Sync + 'static>(
     request: &'r Request<'_>,
 ) -> Result<&'r T, Problem> {

@@ -53,7 +53,7 @@ pub struct VerifiedIdentity<'r> {
     tokens: &'r ProviderTokens,
     pub device_name: Option<String>,
     pub device_platform: Option<String>,
-    /// The name that the app was told.
+    /// The user's name, as the provider has given it to the app.
     pub name: Option<String>,
     /// The time of the verification, in seconds since the epoch.
     pub now: i64,
@@ -85,13 +85,14 @@ pub struct SignInRequest {
     pub session: Option<SessionKind>,
     /// The device, which the list of sessions shows to the user.
     pub device: Option<DeviceRequest>,
-    /// The name that the app was told, which Apple tells it once. It becomes the name of a new user for whom the provider
-    /// gives none, and no provider overwrites it. Control characters are removed.
+    /// The user's name, as the provider has given it to the app. Apple gives it once, and only to
+    /// the app. It becomes the name of a new user for whom the provider gives none, and no provider
+    /// overwrites it. Control characters are removed.
     #[schema(max_length = 200)]
     pub name: Option<String>,
 }
 
-/// Where the refresh token of a page is.
+/// The place of a page's refresh token.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum SessionKind {
@@ -148,7 +149,7 @@ data_guard!(VerifiedIdentity<'r>, |request, data| Self::of(
 )
 .await);
 
-/// What a [`SignInRequest`] holds. Nothing else of a body is kept while a provider is asked.
+/// The members of a [`SignInRequest`]. The rest of the body is not kept while a provider is asked.
 pub(super) struct Posted {
     id_token: IdToken,
     nonce: Option<String>,

@@ -8,7 +8,7 @@ use rocket::{Request, Response};
 use super::fields;
 use crate::config;
 
-/// The headers of answers that a page may read, beside those that it may always read.
+/// The response headers that a page may read, in addition to the CORS-safelisted ones (Fetch).
 const EXPOSED: &str =
     "Allow, DPoP-Nonce, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id";
 /// The headers of requests that the API reads.
@@ -42,12 +42,14 @@ fn is_for_apps(path: &str) -> bool {
     path.is_some_and(|path| !path.starts_with("admin/") && !path.starts_with("providers/"))
 }
 
-/// Returns the headers that a listed page may send: those of the API, and whatever else it asks for, such as the `traceparent` of an
-/// instrumented page.
+/// Returns the headers that a listed page may send: the API's headers, and all other headers that
+/// it asks for, such as the `traceparent` of an instrumented page.
 ///
-/// None can harm. A script cannot set what a browser vouches for (`Origin`, `Cookie`, `Host`, `Sec-…`: Fetch, "forbidden
-/// request-header"). The service reads its credentials, which the page has in any case, and believes forwarding headers, request ids
-/// and traces only if they come from a trusted proxy, which replaces them. Everything else, any client can send.
+/// No header can do harm. A script cannot set a header that a browser vouches for (`Origin`,
+/// `Cookie`, `Host`, `Sec-…`: Fetch, "forbidden request-header"). The service reads its
+/// credentials, which the page has in any case. It believes forwarding headers, request ids and
+/// traces only if they come from a trusted proxy, which replaces them. Any client can send all
+/// other headers.
 fn headers(request: &Request<'_>) -> String {
     let mut headers = USED.join(", ");
     let lines = request.headers().get("Access-Control-Request-Headers");

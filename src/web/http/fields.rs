@@ -1,4 +1,5 @@
-//! Header fields of requests. What stands beside the part that is read (other cookies, parameters) is not judged.
+//! Header fields of requests. Only the part of a field that is read is checked, not the others
+//! (other cookies, parameters).
 
 use rocket::Request;
 

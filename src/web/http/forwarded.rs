@@ -11,9 +11,10 @@ use crate::config::{ForwardedHeader, Proxies};
 
 /// Returns the IP address of the client behind a trusted peer, in canonical form.
 ///
-/// The client is the first hop from the right that is not a trusted proxy. If all hops are proxies, the leftmost one
-/// is the client. If a hop cannot be read (`unknown`, an obfuscated identifier, garbage), nothing left of it can be
-/// trusted, and nobody is known to be the client. So is nobody if there is no hop.
+/// The client is the first hop from the right that is not a trusted proxy. If all hops are proxies,
+/// the leftmost one is the client. If a hop cannot be read (`unknown`, an obfuscated identifier,
+/// garbage), nothing left of it can be trusted, and the client is unknown. The client is also
+/// unknown if there is no hop.
 pub fn client(lines: &[&str], proxies: &Proxies) -> Option<IpAddr> {
     let mut client = None;
     // Header lines of one name form one list (RFC 9110 §5.3).

@@ -1,4 +1,5 @@
-//! `DPoP-Nonce` on the answer to every request with a proof, and to every one that needs another (RFC 9449 §8 and §9).
+//! `DPoP-Nonce` in the response to every request that has a proof or is refused for lack of a valid
+//! one (RFC 9449 §8 and §9).
 
 use rocket::fairing::{AdHoc, Fairing};
 use rocket::{Request, Response};

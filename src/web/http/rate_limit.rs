@@ -59,7 +59,8 @@ pub enum Policy {
     StaffSignIn,
     /// Requests with one API key.
     ApiKey,
-    /// Requests from an IP address with what has never been an API key here: each costs a query.
+    /// Requests from an IP address with an API key that this instance has not found valid: each
+    /// costs a query.
     UnknownApiKey,
 }
 
@@ -85,7 +86,8 @@ impl Key {
         Self { id: 0, network }
     }
 
-    /// Returns the key with the /48 in the place of an IPv6 address, or `None` for one without an IPv6 address.
+    /// Returns the key with the /48 in the place of an IPv6 address, or `None` for a key without an
+    /// IPv6 address.
     const fn site(self) -> Option<Self> {
         let is_v6 = self.network & u64::MAX as u128 == 0 && self.network != 0;
         if is_v6 {

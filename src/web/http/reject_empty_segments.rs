@@ -7,7 +7,7 @@ use rocket::uri;
 
 use crate::web::Problem;
 
-/// The headers of which there may be one.
+/// The headers that a request may have only once.
 const SINGLE: [&str; 2] = ["Host", "Content-Type"];
 
 /// Refuses requests that Rocket would route differently than a gateway's rules expect.

@@ -23,7 +23,8 @@ const PROBES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 /// The time between two lines of a probe that keeps failing for one cause.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// The lines of one kind that anybody can cause, in each of these times. A flood of requests must not flood the log.
+/// The most lines of one kind that clients can cause in each round. A flood of requests must not
+/// flood the log.
 const LINES: u64 = 100;
 const ROUND: Duration = Duration::from_secs(10);
 
@@ -41,7 +42,8 @@ pub struct RequestLog {
 }
 
 impl RequestLog {
-    /// Returns `true` if the request has a line of its own. `cause` is that of a failure of the service.
+    /// Returns `true` if the request has a line of its own. `cause` is the cause of a failure of
+    /// the service.
     fn tells(&self, route: &str, cause: Option<&str>) -> bool {
         let Some(probe) = PROBES.into_iter().find(|probe| *probe == route) else {
             return true;

@@ -34,8 +34,8 @@ pub fn rfc3339(time: OffsetDateTime) -> String {
         .unwrap_or_default()
 }
 
-/// Returns the path for Rocket's `template_dir`. Rocket insists on a path that exists, so it gets one that always
-/// does and holds no templates: the program's own file.
+/// Returns the path for Rocket's `template_dir`. Rocket insists on a path that exists, so it gets
+/// the program's own file, which always exists and holds no templates.
 pub fn dir() -> PathBuf {
     env::current_exe().unwrap_or_else(|_| "/dev/null".into())
 }
@@ -57,7 +57,8 @@ fn prepare(tera: &mut tera::Tera) -> tera::Result<()> {
     Ok(())
 }
 
-/// Returns a value as text of a page, which it neither leaves nor turns around.
+/// Escapes a value as text of a page: it cannot become markup, or change the direction of other
+/// text.
 fn escape(value: &str) -> String {
     tera::escape_html(&plain(value))
 }

@@ -52,7 +52,7 @@ fn parent(request: &Request<'_>) -> Context {
     TraceContextPropagator::new().extract_with_context(&none, &Headers(request.headers()))
 }
 
-/// Runs a request's handler, and notes what it waits for if traces are sent.
+/// Runs a request's handler, and notes its waits if traces are sent.
 pub(super) async fn noting<T>(request: &Request<'_>, handled: impl Future<Output = T>) -> T {
     if request.rocket().state::<Traces>().is_none() {
         return handled.await;

@@ -14,8 +14,8 @@ use crate::database::health;
 use crate::keys::KeyRing;
 use crate::provider::{BOUNDS, Breaker, Providers};
 
-/// The sources of what is read at a scrape: the connection pools of the database by name, the signing keys, and the calls to
-/// providers.
+/// The sources of these metrics: the connection pools of the database by name, the signing keys,
+/// and the calls to providers.
 #[derive(Debug)]
 pub(super) struct Readings {
     pub pools: [(&'static str, PgPool); 2],
@@ -203,7 +203,8 @@ impl Collector for Process {
     }
 }
 
-/// Returns the number of open files. It cannot be told without `/proc`, nor once the limit is reached.
+/// Returns the number of open files. Fails without `/proc`, and once the limit of open files is
+/// reached.
 pub fn open_files() -> io::Result<i64> {
     Ok(i64::try_from(fs::read_dir("/proc/self/fd")?.count()).unwrap_or(i64::MAX))
 }

@@ -20,8 +20,8 @@ const REFRESH_TOKEN: &str = "an-opaque-text-of-43-characters-to-be-kept-";
 /// The formats that texts have, and a text of each.
 const FORMATS: [(&str, &str); 3] = [("uuid", USER), ("date-time", THEN), ("date", "2026-02-01")];
 
-/// Makes the example of a schema from those of its members. A member without one is `null` where it may be, and left out
-/// where it may be missing.
+/// Makes the example of a schema from the examples of its members. A member without an example is
+/// `null` where it may be, and left out where it may be missing.
 pub fn sample(schema: &Value, schemas: &Value) -> Value {
     let reference = schema["$ref"]
         .as_str()

@@ -1,5 +1,5 @@
-//! `GET /api/v1/docs`: the document as a page to read and try. The viewer is Swagger UI, of which `build.rs` embeds the two
-//! files that the page loads, so no other host is contacted.
+//! `GET /api/v1/docs`: the document as a page to read and try. The viewer is Swagger UI. `build.rs`
+//! embeds the two files of it that the page loads, so no other host is contacted.
 
 use std::io::Cursor;
 

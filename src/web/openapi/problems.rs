@@ -47,7 +47,7 @@ macro_rules! errors {
 }
 pub(crate) use errors;
 
-/// Names the errors of a handler beside those of its guards.
+/// Names the errors of a handler, in addition to its guards' errors.
 macro_rules! failures {
     ($(#[$doc:meta])* $visible:vis $name:ident: $($kind:expr),* $(,)?) => {
         $(#[$doc])*
@@ -60,7 +60,7 @@ macro_rules! failures {
 pub(crate) use failures;
 
 failures!(
-    /// No errors but those in [`ANYWHERE`].
+    /// No errors except [`ANYWHERE`].
     pub NoErrors:
 );
 
@@ -72,7 +72,7 @@ failures!(
 /// The errors that every route can answer.
 pub const ANYWHERE: [ErrorCode; 1] = [ErrorCode::InternalError];
 
-/// The responses of a route in `#[utoipa::path]`: the errors of `T`, and those of any route.
+/// The responses of a route in `#[utoipa::path]`: the errors of `T`, and [`ANYWHERE`].
 #[derive(Debug)]
 pub struct Problems<T>(PhantomData<T>);
 
