@@ -114,15 +114,15 @@ pub enum Error {
 /// take turns.
 ///
 /// # Errors
-/// The database cannot be used, or its schema is not one that this program knows.
+/// The database cannot be used, or this program does not know its schema.
 pub async fn migrate(figment: &Figment) -> Result<Vec<i64>, Error> {
     let settings = settings(figment)?;
     settings.warn_of_plain_text();
     let servers = settings.servers;
     let failed = failed(&servers);
     let (options, mut turn) = servers.connect().await.map_err(&failed)?;
-    // An index on millions of rows takes longer than the time limits for requests. Its creation waits for the end of all
-    // transactions, and hinders none.
+    // An index on millions of rows takes longer than the time limits for requests. Its creation
+    // waits for all running transactions to end, and blocks no transaction.
     let patient = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);
     let mut connection = patient.connect().await.map_err(&failed)?;
     if !pooler::keeps_statements(&mut turn, &mut connection).await? {
@@ -188,8 +188,8 @@ fn settings(figment: &Figment) -> Result<pool::Settings, Error> {
     Ok(pool::Settings::read(&figment.focus(DATABASE))?)
 }
 
-/// Deletes expired sessions, old events and the traces of deleted users, as an operator asks, whose settings may keep less than
-/// those of the service.
+/// Deletes expired sessions, old events and the traces of deleted users when an operator asks for
+/// it. The operator's settings may keep less than the service's.
 ///
 /// # Errors
 /// Some steps failed; the others have run.

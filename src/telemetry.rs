@@ -34,7 +34,7 @@ pub enum Error {
 #[must_use = "the process ends after it"]
 pub struct Log {
     sent: Option<Logs>,
-    /// Dropped last, since the lines that were not sent are told in one.
+    /// Dropped last, so that a warning about lines that were not sent is still written.
     _written: Pending,
 }
 
@@ -112,7 +112,7 @@ fn targets(level: LogLevel) -> Targets {
         LogLevel::Debug => LevelFilter::DEBUG,
     };
     Targets::new()
-        // More of other people's lines could hold data of users.
+        // Less important lines of other crates could hold data of users.
         .with_default(level.min(LevelFilter::WARN))
         .with_target("vestibule", level)
         // Rocket's own lines repeat ours, and cost as much as a request.

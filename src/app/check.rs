@@ -26,8 +26,9 @@ use crate::provider_tokens::{ProviderTokens, Readable, store};
 
 /// The timeout of the connection to the database.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Checks the database and each provider, of one that is switched off only the revocation, and reports each result at
-/// once. The settings themselves are valid by now. A problem that the check finds is not an error.
+/// Checks the database and each provider, and reports each result at once. Of a provider that is
+/// switched off, it checks only the revocation. The settings themselves are valid by now. A problem
+/// that the check finds is not an error.
 pub async fn check(config: &Config, mut say: impl FnMut(&str, CheckResult)) -> Result<(), Error> {
     if let Some(state) = proxies(config) {
         say("proxies", state);
@@ -96,7 +97,7 @@ pub async fn check(config: &Config, mut say: impl FnMut(&str, CheckResult)) -> R
     Ok(())
 }
 
-/// Says where a provider that reports events is told of our address.
+/// Says where to register our address at a provider that reports events.
 fn events(provider: &Provider, public_url: &str) -> Option<CheckResult> {
     let name = &provider.name;
     let url = format!("{public_url}/api/v1/providers/{name}");
@@ -377,7 +378,8 @@ async fn signing_keys(config: &Config, pool: &PgPool) -> Result<CheckResult, Err
     })
 }
 
-/// Checks that stored tokens of providers can be decrypted, and that none waits too long to be revoked.
+/// Checks that stored tokens of providers can be decrypted, and that no token waits too long to be
+/// revoked.
 async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<CheckResult>, Error> {
     let providers = Providers::new(config.providers.clone())?;
     let tokens =

@@ -29,8 +29,9 @@ pub async fn keep_logging(pool: PgPool) {
     }
 }
 
-/// Logs the next events. Returns `false` if there are none, another instance is at it, or the reader of the log is too slow:
-/// then they come again.
+/// Logs the next events. Returns `false` if there is no new event, if another instance logs events,
+/// or if the reader of the log is too slow. In the last case, the next step logs the same events
+/// again.
 async fn step(pool: &PgPool) -> Result<bool, Error> {
     log::begin(pool).await?;
     let mut connection = pool.acquire().await?;
@@ -54,7 +55,7 @@ async fn step(pool: &PgPool) -> Result<bool, Error> {
 
 fn log(event: EventRow) {
     let mut detail = event.detail.unwrap_or_default();
-    // What staff searched for, a person's name or address, could not be erased from the log.
+    // Staff search for a person's name or address, which could not be erased from the log.
     if let Value::Object(members) = &mut detail {
         members.remove("search");
     }

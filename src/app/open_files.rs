@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use crate::web::metrics::readings::open_files;
 
-/// Enough for all the clients that one instance can serve.
+/// Enough for all the clients that an instance can serve.
 const ENOUGH: u64 = 65_536;
 /// The pause between two looks at the number of open files.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -39,8 +39,9 @@ pub fn limit() {
     }
 }
 
-/// Logs a warning when nine in ten of the permitted files are open, and once more when they are fewer again. At the limit
-/// itself nothing else is logged: connections wait in the system, those of health checks included.
+/// Logs a warning when nine in ten of the permitted files are open, and once more when they are
+/// fewer again. At the limit itself nothing else is logged: new connections, including health
+/// checks, wait in the operating system.
 pub async fn watch() {
     let mut scarce = false;
     loop {

@@ -1,4 +1,5 @@
-//! Changed settings without a restart. SIGHUP has the settings read again, and then all changes are applied, or none.
+//! Changed settings without a restart. After SIGHUP, the service reads its settings again, and
+//! applies all changes or no change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -139,7 +140,7 @@ impl Reload {
             return Ok(());
         }
         let limited = changed.iter().any(|key| key.starts_with("rate_limit."));
-        // What can fail comes first.
+        // Steps that can fail come first.
         if self.webhooks.configured() != config.webhooks {
             let differs = |new: &&Webhook| self.webhooks.of_name(&new.name).as_ref() != Some(*new);
             let differing = config.webhooks.iter().filter(differs);

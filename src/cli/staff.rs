@@ -13,7 +13,7 @@ const LAST_ADMIN: &str = "this is the only admin whose access does not end; add 
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Give access to the admin pages, or replace the access that somebody has
+    /// Give access to the admin pages, or replace the access that a member has
     #[command(after_help = after_help!("Examples:\n  vestibule staff add grace@example.com --role support\n  \
         vestibule staff add linus@example.com --export --until 2026-12-31"))]
     Add {

@@ -7,7 +7,7 @@ use url::Url;
 use super::file::unreadable;
 use crate::domain::database_url::{self, Mistake};
 
-/// The parameters that are suggested for one that is misspelt (libpq, "Parameter Key Words").
+/// The parameters to suggest in place of a misspelt one (libpq, "Parameter Key Words").
 const PARAMETERS: [&str; 15] = [
     "sslmode",
     "sslrootcert",
@@ -57,9 +57,10 @@ pub(super) fn check(text: &str) -> Result<(), (String, String)> {
     };
     let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let path = after.split('?').next().unwrap_or_default();
-    // What follows `password=` may be a part of it.
+    // The text after `password=` may be a part of the password.
     let told = !after.contains("password=");
-    // The user information ends at an `@`. One that comes late was to end it, or a later one.
+    // The user information ends at an `@`. An `@` after the authority shows that it was cut off
+    // before.
     if path.contains('@') || (told && after.contains('@') && !authority.contains('@')) {
         return Err((cut_off(rest, told), ENCODE.to_owned()));
     }
@@ -107,7 +108,8 @@ pub(super) fn check(text: &str) -> Result<(), (String, String)> {
     Ok(())
 }
 
-/// Returns the remedy for an unknown parameter, with the known one that needs the fewest changes.
+/// Returns the remedy for an unknown parameter. It names the known parameter that needs the fewest
+/// changes.
 fn correct(parameter: &str) -> String {
     let nearest = PARAMETERS
         .iter()
@@ -118,7 +120,8 @@ fn correct(parameter: &str) -> String {
     )
 }
 
-/// Describes a URL whose user information is cut off, by what comes after its last `@` if that may be told.
+/// Describes a URL whose user information is cut off, by the text after its last `@` if that may be
+/// shown.
 fn cut_off(rest: &str, told: bool) -> String {
     let meant = rest.rsplit('@').next().unwrap_or_default();
     let place = Url::parse(&format!("postgres://{meant}"))

@@ -26,7 +26,8 @@ pub enum Preset {
     Oidc,
 }
 
-/// The settings of every provider that neither the operator nor the preset sets, where that is not what the type has.
+/// The defaults of settings that apply to every provider, where they differ from the defaults of
+/// the types. Presets and operators override them.
 pub(super) const OF_EACH: &str = r#"
 name = "idp"
 enabled = true
@@ -52,9 +53,9 @@ pub(super) const fn defaults(preset: Option<Preset>) -> &'static str {
 
 pub(super) const GOOGLE_TOKENINFO: &str = "https://oauth2.googleapis.com/tokeninfo";
 
-/// Google (developers.google.com/identity, "OpenID Connect" and "Authenticate with a backend server"). Its
-/// tokeninfo endpoint returns every claim as a string. `aud` is the client id of the backend and `azp` that
-/// of the Android or iOS app; `hd` is the organisation.
+/// Google (developers.google.com/identity, "OpenID Connect" and "Authenticate with a backend
+/// server"). Its tokeninfo endpoint returns every claim as a string. `aud` is the client id of the
+/// backend, and `azp` is the client id of the Android or iOS app; `hd` is the organisation.
 const GOOGLE: &str = r#"
 tokeninfo_url = "https://oauth2.googleapis.com/tokeninfo"
 jwks_url = "https://www.googleapis.com/oauth2/v3/certs"
@@ -67,10 +68,11 @@ issuers = ["https://accounts.google.com", "accounts.google.com"]
 
 /// LINE Login v2.1 (developers.line.biz, "LINE Login v2.1 API reference", "Verify ID token").
 ///
-/// The endpoint takes the channel id together with the token. There is no `email_verified`, so an e-mail
-/// address from LINE never links to an existing user; often there is no `email` either. LINE documents `aud`
-/// as a string, but its SDK writes a number. Tokens of native apps and LIFF are signed with ES256, those of
-/// web logins with the channel secret (HS256): only the endpoint verifies both.
+/// The endpoint takes the channel id together with the token. There is no `email_verified`, so an
+/// e-mail address from LINE never links to an existing user; often there is no `email` either. LINE
+/// documents `aud` as a string, but its SDK writes a number. Tokens of native apps and LIFF are
+/// signed with ES256, and tokens of web logins with the channel secret (HS256): only the endpoint
+/// verifies both.
 const LINE: &str = r#"
 tokeninfo_url = "https://api.line.me/oauth2/v2.1/verify"
 jwks_url = "https://api.line.me/oauth2/v2.1/certs"
@@ -130,9 +132,9 @@ issuers = "https://www.facebook.com"
 nonce = "if_sent"
 "#;
 
-/// Token introspection (RFC 7662): the operator sets the endpoint and the issuers. The response for an
-/// inactive token is a 200 with `active: false`. The response must have every claim that is checked, also
-/// those that are optional in the standard.
+/// Token introspection (RFC 7662): the operator sets the endpoint and the issuers. The response for
+/// an inactive token is a 200 with `active: false`. The response must have every claim that is
+/// checked, including claims that are optional in the standard.
 ///
 /// A token that is not a JWT does not show its type, and most introspected tokens are access tokens: any
 /// service that receives one could sign in with it here. `token_format = "jwt"` prevents that. A JWT is
@@ -142,17 +144,18 @@ const RFC7662: &str = r#"token_format = "any""#;
 /// Keycloak (keycloak.org, "Securing applications: OpenID Connect"): `issuer` is the URL of the realm, such
 /// as `https://id.example.com/realms/people`.
 ///
-/// The default is verification by signature. Introspection returns the audiences of the user's roles
-/// (`account`) rather than those of the token, so its `aud` does not count. Keycloak's access and refresh tokens
-/// are recognised by `typ` in the payload.
+/// The default is verification by signature. Introspection returns the audiences of the user's
+/// roles (`account`) instead of the token's audiences, so its `aud` does not count. Keycloak's
+/// access and refresh tokens are recognised by `typ` in the payload.
 const KEYCLOAK: &str = r#"verify = "jwks""#;
 
 /// Any OpenID provider with a discovery document (OpenID Connect Discovery 1.0). The document always names
 /// the keys and only sometimes an introspection endpoint. RFC 7662 §2.1 covers access and refresh tokens, so
 /// not every server introspects an `id_token`.
 ///
-/// Some providers, such as Dex, issue access tokens with the same claims as their `id_token`s. For those, set
-/// `nonce = "always"` and `nonce_form = "sha256"`: a service that receives such a token knows only the hash.
+/// Some providers, such as Dex, issue access tokens with the same claims as their `id_token`s. For
+/// such a provider, set `nonce = "always"` and `nonce_form = "sha256"`: a service that receives
+/// such an access token knows only the hash.
 const OIDC: &str = r#"verify = "jwks""#;
 
 /// No preset: a provider that is defined by its settings alone. Its tokens may have any format.

@@ -1,4 +1,4 @@
-//! How a provider is asked.
+//! The ways to verify tokens with a provider.
 
 use serde::Deserialize;
 

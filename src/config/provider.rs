@@ -24,8 +24,9 @@ use crate::domain::linking::{Doubt, Policy};
 use crate::domain::{Binding, Issuers, Link, NonceForm, NonceRule};
 use crate::secret::{Replaceable, Secret};
 
-/// A provider's settings, valid as a whole. Each field is a setting, or is derived from settings when they are read. The
-/// defaults are those of the preset, then `preset::OF_EACH`, then of the field's type.
+/// A provider's settings, valid as a whole. Each field is a setting, or is derived from settings
+/// when they are read. Defaults come from the preset, then from `preset::OF_EACH`, then from the
+/// field's type.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Provider {

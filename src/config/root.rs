@@ -81,7 +81,7 @@ pub(super) struct Root {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Admin {
-    /// The provider that staff sign in with; the default provider if none is named.
+    /// The provider that staff sign in with; the default provider if this is not set.
     pub provider: Option<String>,
 }
 

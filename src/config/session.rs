@@ -25,15 +25,15 @@ pub struct Session {
     /// Seconds for which a refresh can be repeated if its response was lost; a day by default.
     #[serde(deserialize_with = "grace")]
     pub refresh_grace: u32,
-    /// The sessions that one identity may have; 100 by default. Pruning ends those beyond that, the least recently
-    /// used first.
+    /// The most sessions of one identity; 100 by default. Pruning ends the others, the least
+    /// recently used first.
     #[serde(deserialize_with = "text::count")]
     pub max_per_identity: u32,
     /// Seconds after its start in which a session may link and unlink identities and delete its user without another
     /// `id_token`; ten minutes by default.
     #[serde(deserialize_with = "text::seconds::<MINUTE, DAY, _>")]
     pub reauthentication_window: u32,
-    /// Whether new sessions are bound to a key of the device (RFC 9449); `optional` by default.
+    /// The binding of new sessions to a key of the device (RFC 9449); `optional` by default.
     pub binding: Binding,
 }
 

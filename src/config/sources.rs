@@ -68,7 +68,7 @@ pub fn figment_of(environment: &Environment) -> Figment {
         .select(profile.unwrap_or(rocket::Config::DEFAULT_PROFILE))
 }
 
-/// What was read from environment variables, or why it was not.
+/// The settings from environment variables, or the reason why they could not be read.
 struct Variables {
     place: String,
     read: Result<Dict, String>,
@@ -162,7 +162,8 @@ fn secret_key(key: Option<String>) -> Dict {
 
 /// Returns `IDP_*`. The values stay text, so that a client id of digits does not become a number.
 fn idp(environment: &Environment) -> Dict {
-    // A name that is not Unicode is none of ours. In a value, the replacement character fails a later check.
+    // A name that is not Unicode is not one of our settings. In a value, the replacement character
+    // fails a later check.
     let keys: Dict = environment
         .iter()
         .filter_map(|(name, value)| {

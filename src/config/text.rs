@@ -11,7 +11,8 @@ use crate::domain::secure_url::secure;
 
 pub(super) const DAY: u32 = 24 * 60 * 60;
 
-/// A value that may also be written as text: what is expected, for messages, and how the text is parsed.
+/// A value that may also be written as text. The fields are the expected value, for messages, and
+/// the parser of the text.
 struct Scalar<F>(&'static str, F);
 
 impl<T, F: Fn(&str) -> Option<T>> Visitor<'_> for Scalar<F> {
@@ -102,7 +103,8 @@ pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D
     number(deserializer, 1..=10_000, "set it to 1 to 10000")
 }
 
-/// Reads one text, of which the function makes the items, or several: what is expected, for messages, and the function.
+/// Reads a list of texts, or one text that the function splits into items. The first field
+/// describes the expected value in messages.
 pub(super) struct Texts(pub &'static str, pub fn(&str) -> Vec<&str>);
 
 impl<'de> Visitor<'de> for Texts {

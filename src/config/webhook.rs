@@ -21,7 +21,7 @@ use crate::secret::Secret;
 
 /// The prefix of a secret, as Standard Webhooks writes it.
 const PREFIX: &str = "whsec_";
-/// The most secrets that sign at a time: the one in use, and the one that replaces it.
+/// The most secrets that sign at a time: the current secret and its replacement.
 const SECRETS: usize = 2;
 type Secrets = Vec<Secret<Vec<u8>>>;
 const URL: &str = "set it to the receiver's URL, such as https://shop.example.com/hooks";
@@ -145,7 +145,8 @@ impl Raw {
             (_, true) => Reach::PrivateNetworks,
             (_, false) => Reach::Internet,
         };
-        // The IP address of a name is checked at each connection; one that is written in the URL is never looked up.
+        // The IP address of a name is checked at each connection. An IP address in the URL is never
+        // looked up, so it is checked here.
         let ip = match url.expose().host() {
             Some(Host::Ipv4(ip)) => Some(ip.into()),
             Some(Host::Ipv6(ip)) => Some(ip.into()),

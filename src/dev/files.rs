@@ -9,7 +9,8 @@ use super::error::Error;
 use crate::accounts::OpaqueToken;
 use crate::secret::Secret;
 
-/// Reads the secret in this file. If there is none, it creates one with 256 random bits.
+/// Reads the secret in this file. If the file is missing or empty, it gets a secret of 256 random
+/// bits.
 pub(super) fn secret(path: &Path) -> Result<Secret<String>, Error> {
     let bytes = read_or_create(path, || {
         Ok(OpaqueToken::generate().text.expose().clone().into_bytes())
@@ -19,7 +20,7 @@ pub(super) fn secret(path: &Path) -> Result<Secret<String>, Error> {
         .map_err(|error| Error::File(path.to_owned(), error))
 }
 
-/// Reads this file. If there is none, or it is empty, it creates one with the content that `make` returns.
+/// Reads this file. If it is missing or empty, it gets the content that `make` returns.
 pub(super) fn read_or_create(
     path: &Path,
     make: impl FnOnce() -> io::Result<Vec<u8>>,

@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::web::Problem;
 
-/// Refuses requests to other hosts than this machine and that of `public_url`.
+/// Refuses requests to hosts other than this machine and the host of `public_url`.
 pub fn fairing(public_url: &str) -> impl Fairing + use<> {
     let public = Url::parse(public_url)
         .ok()

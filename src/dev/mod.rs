@@ -167,7 +167,7 @@ pub async fn seed(
 }
 
 impl Development {
-    /// Makes `STAFF` an admin, if both the database and the provider are those of development.
+    /// Makes `STAFF` an admin, if both the database and the provider are the development ones.
     pub async fn appoint(&self, figment: &Figment) -> Result<(), app::Error> {
         // The provider itself may be mounted already.
         let all = !self.provider_name.is_empty() && self.postgres.is_some();
@@ -183,7 +183,8 @@ impl Development {
         Ok(())
     }
 
-    /// Adds the provider, if it is that of development, to a server, which then answers to the names of this machine only.
+    /// Adds the development provider, if it is in use, to a server, which then answers to the names
+    /// of this machine only.
     pub fn mount(&mut self, rocket: Rocket<Build>) -> Rocket<Build> {
         let Some(provider) = self.identity_provider.take() else {
             return rocket;

@@ -84,8 +84,9 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Finds `PostgreSQL`, creates the cluster if there is none, and starts it. Returns once it accepts connections. That
-    /// takes some seconds the first time, a fraction of one later, and longer after a crash.
+    /// Finds `PostgreSQL`, creates the cluster if it does not exist, and starts the server. Returns
+    /// once it accepts connections. That takes some seconds the first time, a fraction of a second
+    /// later, and longer after a crash.
     pub fn start(options: &Options) -> Result<Self, Error> {
         let (root, server) = options.server()?;
         let log = server.lock()?;

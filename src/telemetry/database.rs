@@ -1,5 +1,6 @@
-//! Waits for database connections, and durations of statements. The driver emits both as events, which are measured
-//! here and never logged. In a request of which a trace is sent, they are also noted, as steps of that request.
+//! Waits for database connections, and durations of statements. The driver emits both as events,
+//! which are measured here and never logged. If a trace of the request is sent, they are also
+//! noted, as steps of that request.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -51,7 +52,7 @@ pub fn times() -> &'static Times {
 /// A wait of a request for the database.
 #[derive(Debug)]
 pub struct Step {
-    /// What the request waited for: the first line of a statement, without values, or the name of a shared one.
+    /// The first line of a statement, without values, or the name of a batch or of another wait.
     pub name: String,
     pub until: Instant,
     pub took: Duration,
@@ -89,7 +90,7 @@ impl<S: Subscriber> Layer<S> for Observer {
 /// Records the measurements in an event's fields.
 #[derive(Default)]
 struct Measured {
-    /// What was measured, if steps are noted.
+    /// The name of the measured step, if steps are noted.
     name: String,
 }
 

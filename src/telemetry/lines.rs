@@ -1,8 +1,9 @@
-//! The lines of the log on their way to standard error. A thread of its own writes them, those that wait in one piece, so that
-//! a reader who stalls delays no request.
+//! The lines of the log on their way to standard error. A separate thread writes them, all waiting
+//! lines in one piece, so that a reader who stalls delays no request.
 //!
-//! `tracing-appender` has such a thread, too. But its queue is bounded in lines of any length, it writes each line by itself,
-//! and a process that ends while the reader stalls would complain of that on standard error, and hang there.
+//! `tracing-appender` has such a thread, too. But its queue is bounded in lines of any length, it
+//! writes each line separately, and a process that ends while the reader stalls would complain of
+//! that on standard error, and hang there.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -47,7 +48,7 @@ struct State {
     waiting: Vec<u8>,
     /// The number of lines that wait.
     count: u64,
-    /// The number of lines that were dropped since the log last told of it.
+    /// The number of lines that were dropped and not yet reported in the log.
     untold: u64,
     /// True while the thread waits for a line.
     idle: bool,

@@ -182,7 +182,8 @@ impl Provider {
         settings.refuse(authoritative && !hosted, "link", problem, remedy)
     }
 
-    /// Checks that the chosen verification has all its settings, and that none is set that it would ignore.
+    /// Checks that the chosen verification has all its settings, and no settings that it would
+    /// ignore.
     fn check_verification(&self, settings: Section<'_>) -> Result<(), Error> {
         let asked = self.verify != Verify::Jwks;
         let signed = self.verify != Verify::Tokeninfo;

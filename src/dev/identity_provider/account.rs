@@ -1,5 +1,6 @@
-//! The account that a developer signs in with. None is stored: what is not given is derived from the e-mail address,
-//! so that the same address always has the same subject.
+//! The account that a developer signs in with. No account is stored: everything that the developer
+//! leaves out is derived from the e-mail address, so that the same address always has the same
+//! subject.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use url::Url;

@@ -99,7 +99,7 @@ pub(super) fn choose(
         provider.codes().insert(code.clone(), grant);
         ("code", code)
     };
-    // The client compares the issuer with the one that it sent the browser to (RFC 9207 §2).
+    // The client compares this with the issuer that it sent the browser to (RFC 9207 §2).
     let answer = [
         (name, value.as_str()),
         ("state", request.state),

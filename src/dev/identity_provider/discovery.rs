@@ -1,5 +1,5 @@
-//! The published documents: the provider's metadata (OpenID Connect Discovery 1.0 §3), that of its security events (OpenID
-//! Shared Signals Framework 1.0 §7.1) and its key (RFC 7517 §5).
+//! The published documents: the provider's metadata (OpenID Connect Discovery 1.0 §3), the metadata
+//! of its security events (OpenID Shared Signals Framework 1.0 §7.1) and its key (RFC 7517 §5).
 
 use rocket::serde::json::Json;
 use rocket::{State, get};

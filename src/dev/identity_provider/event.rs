@@ -55,7 +55,7 @@ impl IdentityProvider {
         }
         match *kind {
             "verification" => event["state"] = "vestibule dev event".into(),
-            // The hash is of no token: the service stores none.
+            // The hash matches no token: the service stores no tokens of this provider.
             "token-revoked" => {
                 event["subject"] = json!({
                     "subject_type": "oauth_token", "token_type": "refresh_token",

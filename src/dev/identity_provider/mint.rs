@@ -10,7 +10,7 @@ use super::account::DevAccount;
 use super::{IdentityProvider, TOKEN_TTL, describe};
 use crate::clock;
 
-/// The token that somebody asks for, by a query or on the command line.
+/// The request for a token, in a query or on the command line.
 #[derive(FromForm, Args)]
 pub struct MintRequest {
     /// E-mail address of the user

@@ -11,7 +11,7 @@ use rustix::process::geteuid;
 
 use super::error::Error;
 
-/// User names in order of preference; the second is that of OpenBSD and macOS.
+/// User names in order of preference; OpenBSD and macOS use the second.
 const NAMES: [&str; 3] = ["postgres", "_postgres", "nobody"];
 
 #[derive(Debug)]

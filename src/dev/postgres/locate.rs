@@ -41,7 +41,7 @@ pub(super) fn installation() -> Result<Installation, Error> {
     }
 }
 
-/// Returns the `PostgreSQL` on PATH and then those of packages, the newest first.
+/// Returns the `PostgreSQL` on PATH, and then the packaged ones, the newest first.
 fn found() -> Vec<Installation> {
     let path = env::var_os("PATH").unwrap_or_default();
     let on_path = env::split_paths(&path).filter_map(|dir| {

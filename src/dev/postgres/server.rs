@@ -41,7 +41,8 @@ impl Server {
         Ok(self.try_lock()?.is_none())
     }
 
-    /// Takes the lock, once the server of a program that has just ended is gone, or reports the one that holds it.
+    /// Takes the lock. Waits a moment for the server of a program that has just ended. If the lock
+    /// is still taken then, the error names the process that holds it.
     pub(super) fn lock(&self) -> Result<File, Error> {
         let began = Instant::now();
         while began.elapsed() < ENDING {
@@ -68,7 +69,7 @@ impl Server {
     /// Starts the server with an empty log. The server ends when the returned process's input is closed.
     pub(super) fn spawn(&self, log: File, options: &Options) -> Result<Child, Error> {
         place::private(&self.socket_dir, self.account.uid, 0o700)?;
-        // Nobody has the lock, so these are of a server that has ended.
+        // No other server has the lock, so these files are left from a server that has ended.
         for left in [
             self.data_dir.join("postmaster.pid"),
             self.socket_dir.join(format!(".s.PGSQL.{PORT}.lock")),
