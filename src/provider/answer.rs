@@ -18,7 +18,7 @@ pub(super) const DEADLINE: Duration = Duration::from_millis(4_500);
 /// The largest response read, in bytes. A tokeninfo response has about one thousand.
 const MAX_BODY: usize = 64 * 1024;
 
-/// The class of a failure. Its names are those of logs and metrics.
+/// The class of a failure. Its name is used in logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum Class {
@@ -80,13 +80,14 @@ pub struct Unavailable {
     pub(super) class: Class,
     /// The failure in a sentence, for the log, if one word is not enough.
     pub why: Option<String>,
-    /// What the provider did, for `vestibule check`.
+    /// The provider's behaviour, for `vestibule check`.
     pub(super) seen: Option<String>,
-    /// The settings one of which is likely to be wrong, if a retry will not help.
+    /// The settings to check, if a retry will not help: one of them is likely wrong.
     pub check: Vec<Cow<'static, str>>,
     /// Seconds to wait before a retry.
     pub retry_after: u32,
-    /// True if the token itself may have caused the failure, so that it does not count as one of the provider.
+    /// True if the token itself may have caused the failure, so that it does not count as the
+    /// provider's.
     pub by_token: bool,
 }
 
@@ -116,7 +117,7 @@ impl Unavailable {
         }
     }
 
-    /// Returns the same as something that the token may have caused.
+    /// Returns the failure, marked as possibly caused by the token.
     pub(super) fn by_token(self) -> Self {
         Self {
             by_token: true,
@@ -124,7 +125,8 @@ impl Unavailable {
         }
     }
 
-    /// Returns the same for an answer about a token. A crafted token can cause an answer that makes no sense.
+    /// Returns the failure of a response about a token, marked if the token may have caused it: a
+    /// crafted token can cause a response that makes no sense.
     pub(super) fn about_token(self) -> Self {
         let by_token = matches!(self.class, Class::NotJson | Class::TooLarge);
         Self { by_token, ..self }

@@ -56,7 +56,8 @@ pub(super) async fn send<E>(request: RequestBuilder) -> Result<Response, Failure
         .map_err(|error| Failure::Transient(unreached(error)))
 }
 
-/// Returns what a request failed with before there was an answer. A certificate is a matter for the operator.
+/// Returns the failure of a request that got no response. A wrong certificate is a matter for the
+/// operator.
 pub(super) fn unreached(error: reqwest::Error) -> Unavailable {
     let class = if error.is_connect() {
         Class::Connect
@@ -75,8 +76,8 @@ pub(super) fn unreached(error: reqwest::Error) -> Unavailable {
     }
 }
 
-/// Classifies the status of an unusable response. `setting` is the one that is likely to be wrong if the
-/// provider answers with a redirect or a 4xx.
+/// Classifies the status of an unusable response. `setting` is the setting that is likely wrong if
+/// the provider responds with a redirect or a 4xx.
 pub(super) fn unusable<E: From<Unavailable>>(
     response: &Response,
     setting: &'static str,

@@ -44,7 +44,7 @@ pub(super) struct Document<T> {
 
 struct State<T> {
     held: Option<Arc<Held<T>>>,
-    /// The number of fetches so far, by which a waiting caller sees that one has ended.
+    /// The number of fetches so far. It shows a waiting caller that a fetch has ended.
     fetches: u64,
     fetched_at: Option<i64>,
     /// The time of the latest fetch that was made because something was missing in the document.
@@ -150,7 +150,8 @@ impl<T: Send + Sync + 'static> Document<T> {
         }
         let document = Arc::clone(self);
         let url = url.clone();
-        // The fetch is a task of its own, so that a cancelled caller does not cancel it for those who wait.
+        // The fetch is a separate task, so that a cancelled caller does not cancel it for the
+        // callers that wait.
         let fetch = tokio::spawn(async move {
             document.fetch(&url, now, renews).await;
             drop(fetching);
@@ -277,7 +278,7 @@ pub(super) fn unfit(setting: &'static str) -> impl Fn(Unfit) -> Unavailable {
 
 /// Reports a key id that is not in the document but may be in the next one.
 fn unknown_key(seconds: i64) -> Unavailable {
-    // Anybody can make one up.
+    // A client can make up a key id.
     Unavailable::after(Class::UnknownKey, u32::try_from(seconds).unwrap_or(1)).by_token()
 }
 

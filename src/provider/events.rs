@@ -22,7 +22,8 @@ use crate::secret::{Replaceable, Secret};
 pub enum EventError {
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The provider's keys, or the secret that it signs with, are not to be had; the message may be genuine.
+    /// The provider's keys, or the secret that it signs with, are not available; the message may be
+    /// genuine.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
@@ -102,7 +103,7 @@ impl Provider {
     }
 
     async fn judge(&self, token: &IdToken, now: i64) -> Result<Object, EventError> {
-        // What costs no call comes first: anybody can send a message.
+        // Checks that cost no call come first: attackers can send messages, too.
         security_event::check_kind(token, self.settings.kind() == Preset::Apple)?;
         let jws = Jws::read_event(token).map_err(|refusal| Refused {
             fault: Fault::InvalidKey,
@@ -126,8 +127,9 @@ impl Provider {
         }
     }
 
-    /// Returns the issuer and the keys of the provider's messages, from its document about security events. The issuer or
-    /// the keys are those of its tokens if it publishes no document, or names no keys in it.
+    /// Returns the issuer and the keys of the provider's messages, from its document about security
+    /// events. Without such a document, its tokens' issuer and keys apply; if the document has no
+    /// keys, its tokens' keys apply.
     async fn event_source(&self, now: i64) -> Result<Source<'_>, Unavailable> {
         let Documents {
             url,

@@ -1,5 +1,6 @@
-//! Whether a provider works, by what it answered about users' tokens lately. The circuit breaker's probe cannot tell: a provider
-//! may refuse a made-up token as it should, and fail for genuine ones.
+//! The health of a provider, judged by its latest responses about users' tokens. The circuit
+//! breaker's probe cannot show it: a provider may refuse a made-up token as it should, and fail for
+//! genuine ones.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +11,7 @@ use super::error::Error;
 /// The number of calls that count, the latest ones, and the time for which each counts.
 const LATEST: usize = 20;
 const WINDOW: Duration = Duration::from_hours(1);
-/// The fewest calls that tell anything.
+/// The fewest calls that allow a judgement.
 const LEAST: usize = 5;
 
 #[derive(Debug, Default)]
@@ -28,7 +29,8 @@ struct Inner {
 }
 
 impl Health {
-    /// Takes the result of a verification into account. A refusal says nothing: anybody can have a token refused.
+    /// Takes the result of a verification into account. A refusal does not count: any client can
+    /// have a token refused.
     pub fn record<T>(&self, provider: &str, result: &Result<T, Error>, now: Instant) {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match result {
@@ -93,7 +95,8 @@ impl Inner {
         if answered + failed + by_token < LEAST {
             return None;
         }
-        // A crafted token can cause an answer that makes no sense. Genuine ones that succeed meanwhile tell the difference.
+        // A crafted token can cause a response that makes no sense. Such failures count only if no
+        // call has had a usable response.
         let failures = if answered == 0 {
             failed + by_token
         } else {

@@ -73,8 +73,8 @@ impl Providers {
             .collect()
     }
 
-    /// Replaces the client secrets by those of changed settings, and returns the keys of those that differ. A provider
-    /// that has none goes on without.
+    /// Replaces the client secrets with the ones in changed settings, and returns the keys of the
+    /// settings that differ. A provider without a secret stays without one.
     pub fn replace_secrets(&self, changed: &BTreeMap<String, config::Provider>) -> Vec<String> {
         let replaced = self.0.iter().filter_map(|(name, provider)| {
             let new = changed.get(name)?.client_secret.as_ref()?.now();
@@ -100,7 +100,7 @@ impl Providers {
         names.map(|other| other.settings.name.as_str()).collect()
     }
 
-    /// Returns the providers, also those that are switched off.
+    /// Returns the providers, including providers that are switched off.
     pub fn all(&self) -> impl Iterator<Item = &Provider> {
         self.0.values()
     }

@@ -29,9 +29,9 @@ use crate::domain::{IdToken, Issuers, introspection};
 const MADE_UP: &str = "vestibule-check";
 
 impl Provider {
-    /// Calls the endpoints that the settings need, at `now` by our clock, and returns a line for each. `redirect_uri` is
-    /// that of the staff who sign in with this provider. Of a provider that is switched off, only the revocation is
-    /// checked.
+    /// Calls the endpoints that the settings need, at `now` by our clock, and returns a line for
+    /// each. `redirect_uri` is the redirect URI of staff's sign-ins with this provider. If the
+    /// provider is switched off, only the revocation is checked.
     pub async fn check(&self, redirect_uri: Option<&str>, now: i64) -> Vec<(String, CheckResult)> {
         let settings = &self.settings;
         let started = Instant::now();
@@ -64,7 +64,7 @@ struct Probe<'p> {
     lines: Vec<(String, CheckResult)>,
 }
 
-/// A success in words, the provider's time if it told that, and what the next call needs.
+/// A success in words, the provider's time if it sent one, and the input of the next call.
 type Success<T> = (String, Option<i64>, T);
 
 impl Probe<'_> {

@@ -12,7 +12,8 @@ use crate::secret::Secret;
 
 /// The variables with the proxy for `https`, the first that is set counting.
 const VARIABLES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-/// Those for `http`. They do not matter: providers on other machines are `https`.
+/// The variables with the proxy for `http`. They do not matter: providers on other machines are
+/// `https`.
 const PLAIN: [&str; 2] = ["HTTP_PROXY", "http_proxy"];
 const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 /// This machine's own hosts. A proxy is on another machine, or leads there.
@@ -61,7 +62,7 @@ impl fmt::Display for Proxy {
     }
 }
 
-/// Returns the variable that names a proxy for `http` while none names one for `https`.
+/// Returns the variable that names a proxy for `http` if no variable names one for `https`.
 pub fn only_plain() -> Option<&'static str> {
     let (variable, _) = first(&PLAIN)?;
     first(&VARIABLES).is_none().then_some(variable)

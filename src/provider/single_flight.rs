@@ -46,8 +46,8 @@ impl<T> SingleFlight<T> {
 }
 
 impl<T: Clone> SingleFlight<T> {
-    /// Returns the answer of the call under way for this key, or makes the call. If the caller that makes it
-    /// is cancelled, one of those that wait makes it instead.
+    /// Returns the response of the call under way for this key, or makes the call. If the caller
+    /// that makes it is cancelled, a waiting caller makes it instead.
     pub async fn ask<F: Future<Output = T>>(&self, key: Key, call: impl FnOnce() -> F) -> T {
         // It is declared before the reference to the call, so it is dropped after that.
         let _remove = RemoveOnDrop { flight: self, key };

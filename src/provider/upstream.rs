@@ -1,4 +1,4 @@
-//! A provider: its settings, and what the calls to it share.
+//! A provider: its settings, and the state that the calls to it share.
 
 use std::fmt;
 use std::sync::{Arc, Once};
@@ -39,7 +39,7 @@ impl Upstream {
         let used = used_by_sign_ins(settings);
         let read = move |document: &Object| {
             let metadata = Metadata::read(document, &issuer)?;
-            // A document that sign-ins cannot use must not replace one that they can.
+            // A document that sign-ins cannot use must not replace a usable document.
             used.iter()
                 .try_for_each(|endpoint| metadata.url(*endpoint).map(drop))?;
             Ok::<_, Unfit>(metadata)

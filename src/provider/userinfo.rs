@@ -14,8 +14,9 @@ use crate::domain::metadata::Endpoint;
 use crate::domain::{IdToken, Object, VerifiedClaims};
 
 impl Provider {
-    /// Completes the claims of a verified `id_token`: an e-mail address, or the proof of it, that the token does not state is
-    /// that of the userinfo endpoint, if the provider publishes one. What the token states is not asked for.
+    /// Completes the claims of a verified `id_token`. If the token does not state an e-mail
+    /// address, or its proof, the userinfo endpoint supplies it, if the provider publishes one. The
+    /// endpoint is not asked for claims that the token states.
     ///
     /// # Errors
     /// The endpoint does not answer, or answers about another subject (§5.3.2).
@@ -62,7 +63,7 @@ impl Provider {
             return Ok(None);
         };
         let metadata = self.upstream.metadata.get(discovery, now).await?;
-        // One that cannot be used is as absent: the log has named it by now.
+        // An endpoint that cannot be used counts as absent: the log has named it by now.
         let Ok(Some(url)) = metadata.value.url(Endpoint::Userinfo) else {
             return Ok(None);
         };

@@ -88,7 +88,8 @@ impl Provider {
         }
     }
 
-    /// Returns the claims that the endpoint asserts: its own, with those of the token if it introspects.
+    /// Returns the claims that the endpoint asserts: its own, and the token's claims if it
+    /// introspects.
     async fn asserted(
         &self,
         token: &IdToken,
@@ -170,7 +171,7 @@ impl Provider {
         }
     }
 
-    /// Returns the URL of an endpoint: the one that is set, or the one that the provider publishes.
+    /// Returns the URL of an endpoint: the configured one, or else the published one.
     pub(super) async fn locate<'p>(
         &self,
         configured: Option<&'p Url>,

@@ -1,8 +1,9 @@
 //! Apple's server-to-server notifications (developer.apple.com, "Processing changes for Sign in with Apple accounts").
 //!
-//! The body is `{"payload": "<JWS>"}`. The claim `events` is a JSON object in a string, and its `event_time` is in
-//! milliseconds. The documentation says `account-deleted` and Apple sends `account-delete`. `exp` is a day after `iat`
-//! and is not checked: a notification that comes late is still true, and none is applied twice.
+//! The body is `{"payload": "<JWS>"}`. The claim `events` is a JSON object in a string, and its
+//! `event_time` is in milliseconds. The documentation says `account-deleted` and Apple sends
+//! `account-delete`. `exp` is a day after `iat` and is not checked: a late notification is still
+//! true, and a notification is never applied twice.
 
 use serde_json::Value;
 

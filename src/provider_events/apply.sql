@@ -1,16 +1,18 @@
 -- Applies a report of a provider, once: ends sessions, suspends identities or lifts that, and records its events.
 --
--- Somebody else may have had an account that was hijacked, since its last sign-in or for seven days. Every identity that came to
--- its user in that time is held until staff release it, and all sessions of the user end.
+-- An attacker may have had a hijacked account since its last sign-in, and at least for the last
+-- seven days. Every identity that came to its user in that time is held until staff release it, and
+-- all sessions of the user end.
 --
 --   $1 provider  $2 id of the message  $3 time of the events
 --   for each event: $4 kind  $5 subject  $6 the subject's e-mail address  $7 the provider's reason
---   $8 an e-mail address that it tells  $9 ends the sessions opened before it
---   $10 suspends (true), or lifts the suspension (false)  $11 the account's address is somebody else's now
+--   $8 an e-mail address in the event  $9 ends the sessions opened before it
+--   $10 suspends (true), or lifts the suspension (false)  $11 the address belongs to another person
 --   $12 request id
 --
--- The users are locked first, as by every statement that ends sessions. One whose row has changed since the snapshot may
--- have other identities now: then nothing is written, and the caller runs the statement again.
+-- The users are locked first, as by every statement that ends sessions. A user whose row has
+-- changed since the snapshot may have other identities now: then nothing is written, and the caller
+-- runs the statement again.
 --
 -- Two events of a message may name one account in two ways.
 WITH RECURSIVE named AS MATERIALIZED (
@@ -25,7 +27,8 @@ WITH RECURSIVE named AS MATERIALIZED (
                    WHERE s.provider = $1 AND s.email = t.subject_email
                          AND NOT EXISTS (SELECT FROM identities i WHERE i.provider = $1 AND i.subject = s.subject)
                ) AS a
-               -- An address that two accounts had one after the other tells which of them is meant to nobody.
+               -- An address that two accounts had, one after the other, does not show which of them
+               -- is meant.
                HAVING count(*) = 1
            )) AS subject
     FROM unnest($4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::boolean[], $10::boolean[], $11::boolean[])
@@ -49,7 +52,7 @@ stays AS MATERIALIZED (
     SELECT s.subject, s.user_id, s.joined_at, s.left_at, s.signed_in_at
     FROM found f JOIN former_identities s ON s.provider = $1 AND s.subject = f.subject
 ),
--- The time from which on somebody else may have had the account.
+-- The time from which on an attacker may have had the account.
 windows AS MATERIALIZED (
     SELECT subject, least($3::timestamptz - interval '7 days',
                           -- The provider's time is in whole seconds.
@@ -61,8 +64,9 @@ windows AS MATERIALIZED (
     ) AS sign_ins
     GROUP BY subject
 ),
--- The users who had the account since then, from the moment on at which whoever had it could let others in. A user into whom
--- another one was merged follows from that one.
+-- The users who had the account since then, each from the moment on at which its holder could let
+-- others in. A user who got the account by a merge in that time is not a root: `family` reaches
+-- them from the merged user.
 roots AS MATERIALIZED (
     SELECT s.subject, s.user_id, greatest(w.since, min(s.joined_at)) AS since
     FROM stays s JOIN windows w ON w.subject = s.subject
@@ -73,13 +77,13 @@ roots AS MATERIALIZED (
     GROUP BY s.subject, s.user_id, w.since
     HAVING max(s.left_at) >= w.since
 ),
--- With those into whom they were merged.
+-- With the users into whom they were merged.
 family AS (
     SELECT subject, user_id AS root_id, since, user_id FROM roots
     UNION
     SELECT f.subject, f.root_id, f.since, m.into_id FROM family f JOIN merged_users m ON m.id = f.user_id
 ),
--- The identities that these users have, and that the first of them did not have at that moment.
+-- The identities that these users have, and that the root user did not have at that moment.
 gained AS MATERIALIZED (
     SELECT f.subject, i.id AS identity_id
     FROM family f JOIN identities i ON i.user_id = f.user_id
@@ -108,7 +112,7 @@ fresh AS (
     ON CONFLICT ON CONSTRAINT provider_events_pkey DO NOTHING
     RETURNING provider
 ),
--- What the message says of each account.
+-- The message's statements about each account.
 reported AS MATERIALIZED (
     SELECT *, decides AND suspends AND why NOT IN ('account_purged', 'account_deleted') AS hijacked
     FROM (
@@ -119,7 +123,8 @@ reported AS MATERIALIZED (
                bool_or(t.ends) AS ends, bool_or(t.recycles) AS recycles,
                bool_or(t.recycles) AND coalesce(f.has_address, false) AS takes_address,
                min(t.number) AS number,
-               -- That the account is gone is the kind's word alone: such an identity can be unlinked (`unlink_identity.sql`).
+               -- Only the event's kind says that the account is gone: such an identity can be
+               -- unlinked (`unlink_identity.sql`).
                (array_agg(CASE WHEN 'account_purged' IN (t.kind, t.cause) OR 'account_deleted' IN (t.kind, t.cause) THEN t.kind
                                ELSE coalesce(t.cause, t.kind) END ORDER BY t.number) FILTER (WHERE t.suspends))[1] AS why
         FROM fresh CROSS JOIN named t LEFT JOIN found f ON f.subject = t.subject
@@ -138,8 +143,9 @@ changed AS (
     FROM reported m
     WHERE i.id = m.identity_id AND (m.decides OR m.ends OR m.recycles)
 ),
--- An account that was unlinked, or whose user is deleted, comes back to nobody before the provider has lifted the suspension.
--- Until then, no address links anybody to the user who had it in that time.
+-- An account that was unlinked, or whose user is deleted, cannot sign in before the provider has
+-- lifted the suspension. Until then, no identity is linked by its address to the user who had the
+-- account in that time.
 changed_former AS (
     UPDATE former_identities f
     SET suspended_at = CASE WHEN m.hijacked THEN coalesce(f.suspended_at, $3::timestamptz) END,
@@ -206,7 +212,8 @@ changed_member AS (
     WHERE s.id = m.id AND (m.suspends OR m.lifts) AND coalesce(s.suspension_as_of <= $3::timestamptz, true)
     RETURNING s.id
 ),
--- A reset lets another account in, and this one only now.
+-- A member's reset bars the suspended account and admits another one. The suspended account is
+-- admitted again only now.
 admitted AS (
     UPDATE staff s SET barred_provider = NULL, barred_subject = NULL, barred_at = NULL
     FROM reported m
@@ -224,7 +231,7 @@ recorded AS (
     SELECT e.kind, e.reason, e.provider, e.email, e.user_id, $12, e.detail
     FROM (
         SELECT 'provider_event' AS kind, t.kind AS reason, $1 AS provider,
-               -- Nobody could have the address of somebody who is no user erased.
+               -- Without a user, the address could never be erased.
                CASE WHEN m.user_id IS NOT NULL THEN t.email END AS email,
                coalesce(m.user_id, (SELECT v.user_id FROM victims v WHERE v.subject = m.subject LIMIT 1)) AS user_id,
                jsonb_strip_nulls(jsonb_build_object(

@@ -36,9 +36,10 @@ pub enum Outcome {
     Kept,
 }
 
-/// Carries out a request, unless that has been done before, for its account and for the same account at `others`, the other
-/// names of the provider's issuer. Returns the code of the provider's own. After an error it is not to be acknowledged; the same
-/// one, sent again, goes on where this one ended.
+/// Carries out a request, unless that has been done before, for its account and for the same
+/// account at `others`, the other names of the provider's issuer. Returns the code of the request
+/// at `provider`. After an error, the caller must not acknowledge the request: when the provider
+/// sends it again, the work goes on where it failed.
 pub async fn carry_out(
     pool: &PgPool,
     provider: &str,

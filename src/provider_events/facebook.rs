@@ -76,7 +76,8 @@ impl SignedRequest {
         {
             return Err(malformed("`algorithm` must be HMAC-SHA256"));
         }
-        // That of a login is signed with the same secret, and the scripts of a page can read it.
+        // The signed request of a login is signed with the same secret, and the scripts of a page
+        // can read it.
         if claims.has("code") {
             return Err(malformed("a login's signed request is none of a callback"));
         }

@@ -1,5 +1,5 @@
-//! What providers report about their accounts: that one was hijacked, disabled or deleted, or that its owner no longer
-//! uses this app. A message is judged, applied once, and only then acknowledged.
+//! Reports of providers about their accounts: an account was hijacked, disabled or deleted, or its
+//! owner no longer uses this app. A message is judged, applied once, and only then acknowledged.
 //!
 //! Each kind of sender has a file that reads its messages into a [`report::Report`]. One statement applies it, and
 //! [`report::Effect`] decides what an event does.
@@ -41,8 +41,8 @@ impl Sender {
     }
 }
 
-/// Judges a message of a provider, and returns what it says. `media_type` is that of the request, in lower case and
-/// without parameters.
+/// Judges a message of a provider, and returns its report. `media_type` is the media type of the
+/// request, in lower case and without parameters.
 pub async fn read(
     provider: &Provider,
     media_type: &str,

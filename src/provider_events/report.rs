@@ -33,7 +33,8 @@ impl Report {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub kind: EventKind,
-    /// The account that it is about. `None` for a verification, and for what no identity has, such as a single token.
+    /// The account that it is about. `None` for a verification, and for a subject that no identity
+    /// has, such as a single token.
     pub subject: Option<Subject>,
     /// The provider's reason, such as `hijacking`: at most 100 visible characters.
     pub reason: Option<String>,
@@ -48,7 +49,7 @@ pub enum Subject {
     Email(String),
 }
 
-/// What has happened to an account, by its name in events and webhook messages.
+/// The kind of an event, as events and webhook messages name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum EventKind {
@@ -84,7 +85,7 @@ pub fn word(text: &str) -> Option<String> {
     Some(word.trim().to_owned()).filter(|word| !is_blank(word))
 }
 
-/// What an event does to the identity that it is about.
+/// The effect of an event on its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effect {
     /// True if the sessions that were opened before it end.

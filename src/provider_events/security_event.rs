@@ -51,7 +51,7 @@ fn report(claims: &Object, issuers: &Issuers, now: i64) -> Result<Report, Refuse
     if !(1..=MAX_EVENTS).contains(&events.len()) {
         return Err(Refused::malformed("`events` must have 1 to 16 events"));
     }
-    // An event is told of after it has happened.
+    // An event is sent after it has happened, so the earliest time counts.
     let stated = claims.get("toe").into_iter().chain(
         events
             .values()
@@ -162,8 +162,8 @@ impl Name {
 
 const NO_SUBJECT: Refused = Refused::malformed("the event's subject is missing or cannot be read");
 
-/// Reads a subject: that of Google, of a draft, or of RFC 9493. Returns `None` for one that no identity has, such as a
-/// telephone number or a token.
+/// Reads a subject, as Google, a draft or RFC 9493 writes it. Returns `None` for a subject that no
+/// identity has, such as a telephone number or a token.
 fn subject_of(subject: &Value, ours: &dyn Fn(&str) -> bool) -> Result<Option<Subject>, Refused> {
     let member = |name: &str| subject.get(name).and_then(Value::as_str);
     if member("iss").is_some_and(|iss| !ours(iss)) {
@@ -183,7 +183,7 @@ fn subject_of(subject: &Value, ours: &dyn Fn(&str) -> bool) -> Result<Option<Sub
             member("email").and_then(|email| text(email, Subject::Email))
         }
         "opaque" => member("id").and_then(|id| text(id, Subject::Subject)),
-        // Of what a complex subject names, only the user is known here.
+        // Of the parts of a complex subject, only the user is known here.
         "complex" | "" => {
             return subject
                 .get("user")

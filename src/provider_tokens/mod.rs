@@ -1,10 +1,11 @@
 //! Tokens that providers require to be revoked when an account is deleted (Apple, technical note TN3194; App Store guideline
 //! 5.1.1).
 //!
-//! An app posts the authorization code of its SDK with a sign-in. A task exchanges it for a token, which is kept encrypted.
-//! A trigger on `identities` (`migrations`) makes the token due once the identity is gone, and the task revokes it: whatever
-//! removed the identity never waits for the provider. A token whose identity was linked again meanwhile is kept. Of the
-//! tokens that one client gets for one user the newest is kept: at Apple, revoking it ends the user's whole authorization.
+//! An app posts the authorization code of its SDK with a sign-in. A task exchanges it for a token,
+//! which is kept encrypted. A trigger on `identities` (`migrations`) makes the token due once the
+//! identity is gone, and the task revokes it: a statement that removes an identity never waits for
+//! the provider. A token whose identity was linked again meanwhile is kept. Of a user's tokens for
+//! a client, only the newest is kept: at Apple, revoking it ends the user's whole authorization.
 
 mod schedule;
 pub mod store;
@@ -28,9 +29,9 @@ use crate::provider::Providers;
 use crate::queue::{Attempts, Gauges, Readings, Stop, Tasks, keep_working};
 use crate::secret::{Secret, SecretKeys};
 
-/// The rows that one statement reads or seals again.
+/// The number of rows that a statement reads or seals again.
 const BATCH: i64 = 500;
-/// The parked tokens to which one statement gives another attempt.
+/// The number of parked tokens to which a statement gives another attempt.
 const UNPARKED: i64 = 5000;
 
 /// The tokens of providers, and the tasks that exchange and revoke them.
@@ -47,7 +48,7 @@ struct Shared {
     tasks: Tasks,
 }
 
-/// What is stored of a code or a token, encrypted.
+/// A code or a token as it is stored, encrypted.
 #[derive(Serialize, Deserialize)]
 enum Contents {
     Code {
@@ -118,7 +119,8 @@ impl ProviderTokens {
         Ok(tokens)
     }
 
-    /// Returns the names of the providers whose tokens can be revoked, also of those that are switched off.
+    /// Returns the names of the providers whose tokens can be revoked, including providers that are
+    /// switched off.
     fn revoking(&self) -> Vec<String> {
         let mut names = self.0.providers.names();
         let revokes = |name: &String| {
@@ -248,7 +250,7 @@ impl ProviderTokens {
         retrying!(store::keep_code(pool, id, &owner, &sealed))
     }
 
-    /// Returns what waits to be revoked, as this instance last read it.
+    /// Returns the tokens that wait to be revoked, by provider, as this instance last counted them.
     pub fn waiting(&self) -> Vec<Summary> {
         self.0.readings.queues()
     }

@@ -1,8 +1,9 @@
 //! The codes and tokens of providers.
 //!
-//! A token is kept if its identity exists when it is stored, and otherwise to be revoked. The statement that stores it
-//! locks the identity first, as its deletion does, so that one of the two sees the other. Whoever has locked a token
-//! first does not wait for an identity.
+//! A token is kept if its identity exists when the token is stored; otherwise, it is stored to be
+//! revoked. The statement that stores it locks the identity first, as the identity's deletion does,
+//! so that the later of the two sees the earlier. A statement that has locked a token first does
+//! not wait for an identity.
 
 use std::collections::BTreeMap;
 
@@ -69,9 +70,9 @@ pub async fn keep_code(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) ->
     Ok(())
 }
 
-/// Takes up to `limit` rows of a provider that are due, for `lease` seconds. A token whose identity was linked again is
-/// kept. It looks at those that are due since then, or all. If the connection is lost, rows may have been taken until their
-/// lease ends.
+/// Takes up to `limit` rows of a provider that are due, for `lease` seconds. A token whose identity
+/// was linked again is kept. It looks at rows that are due since `since`, or at all rows. If the
+/// connection is lost, rows may have been taken until their lease ends.
 pub async fn claim(
     pool: &PgPool,
     provider: &str,
@@ -243,7 +244,7 @@ pub async fn fail(pool: &PgPool, row: &Claimed, failure: &str, pause: u32) -> Re
     Ok(given_up.fetch_one(pool).await?)
 }
 
-/// Lets up to `batch` parked tokens of these providers be revoked now. Returns their number.
+/// Makes up to `batch` parked tokens of these providers due. Returns their number.
 pub async fn unpark(pool: &PgPool, providers: &[String], batch: i64) -> Result<u64, Error> {
     let unparked = sqlx::query!(
         "UPDATE provider_tokens SET parked_at = NULL, next_attempt_at = now()
@@ -259,8 +260,9 @@ pub async fn unpark(pool: &PgPool, providers: &[String], batch: i64) -> Result<u
     Ok(unparked.execute(pool).await?.rows_affected())
 }
 
-/// Returns what these providers have to revoke. `known` are the states as they were: what was due before is not looked at
-/// again. Where nothing is known, all providers with codes or tokens are looked at.
+/// Returns the tokens that these providers have to revoke. `known` are the previous states: rows
+/// that were due before a state's `since` are not read again. Without any `since`, it reads all
+/// providers with codes or tokens.
 pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>, Error> {
     let mut names: BTreeMap<_, _> = known
         .iter()

@@ -8,7 +8,7 @@ WITH registered AS (
     ON CONFLICT ON CONSTRAINT provider_events_pkey DO UPDATE SET provider = r.provider
     RETURNING code, outcome
 ),
--- What is remembered of the times in which it was a user's, if it is unlinked.
+-- The records of the times in which an unlinked account was a user's.
 forgotten AS (
     DELETE FROM former_identities WHERE provider = $2 AND subject = $4 AND left_at <= $5::timestamptz + interval '1 minute'
 )

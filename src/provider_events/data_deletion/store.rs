@@ -9,10 +9,10 @@ use crate::database::Error;
 use crate::domain::{By, Role};
 use crate::events::Author;
 
-/// A registered request, and whom it is about.
+/// A registered request, and its account.
 #[derive(Debug)]
 pub(super) struct Registered {
-    /// The code under which its owner sees what became of it.
+    /// The code under which its owner sees its outcome.
     pub code: Uuid,
     pub outcome: Option<Outcome>,
     pub account: Option<Account>,

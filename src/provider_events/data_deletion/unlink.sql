@@ -1,6 +1,7 @@
--- Unlinks an identity, with its sessions, as its provider has asked, and settles the request. Its user has other identities,
--- and is as the request found them. What the user had from this identity alone goes with it: the e-mail address, unless the
--- product brought the user in, and name and picture, in whose place come those of another identity.
+-- Unlinks an identity, with its sessions, as its provider has asked, and settles the request. Its
+-- user has other identities, and has not changed since the request was registered. The user loses
+-- what came from this identity alone: the e-mail address, unless the product brought the user in,
+-- and the name and the picture. Another identity's name and picture replace them.
 --
 --   $1 code of the request  $2 identity  $3 user  $4 their updated_at
 --   $5 author
