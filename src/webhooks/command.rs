@@ -19,7 +19,7 @@ const LISTED: i64 = 1000;
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// List the webhooks with their queues, or the messages of one that failed
+    /// List the webhooks with their queues, or the failed messages of a webhook
     ///
     /// The first line has the names of the columns, which are separated by tabs.
     #[command(after_help = after_help!("Examples:

@@ -14,7 +14,8 @@ use crate::clock;
 use crate::database::{Error, in_time, retrying};
 use crate::queue::{Attempts, Readings, Worker};
 
-/// The waiting messages that one statement looks at after the start, or makes due after an outage.
+/// The number of waiting messages that a statement looks at after the start, or makes due after an
+/// outage.
 const STEP: i64 = 5000;
 /// Seconds after which another instance may send a message without a recorded result. It is longer than an attempt.
 const LEASE: u32 = 60;
@@ -25,9 +26,10 @@ pub(super) struct Delivery {
     pub sender: Arc<Sender>,
     pub attempts: Attempts,
     pub readings: Arc<Readings>,
-    /// After the start, the message after which the next step looks at those that wait.
+    /// After the start, the message after which the next step looks at waiting messages.
     pub waking: Option<i64>,
-    /// After an outage of the receiver, the message after which the next step makes those due that wait for a retry.
+    /// After an outage of the receiver, the message after which the next step makes messages due
+    /// that wait for a retry.
     pub catching_up: Option<i64>,
 }
 
@@ -165,8 +167,8 @@ impl Worker for Delivery {
         self.catching_up = Some(0);
     }
 
-    /// Records the ends of attempts: together, or else each by itself, so that one whose user is locked for long costs the
-    /// others nothing but time.
+    /// Records the ends of attempts together or, if that fails, each separately: then a message
+    /// whose user is locked for long costs the others only time.
     async fn settle(&self, ended: Vec<Ended>) {
         if self.record(&ended).await.is_err() {
             let alone = ended.into_iter().map(|one| self.clone().settle_alone(one));

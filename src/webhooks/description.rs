@@ -42,7 +42,8 @@ pub fn describe(api: &mut OpenApi) {
 
 fn webhook(kind: &str, (summary, description): (&str, &str), data: &Value) -> Value {
     let name: String = kind.split(['.', '_']).map(capitalized).collect();
-    // No component: oapi-codegen leaves out those that no path uses, and what it makes of the webhooks does not compile then.
+    // No component: oapi-codegen leaves out components that no path uses, and then its code for the
+    // webhooks does not compile.
     let schema = object(&json!({
         "type": { "type": "string", "enum": [kind] },
         "timestamp": time("The time of the change."),

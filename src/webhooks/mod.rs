@@ -33,7 +33,7 @@ use crate::database::{Error, in_time, retrying};
 use crate::domain::By;
 use crate::queue::{Attempts, Gauges, Readings, Summary, Tasks, keep_working};
 
-/// The messages that one statement makes due again.
+/// The number of messages that a statement makes due again.
 const REPLAYED: i64 = 5000;
 
 /// The receivers, and the tasks that send to them.
@@ -155,7 +155,8 @@ impl Webhooks {
             .cloned()
     }
 
-    /// Sends a test message to a receiver. Returns `None` if there is none of that name in this instance's settings.
+    /// Sends a test message to a receiver. Returns `None` if this instance's settings have no
+    /// receiver of that name.
     pub async fn test(&self, name: &str) -> Option<Result<Accepted, Failed>> {
         Some(self.sender(name)?.test().await)
     }
@@ -189,15 +190,15 @@ impl Webhooks {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = WebhookReplay)]
 pub struct Replayed {
-    /// The messages that are due now: those that were parked or waited for a retry.
+    /// The messages that are due now: they were parked or waited for a retry.
     pub due: u64,
-    /// The messages that were not accepted yet, up to 200,000. Those that are not due wait behind another one of their user,
-    /// are on their way, or are due within a minute.
+    /// The messages that were not accepted yet, up to 200,000. Messages that are not due wait
+    /// behind another message of their user, are being sent, or are due within a minute.
     pub of: u64,
 }
 
-/// Lets messages of a webhook that were not accepted be sent now, that one or all, and records who wanted it. Returns `None`
-/// if they are no admin any more. After an error, earlier batches stay due.
+/// Makes unaccepted messages of a webhook due now, `only` one or all, and records who wanted it.
+/// Returns `None` if the author is no longer an admin. After an error, earlier batches stay due.
 pub async fn replay(
     pool: &PgPool,
     webhook: &str,

@@ -17,7 +17,7 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let reach = self.0;
         Box::pin(async move {
-            // The port is that of the URL.
+            // The port does not matter: the client uses the URL's port.
             let found = lookup_host((name.as_str(), 0))
                 .await
                 .map_err(|_| Failure::NoAddress)?;

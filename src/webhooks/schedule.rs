@@ -1,5 +1,5 @@
-//! The times of retries, those that Standard Webhooks recommends; the statement that records a failure varies each by a tenth.
-//! After the last one a message is parked.
+//! The times of retries, as Standard Webhooks recommends. The statement that records a failure
+//! varies each by a tenth. After the last retry, a message is parked.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ const DELAYS: [u64; 9] = [
 /// The longest time that a receiver can ask us to wait.
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 
-/// Returns the pause after a failure that comes after that many others, or `None` if there is no further attempt. A receiver
-/// can ask for a longer pause, but not for a shorter one.
+/// Returns the pause after a failure that follows `failures` others, or `None` if there is no
+/// further attempt. A receiver can ask for a longer pause, but not for a shorter one.
 pub fn pause(failures: u16, retry_after: Option<Duration>) -> Option<Duration> {
     let delay = DELAYS.get(usize::from(failures))?;
     Some(Duration::from_secs(*delay).max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER)))

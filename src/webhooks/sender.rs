@@ -90,7 +90,7 @@ impl Sender {
         Ok(Self { webhook, client })
     }
 
-    /// Sends a signed [`TEST`] message, of which the queue knows nothing.
+    /// Sends a signed [`TEST`] message, which is not in the queue.
     pub async fn test(&self) -> Result<Accepted, Failed> {
         let now = clock::now();
         let timestamp = OffsetDateTime::from_unix_timestamp(now)

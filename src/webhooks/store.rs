@@ -20,14 +20,14 @@ pub struct Claimed {
     pub message_id: Uuid,
     pub kind: String,
     pub payload: String,
-    /// The attempts, including the one that is due.
+    /// The attempts, including the attempt that is due.
     pub attempts: i16,
-    /// Those of them that were answered and failed.
+    /// The attempts that were answered and failed.
     pub failures: i16,
 }
 
-/// Stores the receivers' subscriptions. Nothing further is queued for those that are no longer configured; what
-/// they have not got yet stays.
+/// Stores the receivers' subscriptions. No further messages are queued for receivers that are no
+/// longer configured; messages that they have not got yet stay.
 pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<String>, Error> {
     let names: Vec<_> = webhooks
         .iter()
@@ -61,9 +61,9 @@ pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<Strin
     Ok(ended.fetch_all(pool).await?)
 }
 
-/// Looks at the next `step` messages of a webhook after `after` that wait for earlier ones of their users, and lets those be
-/// due whose earlier ones are gone: they were pruned while the webhook was not configured. Returns the last message that it
-/// looked at.
+/// Looks at the next `step` messages of a webhook after `after` that wait for earlier ones of their
+/// users, and makes messages due whose earlier ones are gone: they were pruned while the webhook
+/// was not configured. Returns the last message that it looked at.
 pub async fn wake(
     pool: &PgPool,
     webhook: &str,
@@ -89,9 +89,10 @@ pub async fn wake(
     Ok(last.fetch_one(pool).await?)
 }
 
-/// Takes up to `limit` due messages of a webhook, for `lease` seconds. A message is due if its time has come and no
-/// earlier message of the same user waits. It looks at those that are due since `since`, or at all without it. If the
-/// connection is lost, messages may have been taken until their lease ends.
+/// Takes up to `limit` due messages of a webhook, for `lease` seconds. A message is due if its time
+/// has come and no earlier message of the same user waits. It looks at messages that are due since
+/// `since`, or at all due messages without it. If the connection is lost, messages may have been
+/// taken until their lease ends.
 pub async fn claim(
     pool: &PgPool,
     webhook: &str,
@@ -140,8 +141,8 @@ pub async fn settle(pool: &PgPool, ended: &[Ended]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the state of each webhook that is configured or has messages left. `known` are the states as they were: what was
-/// due before is not looked at again.
+/// Returns the state of each webhook that is configured or has messages left. `known` are the
+/// previous states: messages that were due before a state's `since` are not read again.
 pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>, Error> {
     let summaries = sqlx::query_as!(
         Summary,
@@ -203,7 +204,7 @@ pub struct Unaccepted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     All,
-    /// Those that were answered and failed, parked ones included.
+    /// Messages that were answered and failed, including parked ones.
     Failed,
     Parked,
 }
@@ -241,8 +242,8 @@ pub async fn exists(pool: &PgPool, webhook: &str) -> Result<bool, Error> {
     Ok(found.fetch_one(pool).await?)
 }
 
-/// Records who lets that message of a webhook, or all, be sent again. Returns `false`, and records nothing, if they are no
-/// admin any more.
+/// Records who sends a message of a webhook, or all messages, again. Returns `false`, and records
+/// nothing, if the author is no longer an admin.
 pub(super) async fn record_replay(
     pool: &PgPool,
     webhook: &str,
@@ -263,9 +264,10 @@ pub(super) async fn record_replay(
     Ok(recorded.rows_affected() > 0)
 }
 
-/// Lets up to `batch` messages of a webhook after `after` be sent now, `only` one or any: those that wait for a retry, and
-/// parked ones as well if `parked`, with all their attempts again. Returns their number, and the last one. A message on its
-/// way, or behind another one of its user, is left: it is due once that one is over.
+/// Makes up to `batch` messages of a webhook after `after` due now, `only` one or any: messages
+/// that wait for a retry and, if `parked`, parked messages, which get all their attempts again.
+/// Returns their number, and the last one. It leaves messages that are being sent or wait behind
+/// another message of their user: these are due once the other is done.
 pub async fn replay(
     pool: &PgPool,
     webhook: &str,
@@ -297,9 +299,10 @@ pub async fn replay(
     Ok((replayed.len(), replayed.into_iter().max()))
 }
 
-/// Deletes up to `batch` messages whose time to be sent again is over: those parked a month ago, parked ones about users who
-/// are no more, and a month-old rest of webhooks that are not configured. Returns their number. That a user was deleted or
-/// merged is still worth knowing, without what a message tells of a user who is no more.
+/// Deletes up to `batch` messages that will not be sent again, and returns their number. These are
+/// parked messages, and messages of webhooks that are not configured: they are deleted after a
+/// month, or at once if their user no longer exists. Messages that a user was deleted or merged are
+/// worth keeping for the month, but without data of a user who no longer exists.
 pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     sqlx::query!(
         r"UPDATE webhook_messages m SET payload = jsonb_set(payload::jsonb, '{data,user}', 'null')::text

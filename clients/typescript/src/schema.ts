@@ -1646,13 +1646,13 @@ export interface components {
         WebhookReplay: {
             /**
              * Format: int64
-             * @description The messages that are due now: those that were parked or waited for a retry.
+             * @description The messages that are due now: they were parked or waited for a retry.
              */
             due: number;
             /**
              * Format: int64
-             * @description The messages that were not accepted yet, up to 200,000. Those that are not due wait behind another one of their user,
-             *     are on their way, or are due within a minute.
+             * @description The messages that were not accepted yet, up to 200,000. Messages that are not due wait
+             *     behind another message of their user, are being sent, or are due within a minute.
              */
             of: number;
         };
