@@ -1,4 +1,5 @@
-//! Imports point down, none leads in a large circle, and each foreign crate is named only in its room.
+//! Imports point down and form no large circle, and each foreign crate is named only in its room. A
+//! room is a top-level module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::docs::files;
 
-/// Which rooms of the crate a room may name.
+/// Rooms of the crate, and the rooms that each may use.
 const MAY_USE: [(&str, &str); 25] = [
     ("background", ""),
     ("causes", ""),
@@ -61,7 +62,7 @@ const MAY_USE: [(&str, &str); 25] = [
     ),
 ];
 
-/// Which rooms, or files, may name a crate that the others must not depend on.
+/// Crates on which only these rooms, or files, may depend.
 const NAMED_IN: [(&str, &str); 6] = [
     ("rocket", "admin app config dev web"),
     ("rocket_dyn_templates", "web"),
@@ -75,7 +76,7 @@ const NAMED_IN: [(&str, &str); 6] = [
     ("reqwest", "cli provider webhooks"),
 ];
 
-/// Every source file's lines of code, by the room it belongs to.
+/// Lines of code of every source file, by the file's room.
 fn rooms() -> BTreeMap<String, Vec<(PathBuf, String)>> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut rooms: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -104,7 +105,7 @@ fn rooms() -> BTreeMap<String, Vec<(PathBuf, String)>> {
     rooms
 }
 
-/// Whether a line names a path that begins with these segments.
+/// Returns `true` if a line names a path that begins with these segments.
 fn names(line: &str, path: &str) -> bool {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(path).any(|(at, _)| {
@@ -115,7 +116,7 @@ fn names(line: &str, path: &str) -> bool {
     })
 }
 
-/// Whether a line names another room, alone or in a list.
+/// Returns `true` if a line names another room, alone or in a list.
 fn names_room(line: &str, room: &str) -> bool {
     let listed = line
         .split_once("crate::{")
@@ -377,7 +378,8 @@ fn a_request_begins_no_transaction_that_its_end_would_cancel() {
     );
 }
 
-/// Files that start tasks which do not last as long as the program: a caller awaits them, or they do one thing.
+/// Files that start tasks that end before the program does: a caller awaits the task, or it does
+/// one thing.
 const BRIEF_TASKS: [&str; 4] = [
     "app/drain.rs",
     "database/planned_each_time.rs",

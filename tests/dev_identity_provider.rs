@@ -33,7 +33,7 @@ fn fresh() -> Arc<Folder> {
     Arc::new(folder(&Uuid::now_v7().to_string()))
 }
 
-/// A server with nothing but the provider, until the test ends.
+/// A server that serves only the provider, until the test ends.
 struct Server {
     port: u16,
     issuer: String,
@@ -46,7 +46,8 @@ impl Server {
         Self::start_with(fresh(), None).await
     }
 
-    /// A server on a port of its own, whose folder and issuer may be those of another.
+    /// Starts a server on a port of its own. Its folder and its issuer may belong to another
+    /// server.
     async fn start_with(folder: Arc<Folder>, issuer: Option<&str>) -> Self {
         let port = free_port();
         let issuer =

@@ -1,5 +1,5 @@
-//! The guides say what the program does: their links lead somewhere, the files and tests that they name
-//! are there, and no error is missing.
+//! The guides match the program: their links have targets, the files and tests that they name
+//! exist, and no error is missing.
 
 mod example;
 
@@ -27,7 +27,7 @@ const START: [(&str, &[&str]); 10] = [
     ("Box<rocket::Error>", &[]),
     ("otlp::Error", &["src/telemetry/otlp.rs"]),
 ];
-/// What a path of the repository begins with.
+/// Beginnings of the paths in the repository.
 const FOLDERS: [&str; 10] = [
     "src/",
     "tests/",
@@ -85,7 +85,7 @@ fn prose(page: &Path) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What stands between single backticks.
+/// Texts between single backticks.
 fn spans(prose: &str) -> impl Iterator<Item = &str> {
     prose
         .lines()
@@ -163,7 +163,7 @@ fn tests_that_the_threats_name_exist() {
     }
 }
 
-/// Whether it reads like the name of a test.
+/// Returns `true` if a code span looks like the name of a test.
 fn is_sentence(span: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     span.chars().all(plain) && span.matches('_').count() >= 4

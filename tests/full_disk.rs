@@ -27,7 +27,8 @@ impl Disk {
         let mounted = as_root(&command, &place);
         if !mounted {
             fs::remove_dir(&place).unwrap();
-            // A container whose root may not mount is a good place for tests, too: it is no error where `CI` is set.
+            // Not an error, even where `CI` is set: tests may run in a container whose root cannot
+            // mount.
             let said =
                 "\nSKIPPED: nobody may mount a file system here: a full disk was not tried out\n";
             std::io::stderr().write_all(said.as_bytes()).unwrap();
@@ -156,7 +157,7 @@ async fn a_service_whose_database_has_no_space_is_not_ready_until_it_has_some() 
         "nothing was freed"
     );
 
-    // Nobody signs in meanwhile.
+    // The service becomes ready without a sign-in.
     fs::remove_file(filler).unwrap();
     service.answers("/readyz", 200).await;
     assert_eq!(sign_in(&service, &provider).await.0, 201);

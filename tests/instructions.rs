@@ -1,7 +1,8 @@
-//! Instructions of the service for each request of a phone, beside those that were committed. No clock is read, so a busy
-//! machine changes nothing.
+//! Compares the instructions that the service executes for each request of a phone with the
+//! committed figures. No clock is read, so a busy machine changes nothing.
 //!
-//! The program is the one that all tests run, not optimised: what is compared is how much it does, not how fast.
+//! All tests run the same program, which is not optimised: these tests compare how much it does,
+//! not how fast.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,9 +18,9 @@ use crate::support::process::Process;
 use crate::support::provider::Provider;
 use crate::support::token;
 
-/// Requests that each figure is a mean of.
+/// Requests per figure, which is their mean.
 const REQUESTS: u32 = 30;
-/// How far a figure may be from the committed one, in per cent: compilers differ.
+/// Allowed difference from the committed figure, in per cent: compilers differ.
 const TOLERANCE: f64 = 10.0;
 
 /// A service under `callgrind`.
@@ -43,7 +44,7 @@ impl Watched {
         );
     }
 
-    /// Sends requests one after the other, and returns what each took, in instructions.
+    /// Sends requests one after the other, and returns the mean of their instructions.
     async fn instructions<T>(
         &mut self,
         first: T,
@@ -104,7 +105,7 @@ async fn a_phones_requests_take_as_many_instructions_as_were_committed() {
         &provider.tokeninfo_url(),
         &limits,
     );
-    // Watched, it starts fifty times as slowly.
+    // Under `callgrind`, the service starts fifty times as slowly.
     service.answers("/livez", 200).await;
     service.answers("/readyz", 200).await;
     let mut watched = Watched {

@@ -46,7 +46,7 @@ fn start(root: &Path) -> Postgres {
     Postgres::start(&options(root)).unwrap()
 }
 
-/// What a statement answers, or `None` when the server did not acknowledge it.
+/// Returns the output of a statement, or `None` if the server did not acknowledge it.
 fn ask(url: &str, sql: &str) -> Option<String> {
     let output = Command::new("psql")
         .args(["-X", "-w", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1"])
@@ -112,7 +112,7 @@ fn park_here() {
 /// A program that owns a server, killed when it is dropped.
 struct Program {
     child: Child,
-    /// Where its server is, once that is ready.
+    /// URL of its server, which is ready.
     url: String,
 }
 
@@ -255,8 +255,8 @@ fn a_program_killed_while_it_writes_can_be_started_again_at_once_and_loses_nothi
             );
         }
 
-        // The writer tells what was acknowledged, and goes on until the next
-        // server is there; the kill comes after the third row.
+        // The writer reports each acknowledged row and goes on until the next server runs. The
+        // program is killed after the third row.
         let (tell, told) = mpsc::channel();
         let done = Arc::new(AtomicBool::new(false));
         let writer = thread::spawn({
@@ -345,7 +345,7 @@ fn a_stale_pid_file_that_names_a_stranger_is_no_obstacle() {
     let root = scratch.root();
     start(&root).stop();
     let data_dir = data_dir(&root).unwrap();
-    // Of the same user, which is what PostgreSQL itself would fall for.
+    // A process of the same user, which PostgreSQL itself would take for its server.
     let mut stranger = Command::new("sleep");
     stranger.arg("1000");
     if geteuid().is_root() {
@@ -368,7 +368,7 @@ fn a_stale_pid_file_that_names_a_stranger_is_no_obstacle() {
 #[test]
 fn a_root_that_the_server_user_cannot_enter_is_replaced_by_another_place() {
     if !geteuid().is_root() {
-        // Without a second user there is nobody to be shut out.
+        // Without root, the server runs as this user, who can enter the folder.
         return;
     }
     let scratch = Scratch::new();

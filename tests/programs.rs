@@ -1,4 +1,4 @@
-//! Programs that are not ours.
+//! Finds programs of others on this machine.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,11 @@ use std::process::Command;
 
 use crate::support::missing::skip;
 
-/// Where Debian keeps servers, which not every user has in PATH.
+/// Debian's folders for servers, which not every user has in PATH.
 const FOLDERS: [&str; 2] = ["/usr/local/sbin", "/usr/sbin"];
 
-/// A program of `target/real` or of the machine that starts and has at least that version; else the test is skipped.
+/// Finds a program in `target/real` or on this machine that starts and has at least that version.
+/// Otherwise the test is skipped.
 pub fn program(name: &str, least: (u32, u32)) -> Option<PathBuf> {
     one_of(&[name], least)
 }
@@ -38,14 +39,14 @@ pub fn one_of(names: &[&str], least: (u32, u32)) -> Option<PathBuf> {
     sound
 }
 
-/// The version that a program tells, if it starts: major and minor.
+/// Major and minor version that a program reports, if it starts.
 pub fn version(program: &Path) -> Option<(u32, u32)> {
     let ask = match program.file_name()?.to_str()? {
         "haproxy" | "nginx" => "-v",
         "go" => "version",
         _ => "--version",
     };
-    // One that leads nowhere stops what the path would find.
+    // A wrong JAVA_HOME would stop a Java program that PATH finds.
     let output = Command::new(program)
         .arg(ask)
         .env_remove("JAVA_HOME")
@@ -55,7 +56,7 @@ pub fn version(program: &Path) -> Option<(u32, u32)> {
     let words: Vec<_> = said
         .split(|c: char| !c.is_ascii_digit() && c != '.')
         .collect();
-    // What has a dot comes first: a lone number may be the code of a colour.
+    // Numbers with a dot take precedence: a lone number may be the code of a colour.
     let dotted = words.iter().find_map(|word| {
         let (major, rest) = word.split_once('.')?;
         Some((major.parse().ok()?, rest.split('.').next()?.parse().ok()?))

@@ -1,4 +1,5 @@
-//! What a person runs before each commit: the README's `cargo test`. It needs PostgreSQL and nothing else.
+//! The tests to run before each commit: the README's `cargo test`. They need PostgreSQL and nothing
+//! else.
 
 #[cfg(not(debug_assertions))]
 compile_error!("the tests use the development parts; run them without --release");

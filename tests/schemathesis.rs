@@ -1,5 +1,5 @@
-//! schemathesis, which makes requests from the API's description, both as described and otherwise, and holds the
-//! answers against it.
+//! schemathesis sends requests, valid and invalid, made from the API's description, and compares
+//! the responses with it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::support::app::App;
 use crate::support::missing::skip;
 use crate::support::token::claims;
 
-/// Where the program is: in the virtual environment that `.ci/run` makes, or on the path.
+/// Finds the program in the virtual environment that `.ci/run` makes, or in PATH.
 fn program() -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let path = env::var_os("PATH").unwrap_or_default();
@@ -30,7 +30,7 @@ async fn whatever_is_made_from_the_description_is_answered_as_described() {
         );
     };
     let app = App::start_with(|figment| figment.merge(("rate_limit.enabled", false))).await;
-    // One for each user who is deleted, and more.
+    // Enough tokens for every user who is deleted.
     let token = |number| {
         app.token(&claims(
             &format!("subject-{number}"),
@@ -45,7 +45,7 @@ async fn whatever_is_made_from_the_description_is_answered_as_described() {
         .arg("--config-file")
         .arg(folder.join("schemathesis.toml"))
         .args(["run", &format!("{}/api/v1/openapi.json", app.url)])
-        // One worker: CPython's parser of its own syntax trips over another thread's.
+        // One worker: CPython's own parser fails while another thread uses it.
         .args([
             "--workers",
             "1",
@@ -69,7 +69,7 @@ async fn whatever_is_made_from_the_description_is_answered_as_described() {
         .env("PYTHONPATH", &folder)
         // It leaves a folder of its own behind.
         .current_dir(env!("CARGO_TARGET_TMPDIR"));
-    // It takes its time, and the service answers on this runtime.
+    // The command is slow, and the service runs on this runtime.
     let output = tokio::task::spawn_blocking(move || command.output())
         .await
         .unwrap()

@@ -1,5 +1,5 @@
-//! What takes other programs, or minutes: `cargo test --test whole`. CONTRIBUTING.md lists the programs. A test that
-//! lacks one is skipped with a message, and fails where `CI` is set.
+//! Tests that need other programs, or minutes: `cargo test --test whole`. CONTRIBUTING.md lists the
+//! programs. Without its program a test is skipped with a message, and fails where `CI` is set.
 
 #[cfg(not(debug_assertions))]
 compile_error!("the tests use the development parts; run them without --release");

@@ -1,6 +1,7 @@
-//! `deploy/vestibule.example.toml` has every setting of the configuration's page, with the default that the code has.
+//! `deploy/vestibule.example.toml` lists every setting of the configuration's page, with the code's
+//! default.
 //!
-//!     UPDATE_EXAMPLE=1 cargo test --test quick docs::example    # writes it anew, with the defaults that it has
+//!     UPDATE_EXAMPLE=1 cargo test --test quick docs::example  # rewrites it, and keeps its defaults
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -51,7 +52,8 @@ const ROCKET: [(&str, &str); 8] = [
     ),
     ("tls.key", "file with its key"),
 ];
-/// Settings that are not for operators: one exists in development builds only, the rest would do nothing, or harm.
+/// Settings that are not for operators: one exists only in development builds, and the rest would
+/// do nothing, or harm.
 const LEFT_OUT: [&str; 8] = [
     "dev_dir",
     "ident",
@@ -63,7 +65,7 @@ const LEFT_OUT: [&str; 8] = [
     "proxy_proto_header",
 ];
 
-/// What a deployment has to set.
+/// Values for the settings that every deployment has to set.
 fn required() -> Figment {
     config::defaults()
         .merge(("public_url", "https://id.example.com"))
@@ -72,7 +74,7 @@ fn required() -> Figment {
         .merge(("idp.client_id", "client.example"))
 }
 
-/// Every setting of the page, in its order, with its text and its variable.
+/// Every setting of the page, in the page's order, with its text and its environment variable.
 fn rows() -> Vec<(String, String, String)> {
     let page = read("docs/configuration.md");
     let lines = page
@@ -95,8 +97,8 @@ fn rows() -> Vec<(String, String, String)> {
     rows
 }
 
-/// The lines of settings with a default, by their table's header, as the file has them. That their values are those of the code
-/// is shown below: with them, nothing changes.
+/// The file's lines of settings with a default, with their table's header. A test below proves that
+/// their values are the code's defaults: with these lines, nothing changes.
 fn defaults(file: &str) -> BTreeSet<(&str, &str)> {
     let mut header = "";
     let lines = file.lines().filter_map(|line| {
@@ -112,7 +114,7 @@ fn defaults(file: &str) -> BTreeSet<(&str, &str)> {
     lines.collect()
 }
 
-/// The table of a key, and its name there.
+/// The table of a key, and the key's name in it.
 fn split(key: &str) -> (&str, &str) {
     // A client id in quotes is the last part of its key.
     let table = key.split('"').next().unwrap().rfind('.');
@@ -151,7 +153,7 @@ fn example() -> String {
             tables.push(table);
         }
     }
-    // In TOML, what belongs to no section comes first.
+    // In TOML, keys without a table come first.
     tables.sort_by_key(|table| !table.is_empty());
     let mut file = HEAD.to_owned();
     for table in tables {
@@ -186,7 +188,7 @@ fn example() -> String {
     file
 }
 
-/// The file with each setting that has a default.
+/// The file with every default uncommented.
 fn uncommented(file: &str) -> Figment {
     let lines = file.lines().map(|line| match line.strip_prefix('#') {
         Some(setting) if !setting.is_empty() && !setting.starts_with(' ') => setting,

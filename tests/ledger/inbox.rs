@@ -1,4 +1,5 @@
-//! A receiver that can be torn down amid its requests. It accepts a message only after it has written it down.
+//! A receiver of webhooks that a test can stop during requests. It accepts a message only after it
+//! has recorded it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use uuid::Uuid;
 use crate::support::provider::Behaviour;
 use crate::support::receiver::{Received, Receiver, SECRET};
 
-/// A message as it was written down.
+/// A recorded message.
 #[derive(Debug, Clone)]
 pub struct Written {
     pub id: Uuid,
@@ -18,10 +19,10 @@ pub struct Written {
     pub users: Vec<Uuid>,
 }
 
-/// All messages in order, or what was wrong with one.
+/// All messages in order of arrival; an error for an invalid message.
 pub type Book = Arc<Mutex<Vec<Result<Written, String>>>>;
 
-/// Starts one at that port. A sound one accepts everything.
+/// Starts a receiver at that port. A `sound` receiver accepts everything.
 pub async fn open(port: u16, book: &Book, sound: bool) -> Receiver {
     let book = book.clone();
     let number = AtomicUsize::new(0);
@@ -30,7 +31,7 @@ pub async fn open(port: u16, book: &Book, sound: bool) -> Receiver {
         match number.fetch_add(1, Ordering::Relaxed) % 400 {
             70 | 170 | 270 | 370 if !sound => Behaviour::status(500),
             250 if !sound => Behaviour::NEVER_ANSWER,
-            // It has the message, and says otherwise.
+            // It has recorded the message, and reports a failure.
             20 | 120 | 220 | 320 if !sound => {
                 write();
                 Behaviour::status(500)

@@ -1,6 +1,6 @@
-//! `kill -9` of the service and of its database, and the end of a receiver of webhooks, under changes of all kinds: what was
-//! acknowledged is still there, nothing is half written, and each change that was committed is delivered, in the order of its
-//! user, and nothing else is.
+//! `kill -9` of the service, of its database and of a receiver of webhooks, during changes of all
+//! kinds. No acknowledged change is lost, nothing is half written, and exactly the committed
+//! changes are delivered, in order for each user.
 
 mod inbox;
 mod person;
@@ -31,12 +31,12 @@ use person::{Change, Person, World};
 
 const CLIENTS: usize = 8;
 const CHANGES: usize = 10_000;
-/// Of the service, the database and the receiver, in turn.
+/// Number of kills: of the service, the database and the receiver, in turn.
 const KILLS: usize = 21;
-/// The time for what is still queued after the last kill.
+/// Longest time to deliver all messages that are queued after the last kill.
 const REST: Duration = Duration::from_mins(2);
 
-/// The type of message that tells of an event.
+/// The type of the message about an event.
 fn message_type(kind: &str, reason: Option<&str>) -> Option<&'static str> {
     Some(match (kind, reason) {
         ("user_created", _) => "user.created",
@@ -60,7 +60,7 @@ async fn nothing_acknowledged_is_lost_and_each_change_is_delivered_in_order_whoe
     let began = Instant::now();
     let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("ledger");
     let _ = std::fs::remove_dir_all(&root);
-    // It loses nothing when it is killed, only when its machine is.
+    // Without fsync, PostgreSQL loses data only if the machine fails, not if it is killed.
     let options = Options {
         durable: false,
         ..Options::new(&root)
@@ -179,7 +179,7 @@ async fn nothing_acknowledged_is_lost_and_each_change_is_delivered_in_order_whoe
     );
 }
 
-/// Each acknowledged token works, and nothing is half written.
+/// Asserts that each acknowledged token works, and that nothing is half written.
 async fn nothing_is_lost(service: &Process, tokens: &[String], pool: &PgPool) {
     assert!(
         tokens.len() > CHANGES / 100,
@@ -195,14 +195,15 @@ async fn nothing_is_lost(service: &Process, tokens: &[String], pool: &PgPool) {
     assert_eq!(halves, 0, "something is half written");
 }
 
-/// Users without an identity, and sessions without one or without the event of their beginning.
+/// Counts users without an identity, and sessions without an identity or without the event of their
+/// start.
 const HALVES: &str = "SELECT (SELECT count(*) FROM users u WHERE NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id))
                            + (SELECT count(*) FROM sessions s WHERE NOT EXISTS (SELECT FROM events e WHERE e.id = s.id))
                            + (SELECT count(*) FROM sessions s WHERE NOT EXISTS (SELECT FROM identities i WHERE i.id = s.identity_id))";
 
-/// Lets the leases of a killed instance end, and the next attempts be due, as if the time had passed.
+/// Ends the leases of a killed instance and makes the next attempts due, as if time had passed.
 async fn pass(pool: &PgPool) {
-    // The others wait for one of these.
+    // Messages without attempts wait behind these.
     let due = "UPDATE webhook_messages SET next_attempt_at = now(), leased_until = now() WHERE attempts > 0";
     sqlx::query(due).execute(pool).await.unwrap();
 }
@@ -214,7 +215,8 @@ async fn waiting(pool: &PgPool) -> i64 {
         .unwrap()
 }
 
-/// Waits until each message was delivered. Those that wait for longer than a lease wait for a retry, which is due.
+/// Waits until each message was delivered. A message whose next attempt is more than a lease away
+/// waits for a retry, which this makes due.
 async fn emptied(pool: &PgPool) {
     let began = Instant::now();
     loop {
@@ -244,13 +246,14 @@ async fn committed(pool: &PgPool) -> HashMap<Uuid, &'static str> {
     messages.collect()
 }
 
-/// Compares what was committed, what was delivered, and what the clients took down. Returns the number of duplicates.
+/// Compares the committed changes, the delivered messages and the clients' records. Returns the
+/// number of duplicates.
 fn compare(
     committed: &HashMap<Uuid, &'static str>,
     written: &[Written],
     accounts: &[Vec<Change>],
 ) -> usize {
-    // The place of each message among those that were delivered for the first time.
+    // The place of each message's first delivery.
     let mut first: HashMap<Uuid, usize> = HashMap::new();
     for (place, message) in written.iter().enumerate() {
         assert_eq!(

@@ -1,4 +1,5 @@
-//! A client that makes changes of all kinds to users of its own, one after the other, and takes down what was committed.
+//! A client that makes changes of all kinds to its own users, one after the other, and records the
+//! committed changes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub struct World {
     pub api_key: String,
     pub provider: Arc<Provider>,
     pub pool: PgPool,
-    /// Hears of each change.
+    /// Receives a signal for each change.
     pub changes: UnboundedSender<()>,
     /// The requests without an answer.
     pub unanswered: Arc<AtomicUsize>,
@@ -39,11 +40,12 @@ pub struct World {
 pub struct Change {
     pub id: Uuid,
     pub users: Vec<Uuid>,
-    /// The number of the request after which it was there. Changes of one request have no order.
+    /// The number of the request after which the change was found. Changes of one request have no
+    /// order.
     pub step: usize,
 }
 
-/// An answer to a sign-in.
+/// A response to a sign-in.
 struct Session {
     access: String,
     refresh: String,
@@ -87,7 +89,7 @@ struct Account {
 /// The id, the kind, the reason, the user and the other user of an event.
 type Event = (Uuid, String, Option<String>, Uuid, Option<String>);
 
-/// Returns the status and the body of an answer, or `None` without a whole one.
+/// Returns the status and the body of a response, or `None` if it is incomplete.
 async fn answer(request: reqwest::RequestBuilder) -> Option<(u16, Value)> {
     let answer = request.send().await.ok()?;
     let status = answer.status().as_u16();
@@ -132,8 +134,8 @@ impl Person {
         }
     }
 
-    /// Returns an answer to a request, which is repeated until there is one. If it was made and its answer was lost, the
-    /// answer to the repetition may be that there is no such thing any more.
+    /// Repeats a request until there is a response, and returns it. If the change was made and its
+    /// response was lost, the repetition may get 401 or 404, since its object is gone.
     async fn ask(
         &self,
         method: Method,
@@ -155,7 +157,8 @@ impl Person {
                     .body(body.to_string());
             }
             if let Some((status, answer)) = answer(request).await {
-                // The database is on its way back, or the change may have been made on a connection that broke.
+                // A 503: the database is recovering, or a connection broke and the change may have
+                // been made.
                 if status != 503 {
                     let repeated = attempt > 0 && [401, 404].contains(&status);
                     assert!(
@@ -188,8 +191,8 @@ impl Person {
         panic!("never: the database answers")
     }
 
-    /// Takes down what the database has committed about this round's users since the last time. Among that must be a change
-    /// of this kind, which was acknowledged.
+    /// Records the changes to this round's users that the database has committed since the last
+    /// call. They must include a change of this kind, which was acknowledged.
     async fn did(&mut self, kind: &str) {
         self.step += 1;
         let mut kinds = Vec::new();
@@ -208,7 +211,7 @@ impl Person {
                     users,
                     step: self.step,
                 });
-                // Nobody listens once the test has failed.
+                // The receiver is gone after a failure of the test.
                 let _ = self.world.changes.send(());
                 kinds.push(kind);
             }
@@ -318,7 +321,7 @@ impl Person {
         self.did("claims_changed").await;
     }
 
-    /// Lets everything happen to some users.
+    /// Makes every kind of change to some users.
     pub async fn live(&mut self, round: usize) {
         self.users.clear();
         let name = |person: &str| format!("{person}-{}-{round}", self.number);
@@ -339,7 +342,7 @@ impl Person {
         let adas_email = email("ada");
         let carols_email = email("carol");
 
-        // A phone that is signed in to the end.
+        // A phone that stays signed in.
         let session = self.sign_in(&stays).await;
         self.did("user_created").await;
         let token = self.refresh(&session.refresh).await;
@@ -438,7 +441,7 @@ impl Person {
             .await;
         self.administer(into, "enable", None, "user_enabled").await;
 
-        // An address that nobody had verified.
+        // A user with an unverified address, which its owner then proves.
         let unverified = json!({ "email_verified": "false" });
         let claims = token::with(token::claims(&squatter.subject, &carols_email), &unverified);
         self.world.provider.accept(&squatter.token, claims);

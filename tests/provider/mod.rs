@@ -1,3 +1,3 @@
-//! The service holds its own against a provider that does anything.
+//! The service against a provider that may respond with anything.
 
 mod verify;

@@ -1,4 +1,5 @@
-//! `verify = "both"`: the signature first, then the endpoint, and the two have to agree.
+//! `verify = "both"`: the service verifies the signature, then asks the endpoint, and both must
+//! agree.
 
 use serde_json::json;
 
@@ -73,7 +74,7 @@ async fn neither_answer_stands_in_for_the_other() {
             "{}",
             preset.name
         );
-        // Well signed, and of no use for another reason: it need not leave the house either.
+        // Correctly signed, but too old: the endpoint is not asked either.
         let late = house.changed("iat", NOW - 48 * 3600);
         assert_eq!(
             word(&house.verify(&Signer::Rsa.token(&late)).await),

@@ -1,4 +1,4 @@
-//! What a provider may say of a token (OpenID Connect Core §3.1.3.7), for every preset.
+//! Validation of a token's claims (OpenID Connect Core §3.1.3.7), for every preset.
 
 use serde_json::{Value, json};
 use vestibule::domain::claims::LEEWAY;
@@ -13,7 +13,7 @@ use crate::support::token::with;
 
 const HOUR: i64 = 60 * 60;
 
-/// Each of the answers, changed so, has that verdict with every preset.
+/// Asserts the verdict on each of the claims, with every preset.
 async fn expect(cases: impl Fn(&House) -> Vec<(Value, &'static str)>) {
     for preset in PRESETS {
         let house = House::of(preset).await;
@@ -205,7 +205,7 @@ async fn a_known_companion_is_accepted_beside_our_audience_and_never_instead() {
                 );
             }
         }
-        // Nothing says that such a token is for us rather than for its other audience.
+        // Without `azp` and `client_id`, such a token may be for its other audience.
         let nobody = json!({ "aud": [CLIENT_ID, project], "azp": null, "client_id": null });
         let verdict = house.says(&with(house.claims(), &nobody)).await;
         assert_eq!(
@@ -232,7 +232,7 @@ async fn the_setting_for_an_audience_beside_ours_is_named_in_the_log() {
         let log = refusal.log.unwrap();
         assert!(log.contains(key) && log.contains("a-project"), "{log}");
         assert!(!refusal.detail.contains("a-project"), "{}", refusal.detail);
-        // An audience without ours is somebody else's token.
+        // Without our audience it is another application's token, and no setting would allow it.
         let foreign = self::refusal(house.says(&house.changed("aud", "a-project")).await)
             .log
             .unwrap();
@@ -267,7 +267,7 @@ async fn the_authorized_party_must_be_ours_too() {
             .await
             .unwrap();
         assert_eq!(verified.client_id, "android.example", "{}", preset.name);
-        // Only introspection has it (RFC 7662 §2.2); elsewhere it means nothing.
+        // Only introspection defines `client_id` (RFC 7662 §2.2); elsewhere it is ignored.
         let client = house
             .says(&house.changed("client_id", "foreign.example"))
             .await;
@@ -439,7 +439,7 @@ async fn an_address_is_verified_by_the_words_for_it_and_no_others() {
                 preset.name
             );
         }
-        // An operator may know better about absent words, never about words that are there.
+        // `trust_email` applies if the claim is absent, never if it is present.
         let trusting = House::with(preset, &json!({ "trust_email": true })).await;
         let mut claims = trusting.changed("email", "ada@example.com");
         for word in [json!("false"), json!(null), json!(""), json!([]), json!({})] {
@@ -499,7 +499,7 @@ async fn an_organisation_is_told_by_hd_alone_and_an_empty_one_is_none() {
 
 const RAW: &str = "n-0S6_WzA2Mj";
 
-/// What an app gives to its SDK when it hashes that nonce: SHA-256 in hex.
+/// The hashed nonce that an app gives to its SDK: SHA-256 of [`RAW`] in hex.
 fn hashed() -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, RAW.as_bytes());
     let digits = digest
@@ -542,7 +542,7 @@ async fn a_nonce_is_the_callers_in_the_one_form_that_counts() {
                 (None, None, "accepted"),
                 (Some(RAW), Some(RAW), right(!expects_hash)),
                 (Some(hashed.as_str()), Some(RAW), right(expects_hash)),
-                // Whoever has seen the token knows this much.
+                // If a hash is expected, the hash itself fails: the token reveals it.
                 (
                     Some(hashed.as_str()),
                     Some(hashed.as_str()),
@@ -657,7 +657,7 @@ async fn an_answer_that_says_a_thing_twice_is_not_believed() {
     for preset in PRESETS {
         let house = House::of(preset).await;
         let sound = house.claims().to_string();
-        // Signed twice-said claims are a bad token; an endpoint's are a bad answer.
+        // Duplicate claims make a signed token invalid, and an endpoint's response useless.
         let expected = if preset.judges_token() {
             "invalid_token"
         } else {
@@ -704,7 +704,7 @@ async fn a_token_that_is_not_signed_goes_nowhere() {
             }
         }
         assert_eq!(house.calls(), 0, "{}: nobody had to be asked", preset.name);
-        // A shared secret is no signature of the provider's; where it is asked, it says so.
+        // An HMAC with a shared secret is not the provider's signature. Endpoints reject it, too.
         house.endpoint.behave(Behaviour::status(400));
         let token = signed(r#"{"alg":"HS256","typ":"JWT"}"#, &claims, |message| {
             hs256(CLIENT_ID.as_bytes(), message)
@@ -764,7 +764,7 @@ async fn a_token_of_one_provider_is_refused_at_every_other() {
         let house = House::of(preset).await;
         for other in PRESETS.iter().filter(|other| !is_family(&preset, other)) {
             let verdict = house.says(&(other.claims)()).await;
-            // That one's has a scope, which only introspection has no objection to.
+            // RFC 7662 claims contain a scope, which only introspection accepts.
             let scope = other.is_of("rfc7662");
             let expected = if scope {
                 "invalid_token"
@@ -779,7 +779,7 @@ async fn a_token_of_one_provider_is_refused_at_every_other() {
                 preset.name
             );
         }
-        // Google's answer about an access token.
+        // Google's response about an access token.
         let access = json!({
             "azp": CLIENT_ID, "aud": CLIENT_ID, "sub": "110169484474386276334", "scope": "openid email",
             "exp": (NOW + 3600).to_string(), "expires_in": "3600", "email": "testuser@gmail.com",
@@ -832,7 +832,8 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
         for (members, detail) in kinds.clone() {
             let claims = with(house.claims(), members);
             house.vouch(&claims);
-            // Shown as it is, it is refused unasked, and a token that cannot be read by what is told of it.
+            // A readable access token is rejected without a call, an opaque one by the endpoint's
+            // response.
             let calls = house.calls();
             let shown = preset.signer.unwrap_or(Signer::Rsa).token(&claims);
             for (token, unasked) in [
@@ -843,7 +844,7 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
                     preset.is_of("rfc7662") && !unasked && members.get("scope").is_some();
                 let verdict = house.verify(&token).await;
                 if introspected {
-                    // An introspected token that is not a JWT tells nothing.
+                    // Introspection of a token that is not a JWT shows no kind of token.
                     assert_eq!(word(&verdict), "accepted", "{members}");
                     continue;
                 }

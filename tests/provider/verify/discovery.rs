@@ -56,7 +56,8 @@ async fn the_endpoints_come_from_the_issuers_document_which_is_kept_and_hear_tha
     }
 }
 
-/// A house with these settings, whose token endpoint is on the endpoint's server and authenticates clients by these methods.
+/// A house with these settings. Its token endpoint is on the endpoint's server and authenticates
+/// clients by these methods.
 async fn exchanging(settings: &Value, methods: Option<&Value>) -> House {
     let house = House::with(preset("oidc"), settings).await;
     let mut document = json!({

@@ -1,5 +1,5 @@
-//! Endpoints that misbehave, for every preset and whatever it asks: tokens, keys, metadata. Only a
-//! token that a provider calls invalid is the token's fault.
+//! Misbehaving endpoints for tokens, keys and metadata, with every preset. A token is rejected only
+//! if the provider calls it invalid.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,11 @@ use super::presets::{PRESETS, Preset, preset};
 use crate::support::provider::{Behaviour, End, Provider, Refusing, Silent, odd_bodies};
 use crate::support::tls::SelfSigned;
 
-/// Five seconds are promised. The others are for a busy machine, and fewer than a second attempt takes.
+/// The service promises five seconds. The rest allows for a busy machine, and is shorter than a
+/// second attempt.
 const PROMISED: Duration = Duration::from_millis(8_500);
 
-/// What a provider may be asked for.
+/// The kinds of requests to a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Token,
@@ -31,7 +32,7 @@ impl Asked {
         }
     }
 
-    /// The setting that names it.
+    /// The setting with its URL.
     fn setting(self) -> &'static str {
         match self {
             Self::Token => "tokeninfo_url",
@@ -60,19 +61,19 @@ fn points() -> impl Iterator<Item = (Preset, Asked)> {
         .flat_map(|preset| asked(&preset).into_iter().map(move |asked| (preset, asked)))
 }
 
-/// A house whose endpoints all answer as they should, and a token that is good there.
+/// A house with sound endpoints, and a token that is valid there.
 async fn sound(preset: Preset) -> (House, String) {
     let house = House::of(preset).await;
     let token = welcome(&house);
     (house, token)
 }
 
-/// Lets the endpoints answer as they should, to a token that is good there.
+/// Makes the endpoints respond correctly, and returns a token that is valid there.
 fn welcome(house: &House) -> String {
     welcome_after(house, 0)
 }
 
-/// The same with a token that was made that many seconds later.
+/// Does the same with a token that was issued that many seconds later.
 fn welcome_after(house: &House, seconds: i64) -> String {
     let preset = house.preset;
     let mut claims = house.claims();
@@ -88,18 +89,18 @@ fn welcome_after(house: &House, seconds: i64) -> String {
     preset.token(&claims)
 }
 
-/// Every preset, with one of its endpoints behaving so, is unavailable in time, and well again as
-/// soon as the endpoint is.
+/// Asserts that every preset, while one of its endpoints misbehaves, reports in time that it is
+/// unavailable, and works again as soon as the endpoint does.
 async fn all_unavailable(behaviours: &[(&'static str, Behaviour)]) {
     let mut cases = JoinSet::new();
     for (preset, asked) in points() {
-        // No more in a row than the breaker bears with.
+        // Too few failures to open the breaker.
         for behaviours in behaviours.chunks(4) {
             let (house, token) = sound(preset).await;
             let behaviours = behaviours.to_vec();
             cases.spawn(async move {
                 let good = asked.server(&house);
-                // Long enough after each other for a failing document to be asked for again.
+                // The time between attempts suffices for a failed document to be fetched again.
                 let mut now = NOW;
                 for (what, behaviour) in behaviours {
                     good.behave(behaviour);
@@ -130,7 +131,7 @@ async fn all_unavailable(behaviours: &[(&'static str, Behaviour)]) {
 async fn an_answer_that_is_not_clean_json_is_no_answer() {
     let claims = json!({ "sub": "ada", "exp": 2_000_003_600 });
     let mut behaviours = odd_bodies(&claims);
-    // Clean, and of no use: for an endpoint that lacks every claim see the claims.
+    // Valid, but without claims: the tests of claims cover such a response.
     behaviours.retain(|(what, _)| *what != "an empty object");
     behaviours.push(("an image", Behaviour::body("image/png", "{}")));
     behaviours.push((
@@ -260,7 +261,7 @@ async fn a_redirection_is_not_followed() {
             let there = elsewhere.calls();
             let here = server.calls();
             assert_eq!((there, here), (0, calls + 1), "{} {asked:?}", preset.name);
-            // An address that was discovered is changed by the issuer.
+            // A discovered URL depends on the setting `issuer`.
             let setting = if preset.discovers {
                 "issuer"
             } else {
@@ -361,7 +362,7 @@ async fn a_token_that_the_provider_calls_invalid_is_invalid() {
                 preset.name
             );
         }
-        // And what was good once is asked about again.
+        // The service does not cache a verdict.
         let claims = house.claims();
         house.endpoint.behave_once(house.answer(&claims));
         assert_eq!(
@@ -379,7 +380,7 @@ async fn a_token_that_the_provider_calls_invalid_is_invalid() {
     }
 }
 
-/// A house one of whose endpoints is at this address, and a token that would be good there.
+/// A house with one of its endpoints at this address, and a token that would be valid there.
 async fn astray(preset: Preset, asked: Asked, address: &str) -> (House, String) {
     let house = House::with(preset, &json!({ asked.setting(): address })).await;
     let mut claims = house.claims();
@@ -414,7 +415,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_died_while_nobody_used_it_is_replaced_and_nobody_notices() {
-    // Longer than any document is kept, so that each is asked for again.
+    // Longer than the service caches any document, so that it fetches each again.
     const DAYS: i64 = 2 * 24 * 60 * 60;
     for (preset, asked) in points() {
         let mut reused = false;
@@ -433,8 +434,8 @@ async fn a_connection_that_died_while_nobody_used_it_is_replaced_and_nobody_noti
                     preset.name
                 );
             }
-            // The client keeps a connection from some moment after the answer on; until then it opens
-            // another one.
+            // The client pools a connection some time after the response. Until then it opens
+            // another connection.
             reused = (server.connections(), server.calls()) == (2, 3);
             if reused {
                 break;
@@ -456,7 +457,7 @@ async fn a_provider_is_found_again_within_ten_seconds_of_an_outage() {
             let (house, token) = sound(preset).await;
             let server = asked.server(&house);
             server.behave(Behaviour::status(503));
-            // A crowd that tries again and again; documents are asked for as often as the clock allows.
+            // Many clients retry; each second of the clock may allow another fetch of a document.
             for now in NOW..NOW + 300 {
                 let verdict = house.verify_at(&token, now).await;
                 assert_eq!(

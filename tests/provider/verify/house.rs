@@ -1,4 +1,4 @@
-//! A service's providers, one of which is under test, and the servers that it asks.
+//! A service's providers, with the one under test and its servers.
 
 use figment::Figment;
 use serde_json::{Value, json};
@@ -13,10 +13,10 @@ use crate::support::provider::{Behaviour, Provider};
 use crate::support::signer::{Signer, base64, jwks};
 use crate::support::token::with;
 
-/// When the tests take place. Nothing reads a clock.
+/// The time of the tests. Nothing reads a clock.
 pub const NOW: i64 = 2_000_000_000;
 
-/// Settings that lack only providers.
+/// Complete settings without providers.
 pub fn basics() -> Figment {
     config::defaults()
         .merge(("public_url", "http://127.0.0.1:8000"))
@@ -24,7 +24,7 @@ pub fn basics() -> Figment {
         .merge(("databases.vestibule.url", "postgres://localhost/none"))
 }
 
-/// Reads settings that are sound but for those of the provider `under-test`.
+/// Reads valid settings with these for the provider `under-test`, which may be invalid.
 pub fn read(settings: &Value) -> Result<Config, config::Error> {
     let idp = ("idp.client_id", "google.example");
     Config::read(
@@ -48,7 +48,7 @@ impl House {
         Self::with(preset, &json!({})).await
     }
 
-    /// With more settings than the preset's case has.
+    /// Starts a house with further settings for the preset.
     pub async fn with(preset: Preset, more: &Value) -> Self {
         let servers = [
             Provider::start().await,
@@ -82,7 +82,7 @@ impl House {
         house
     }
 
-    /// Lets the published documents be as they should.
+    /// Makes the servers publish correct documents.
     pub fn recover(&self) {
         let Self {
             endpoint,
@@ -102,7 +102,7 @@ impl House {
         ])));
     }
 
-    /// The claims that this provider's honest answer has, with the issuer of this house.
+    /// The claims of this provider's correct response, with the issuer of this house.
     pub fn claims(&self) -> Value {
         let mut claims = (self.preset.claims)();
         if self.preset.discovers {
@@ -111,14 +111,14 @@ impl House {
         claims
     }
 
-    /// The same, one of them replaced.
+    /// These claims with one of them replaced.
     pub fn changed(&self, name: &str, value: impl Into<Value>) -> Value {
         let mut claims = self.claims();
         claims[name] = value.into();
         claims
     }
 
-    /// The same, one of them missing.
+    /// These claims without one of them.
     pub fn without(&self, name: &str) -> Value {
         with(self.claims(), &json!({ name: null }))
     }
@@ -127,7 +127,7 @@ impl House {
         self.providers.get("under-test").unwrap()
     }
 
-    /// The endpoint's answer about a token with these claims.
+    /// The endpoint's response about a token with these claims.
     pub fn answer(&self, claims: &Value) -> Behaviour {
         self.answer_text(&claims.to_string())
     }
@@ -136,17 +136,17 @@ impl House {
         Behaviour::body("application/json", (self.preset.answer)(claims))
     }
 
-    /// Lets the endpoint answer so about every token.
+    /// Makes the endpoint return these claims for every token.
     pub fn vouch(&self, claims: &Value) {
         self.endpoint.behave(self.answer(claims));
     }
 
-    /// Signs in with a token of which the provider says this.
+    /// Verifies a token for which the provider states these claims.
     pub async fn says(&self, claims: &Value) -> Result<VerifiedClaims, Error> {
         self.says_text(&claims.to_string()).await
     }
 
-    /// The same of a text that may be odd JSON.
+    /// Does the same for a text that may be unusual JSON.
     pub async fn says_text(&self, claims: &str) -> Result<VerifiedClaims, Error> {
         if self.preset.asks {
             self.endpoint.behave(self.answer_text(claims));
@@ -173,13 +173,13 @@ impl House {
         provider.verify(&token, nonce, now).await
     }
 
-    /// How often the outside was asked, whatever it was asked for.
+    /// The number of requests to all servers.
     pub fn calls(&self) -> usize {
         self.endpoint.calls() + self.keys.calls() + self.metadata.calls()
     }
 }
 
-/// A token that says nothing of itself, for providers that are asked about it.
+/// A token without claims, for presets that ask an endpoint about it.
 pub fn opaque() -> String {
     opaque_of(0)
 }
@@ -194,7 +194,7 @@ pub fn opaque_of(number: usize) -> String {
     )
 }
 
-/// A verdict in a word.
+/// A verdict as one word.
 pub fn word(verdict: &Result<VerifiedClaims, Error>) -> &'static str {
     match verdict {
         Ok(_) => "accepted",
@@ -203,7 +203,7 @@ pub fn word(verdict: &Result<VerifiedClaims, Error>) -> &'static str {
     }
 }
 
-/// Why a provider is not available, in a word.
+/// The reason why a provider is unavailable, as one word.
 #[track_caller]
 pub fn class(verdict: &Result<VerifiedClaims, Error>) -> &'static str {
     unavailable(verdict).class()

@@ -1,4 +1,4 @@
-//! Token introspection (RFC 7662): what is sent, and whose fault an error is.
+//! Token introspection (RFC 7662): the request, and the blame for an error.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -150,7 +150,7 @@ async fn an_endpoint_that_lets_us_not_ask_is_not_the_tokens_fault_and_the_settin
                 "client_authentication",
                 client,
             ),
-            // What Keycloak says to a public client.
+            // Keycloak's response to a public client.
             (Behaviour::status(403), "status_4xx", &address),
         ] {
             let house = House::of(preset).await;
@@ -177,7 +177,7 @@ async fn keycloaks_introspection_vouches_for_the_token_and_not_for_its_audiences
     for preset in introspecting().filter(|preset| preset.is_of("keycloak")) {
         let house = House::of(preset).await;
         let claims = house.claims();
-        // What a default realm answers about an id_token: the audience of the person's roles.
+        // A default realm's response about an id_token: `aud` is the audience of the user's roles.
         let answer = json!({
             "aud": "account", "active": true, "scope": "openid email profile", "token_type": "Bearer",
             "client_id": CLIENT_ID, "username": "jason",
@@ -190,7 +190,7 @@ async fn keycloaks_introspection_vouches_for_the_token_and_not_for_its_audiences
             (&json!(verified.subject), verified.client_id.as_str()),
             (&claims["sub"], CLIENT_ID)
         );
-        // The audience is the token's own, and a foreign one is refused unasked.
+        // The token's own audience counts; a foreign one is rejected without a call.
         let calls = house.calls();
         let verdict = house
             .verify(&preset.token(&house.changed("aud", "account")))
@@ -247,7 +247,7 @@ async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_si
             (json!({ "typ": "ID" }), "accepted"),
             (json!({ "token_use": "access" }), "invalid_token"),
             (json!({ "token_use": "id" }), "accepted"),
-            // It is the way to use the token (RFC 6749 §7.1), and not its kind.
+            // `token_type` says how to use the token (RFC 6749 §7.1), not its kind.
             (json!({ "token_type": "Bearer" }), "accepted"),
             (json!({ "token_type": "N_A" }), "accepted"),
             (json!({ "iss": "https://other.example" }), "issuer_mismatch"),
@@ -276,7 +276,7 @@ async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_si
             let said = ask(&own, with(own.clone(), &changes)).await;
             assert_eq!(word(&said), verdict, "{} {changes}: {said:?}", preset.name);
         }
-        // `with` would take a `null` for an absent member.
+        // `with` would remove a member that is `null`.
         let mut unproven = own.clone();
         unproven["email_verified"] = Value::Null;
         assert_eq!(
@@ -324,7 +324,7 @@ async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_si
             "{}",
             preset.name
         );
-        // Where only one of them says it, there is nothing to contradict.
+        // If only the JWT or only the introspection has a claim, there is no contradiction.
         let bare = with(own.clone(), &json!({ "email": null, "azp": null }));
         let more =
             json!({ "email": "jay@example.com", "name": "Jay", "client_id": "android.example" });
@@ -348,7 +348,7 @@ async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_si
 async fn an_endpoint_that_introspects_no_id_tokens_is_the_settings_fault_and_says_which() {
     for preset in introspecting() {
         let house = House::of(preset).await;
-        // What node's oidc-provider says of every JWT.
+        // The response of node's oidc-provider about every JWT.
         house.endpoint.behave(Behaviour::json(
             400,
             r#"{"error":"unsupported_token_type"}"#,

@@ -1,4 +1,4 @@
-//! How a provider's keys are fetched and kept. Time is what the test says it is; nothing sleeps.
+//! Fetching and caching of a provider's keys. Tests pass the time as a parameter; nothing sleeps.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::support::token::with;
 
 const HOUR: i64 = 60 * 60;
 
-/// Keys with these headers.
+/// The behaviour that publishes keys with these headers.
 fn published(keys: &[Value], headers: &[(&str, &str)]) -> Behaviour {
     let mut fields = vec![(
         "content-type".to_owned(),
@@ -32,7 +32,7 @@ fn published(keys: &[Value], headers: &[(&str, &str)]) -> Behaviour {
     }
 }
 
-/// Apple's claims at that time, signed by that key.
+/// A token with Apple's claims at that time, signed by that key.
 fn token(house: &House, signer: Signer, now: i64) -> String {
     signer.token(&with(
         house.claims(),
@@ -58,7 +58,7 @@ async fn keys_are_kept_for_as_long_as_the_provider_says_within_bounds() {
         (&[], 600),
     ] {
         let house = apple(&[Signer::Rsa.jwk()], headers).await;
-        // Up to four fifths of the time nothing is asked, and after all of it something is.
+        // No fetch before four fifths of the lifetime, and one at its end.
         for at in [NOW, NOW + 1, NOW + lifetime * 4 / 5 - 1] {
             assert_eq!(
                 sign_in(&house, Signer::Rsa, at).await,
@@ -97,7 +97,7 @@ async fn keys_are_fetched_anew_before_they_expire_and_nobody_waits_for_it() {
     assert_eq!(house.keys.calls(), 2, "one fetch, whoever comes");
     gate.release();
     house.keys.until(|counts| counts.answered == 2).await;
-    // It is there as soon as it is read; until then the next sign-in waits for nothing either.
+    // The new set counts once it is read; until then sign-ins use the old one without waiting.
     let answered = Instant::now();
     while sign_in(&house, Signer::Rsa, late).await == "accepted" {
         assert!(
@@ -113,7 +113,7 @@ async fn keys_are_fetched_anew_before_they_expire_and_nobody_waits_for_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_who_need_the_keys_at_once_fetch_them_once() {
     let house = apple(&[Signer::Rsa.jwk()], &[]).await;
-    // Not there at all, then expired, then replaced by a key that nobody has heard of.
+    // No keys yet; then expired keys; then an unknown key.
     for (signer, now, calls) in [
         (Signer::Rsa, NOW, 1),
         (Signer::Rsa, NOW + HOUR, 2),
@@ -160,7 +160,8 @@ async fn a_key_that_is_not_known_is_looked_for_once_in_ten_seconds() {
         (NOW + 19, 3),
         (NOW + 20, 4),
     ] {
-        // Who has it looked for hears that there is none; the others, that nobody knows yet.
+        // The sign-in that causes a fetch learns that the key does not exist; for the others that
+        // is still unknown.
         let looked = house.keys.calls() < calls;
         assert_eq!(
             sign_in(&house, Signer::OtherRsa, at).await,
@@ -185,7 +186,7 @@ async fn a_key_that_is_not_known_is_looked_for_once_in_ten_seconds() {
             "others do not suffer"
         );
     }
-    // Rotated at last.
+    // The provider publishes the new key.
     house.keys.behave(published(&[Signer::OtherRsa.jwk()], &[]));
     assert_eq!(
         sign_in(&house, Signer::OtherRsa, NOW + 30).await,
@@ -229,7 +230,8 @@ async fn a_key_that_is_used_at_once_is_found_however_fresh_the_others_are() {
         .keys
         .behave(published(&[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()], &[]));
     assert_eq!(sign_in(&house, Signer::OtherRsa, NOW + 1).await, "accepted");
-    // And another one seconds later: not a no, but later.
+    // A second new key seconds later: the service says "retry later" instead of rejecting the
+    // token.
     house.keys.behave(published(&[Signer::Pss.jwk()], &[]));
     assert_eq!(sign_in(&house, Signer::Pss, NOW + 2).await, "unavailable");
     assert_eq!(sign_in(&house, Signer::Pss, NOW + 11).await, "accepted");
@@ -300,7 +302,7 @@ async fn a_published_key_that_cannot_be_used_is_named_and_no_reason_to_fetch_any
         );
     }
     assert_eq!(house.keys.calls(), 1);
-    // A good key of the same name goes before it.
+    // A supported key with the same name takes precedence.
     let namesake = with(Signer::OtherRsa.jwk(), &json!({ "kid": "short" }));
     let house = apple(&[unusable[1].clone(), namesake], &[]).await;
     let header = json!({ "alg": "RS256", "typ": "JWT", "kid": "short" });
@@ -341,7 +343,7 @@ async fn keys_serve_on_for_a_bounded_time_while_their_endpoint_fails() {
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
     house.keys.behave(Behaviour::status(503));
     let expired = NOW + HOUR;
-    // The first one learns that the endpoint fails; the others need not wait for it any more.
+    // Only the first sign-in calls the failing endpoint.
     for at in [expired, expired + 1, expired + 4] {
         assert_eq!(sign_in(&house, Signer::Rsa, at).await, "accepted");
         assert_eq!(house.keys.calls(), 3, "one fetch of two attempts");
@@ -355,7 +357,7 @@ async fn keys_serve_on_for_a_bounded_time_while_their_endpoint_fails() {
         sign_in(&house, Signer::Rsa, expired + 4 * HOUR).await,
         "unavailable"
     );
-    // And back.
+    // The endpoint recovers.
     house.keys.behave(published(&[Signer::Rsa.jwk()], &[]));
     assert_eq!(
         sign_in(&house, Signer::Rsa, expired + 4 * HOUR + 70).await,
@@ -424,7 +426,7 @@ async fn without_any_keys_a_failing_endpoint_is_asked_again_after_a_few_seconds(
 async fn keys_are_rotated_under_load_without_a_refusal() {
     let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-    // The provider publishes the new key beside the old one and signs with either.
+    // The provider publishes the new key beside the old key, and signs with both.
     house.keys.behave(published(
         &[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()],
         &[("cache-control", "max-age=86400")],

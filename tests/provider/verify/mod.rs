@@ -1,5 +1,5 @@
-//! The service's own side: every preset against a provider that answers as the real one is
-//! documented to, and otherwise. Time is a parameter; tokens are signed for real.
+//! Every preset against a provider that responds as the real one documents, and against others.
+//! Time is a parameter; tokens have real signatures.
 
 mod both;
 mod claims;

@@ -1,5 +1,5 @@
-//! Which claims are good enough, written a second time and without a look at the first: only what
-//! this accepts may ever be accepted.
+//! A second, independent implementation of the rules for claims. The service may accept only claims
+//! that this one accepts.
 
 use serde_json::Value;
 
@@ -8,19 +8,19 @@ use super::house::NOW;
 const MINUTE: i128 = 60;
 const DAY: i128 = 24 * 60 * MINUTE;
 
-/// What is peculiar to a provider.
+/// The rules of one provider.
 pub struct Rules {
-    /// None stands for any Microsoft tenant, by its `tid`.
+    /// `None` allows any Microsoft tenant, by its `tid`.
     pub issuers: Option<Vec<String>>,
     pub clients: Vec<String>,
     pub numbers_are_audiences: bool,
     pub client_id_counts: bool,
     pub stray_nonce: bool,
-    /// The claim, and the values of it, that make an address verified.
+    /// The claim that verifies an address, and its valid values.
     pub proof: (&'static str, Vec<Value>),
 }
 
-/// An answer as a list of members, in which one may be twice.
+/// A response as a list of members, which may repeat a name.
 pub type Members = Vec<(String, Value)>;
 
 impl Rules {

@@ -1,29 +1,29 @@
-//! The presets, each with an answer in the very shape that its provider documents, and each way of
-//! verifying that it has.
+//! The presets with each of their ways to verify, and with responses exactly as their providers
+//! document them.
 
 use serde_json::{Value, json};
 
 use super::house::{NOW, opaque};
 use crate::support::signer::Signer;
 
-/// Our client id at every provider. It is one that may be mistaken for a number.
+/// Our client id at every provider. Its digits might be parsed as a number.
 pub const CLIENT_ID: &str = "1234567890";
 
 /// A way to verify a provider's tokens.
 #[derive(Clone, Copy)]
 pub struct Preset {
     pub name: &'static str,
-    /// What an operator sets, but for the addresses of the servers.
+    /// The operator's settings, without the URLs of the servers.
     pub settings: fn() -> Value,
-    /// Whether an endpoint is asked about tokens.
+    /// `true` if the service asks an endpoint about tokens.
     pub asks: bool,
-    /// What its tokens are signed with, where that is looked at.
+    /// The key that signs its tokens, if the service verifies signatures.
     pub signer: Option<Signer>,
-    /// Whether the endpoints are discovered.
+    /// `true` if the service discovers the endpoints.
     pub discovers: bool,
-    /// What the provider says of a person who signs in now.
+    /// The provider's claims about a user who signs in now.
     pub claims: fn() -> Value,
-    /// The endpoint's answer that says so.
+    /// The endpoint's response with these claims.
     pub answer: fn(&str) -> String,
 }
 
@@ -32,22 +32,22 @@ impl Preset {
         self.signer.is_some()
     }
 
-    /// Whether the endpoint speaks RFC 7662.
+    /// Returns `true` if the endpoint implements RFC 7662.
     pub fn introspects(&self) -> bool {
         self.asks && (self.answer)("{}") != "{}"
     }
 
-    /// Whether the token's own claims are judged.
+    /// Returns `true` if the service validates the token's own claims.
     pub fn judges_token(&self) -> bool {
         self.signs() || self.discovers
     }
 
-    /// A token of which the provider says this.
+    /// A token for which the provider states these claims.
     pub fn token(&self, claims: &Value) -> String {
         self.token_of(&claims.to_string())
     }
 
-    /// The same of a text that may be odd JSON.
+    /// The same for a text that may be unusual JSON.
     pub fn token_of(&self, claims: &str) -> String {
         let signer = self.signer.unwrap_or(Signer::Rsa);
         match self.name {
@@ -94,7 +94,7 @@ const KEYCLOAK: Preset = Preset {
     answer: active,
 };
 
-/// All of them.
+/// All presets, some in several ways.
 pub const PRESETS: [Preset; 14] = [
     GOOGLE,
     Preset {
@@ -172,7 +172,7 @@ pub const PRESETS: [Preset; 14] = [
     },
 ];
 
-/// The row of that name.
+/// The preset of that name.
 pub fn preset(name: &str) -> Preset {
     PRESETS
         .into_iter()
@@ -180,7 +180,7 @@ pub fn preset(name: &str) -> Preset {
         .unwrap()
 }
 
-/// RFC 7662 §2.2: the claims, and that the token is active.
+/// RFC 7662 §2.2: the claims with `active`.
 fn active(claims: &str) -> String {
     claims.replacen(
         '{',
@@ -193,8 +193,8 @@ fn active(claims: &str) -> String {
     )
 }
 
-/// "Authenticate with a backend server", the answer of the tokeninfo endpoint: strings throughout,
-/// and the header's `alg`, `kid` and `typ` among the claims.
+/// "Authenticate with a backend server", the response of the tokeninfo endpoint: all values are
+/// strings, and the header's `alg`, `kid` and `typ` are among the claims.
 fn google_tokeninfo() -> Value {
     json!({
         "iss": "https://accounts.google.com", "sub": "110169484474386276334", "azp": CLIENT_ID,
@@ -214,7 +214,7 @@ fn google_token() -> Value {
     })
 }
 
-/// "LINE Login v2.1 API reference", the answer of `POST /oauth2/v2.1/verify`.
+/// "LINE Login v2.1 API reference", the response of `POST /oauth2/v2.1/verify`.
 fn line() -> Value {
     json!({
         "iss": "https://access.line.me", "sub": "U1234567890abcdef1234567890abcdef", "aud": CLIENT_ID,
@@ -255,7 +255,7 @@ fn facebook() -> Value {
     })
 }
 
-/// RFC 7662 §2.2, its example with an audience that is ours.
+/// RFC 7662 §2.2: its example with our audience.
 fn rfc7662() -> Value {
     json!({
         "client_id": CLIENT_ID, "username": "jdoe", "scope": "read write dolphin", "sub": "Z5O3upPC88QrAjx00dis",
@@ -264,7 +264,7 @@ fn rfc7662() -> Value {
     })
 }
 
-/// What Keycloak puts into an ID token.
+/// The claims of Keycloak's ID tokens.
 fn keycloak() -> Value {
     json!({
         "exp": NOW + 300, "iat": NOW, "auth_time": NOW, "jti": "7e0a2c4b-9725-432b-a0fd-594f21686108", "iss": "",
@@ -274,7 +274,7 @@ fn keycloak() -> Value {
     })
 }
 
-/// OpenID Connect Core §2, its example with an audience that is one of a list.
+/// OpenID Connect Core §2: its example with our audience in a list.
 fn oidc() -> Value {
     json!({
         "iss": "", "sub": "24400320", "aud": [CLIENT_ID], "exp": NOW + 3600, "iat": NOW, "auth_time": NOW,

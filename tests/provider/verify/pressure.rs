@@ -1,4 +1,5 @@
-//! What stands around an endpoint: one call for one token at a time, a bounded number of calls, and a breaker.
+//! Protection of an endpoint: one call at a time per token, a bounded number of calls, and a
+//! circuit breaker.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use super::presets::{PRESETS, preset};
 use crate::support::provider::Behaviour;
 use crate::support::signer::Signer;
 
-/// A provider that is asked about every token, and has a good answer to each.
+/// A house whose provider is asked about every token and accepts each.
 async fn house(more: Value) -> Arc<House> {
     let house = House::with(preset("google"), &more).await;
     welcome(&house);
@@ -45,7 +46,7 @@ async fn who_asks_about_one_token_at_once_shares_the_call_and_not_the_verdict() 
         };
         assert_eq!(word(verdict), expected, "{verdict:?}");
     }
-    // Whoever came to the lock only after the answer has made a call of their own.
+    // A caller that arrived after the response has made its own call.
     let calls = house.endpoint.calls();
     assert!(calls < 10, "{calls}");
     house
@@ -122,7 +123,7 @@ async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_
     }
     assert_eq!(house.endpoint.calls(), calls, "nobody was asked");
 
-    // A crowd of phones that try and try again, while the provider still fails and when it works.
+    // Many phones retry, first while the provider fails and then after its recovery.
     let still_failing = Instant::now();
     while house.endpoint.calls() == calls {
         join_all((0..20).map(async |number| house.verify(&opaque_of(number)).await)).await;
@@ -180,7 +181,7 @@ async fn a_token_that_is_too_long_for_its_way_is_its_senders_fault() {
     for preset in PRESETS.into_iter().filter(|preset| preset.asks) {
         let house = House::of(preset).await;
         let claims = house.claims();
-        // However the provider puts it, it is the token's.
+        // With each of these statuses, the provider blames the length of the token.
         for code in [413, 414, 431] {
             house.endpoint.behave(Behaviour::status(code));
             for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Answers and tokens that chance has changed: none is accepted that the oracle would refuse.
+//! Randomly changed responses and tokens: the service and the oracle give the same verdict.
 
 use std::cell::Cell;
 
@@ -22,17 +22,17 @@ use crate::support::signer::{Signer, jwks};
 const ANDROID: &str = "android.example";
 const ISSUER: &str = "https://id.example.com/realms/people";
 
-/// Claims that mean something to somebody.
+/// Names of claims that some provider, preset or rule uses.
 const NAMES: &str = "iss aud azp sub exp iat nbf nonce tid client_id email email_verified xms_edov hd typ \
                      token_use scope scp events";
 
-/// One change to an answer.
+/// One change to a response.
 #[derive(Clone, Debug)]
 enum Change {
     Drop(Index),
     Replace(Index, Value),
     Repeat(Index, Value),
-    /// Another character somewhere in a text, or a number that much larger.
+    /// Replaces one character of a text, or adds to a number.
     Nudge(Index, Index, char, i64),
     Add(&'static str, Value),
 }
@@ -69,7 +69,7 @@ impl Change {
     }
 }
 
-/// Values that come close to what is expected, or to nothing.
+/// Values that are similar to expected values, or that are unusual.
 fn values() -> impl Strategy<Value = Value> {
     let texts = [
         CLIENT_ID,
@@ -172,7 +172,7 @@ fn rules(preset: &Preset) -> Rules {
     }
 }
 
-/// The text of an answer, with whatever it says twice.
+/// The JSON text of a response, with its duplicate members.
 fn text(members: &Members) -> String {
     let members: Vec<_> = members
         .iter()
@@ -212,7 +212,7 @@ fn no_answer_is_accepted_that_the_oracle_refuses_and_none_refused_that_it_accept
                 claims["iss"] = ISSUER.into();
             }
             let mut claims = claims.as_object().unwrap().clone();
-            // A member of introspection's own, which is taken out before.
+            // The service removes this member of introspection before it validates claims.
             claims.remove("scope");
             claims
         };

@@ -1,4 +1,4 @@
-//! What only one provider does.
+//! Peculiarities of single providers.
 
 use serde_json::json;
 use vestibule::config::Config;
@@ -48,7 +48,7 @@ async fn line_is_asked_by_a_form_that_names_our_channel() {
     let sent = [("id_token", opaque().as_str()), ("client_id", CLIENT_ID)]
         .map(|(n, v)| (n.to_owned(), v.to_owned()));
     assert_eq!(request.parameters(), sent);
-    // A token for another channel of ours is asked about in that one's name.
+    // For a token of our other channel, the request names the other channel.
     let claims = house.changed("aud", "9999999999");
     house.endpoint.behave(Behaviour::Json(claims.clone()));
     let verified = house.verify(&Signer::Ec.token(&claims)).await.unwrap();
@@ -176,7 +176,7 @@ async fn a_key_that_microsoft_restricts_to_a_tenant_signs_for_no_other() {
         );
         assert_eq!(word(&house.says(&work).await), of_work, "{issuer}");
     }
-    // The same key for two of them, as it is published.
+    // Microsoft publishes one key for both issuers.
     let both = [
         personal,
         "https://login.microsoftonline.com/{tenantid}/v2.0",

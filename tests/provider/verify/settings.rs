@@ -1,4 +1,4 @@
-//! What an operator may set together, and what each preset makes of nothing but a client id.
+//! Combinations of settings, and each preset's defaults with only a client id.
 
 use figment::providers::{Format, Toml};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Signatures (RFC 7515, RFC 8725), each wrong in one way, with every preset that looks at them.
+//! Signatures (RFC 7515, RFC 8725), each wrong in one way, with every preset that verifies them.
 
 use serde_json::{Value, json};
 
@@ -12,8 +12,7 @@ fn signing() -> impl Iterator<Item = Preset> {
     PRESETS.into_iter().filter(Preset::signs)
 }
 
-/// A house whose provider publishes these keys, and whose endpoint, if it is asked, agrees with
-/// everything.
+/// A house whose provider publishes these keys, and whose endpoint accepts every token.
 async fn publishing(preset: Preset, keys: &[Value]) -> House {
     let house = House::of(preset).await;
     house.keys.behave(Behaviour::Json(jwks(keys)));
@@ -71,7 +70,7 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
                 "{} {signer:?}: {verdict:?}",
                 preset.name
             );
-            // Honest about the algorithm, dishonest about the key.
+            // The header names the right algorithm, but another key.
             let header = signer.header_with(&json!({ "kid": named.kid() }));
             let verdict = house.verify(&signer.token_with(&header, &claims)).await;
             assert_eq!(
@@ -81,7 +80,7 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
                 preset.name
             );
         }
-        // The right key, by another algorithm than its own.
+        // The header names the right key, but another algorithm.
         for signer in Signer::ALL {
             let others = Signer::ALL
                 .map(Signer::alg)
@@ -193,7 +192,7 @@ async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
         with("typ", json!(null)),
         with("x", json!("y")),
         json!({ "alg": "RS256", "kid": "rsa-1" }),
-        // A key that a token brings along is not looked at.
+        // A key in the token's header is ignored.
         with("jwk", Signer::OtherRsa.jwk()),
         with("jku", json!("http://127.0.0.1:1/keys")),
     ] {
@@ -233,11 +232,11 @@ async fn a_key_is_chosen_by_its_name_and_only_a_single_key_needs_none() {
         word(&house.verify(&nameless(Signer::OtherRsa)).await),
         "invalid_token"
     );
-    // A key without a name is not the one that is named.
+    // A published key without `kid` does not match a token that names one.
     let verdict = house.verify_at(&Signer::Rsa.token(&claims), NOW + 10).await;
     assert_eq!(word(&verdict), "invalid_token");
 
-    // One name for two keys: either may have signed, and nobody else.
+    // Several keys share a name: each of them may have signed, but no other key.
     let shared = json!({ "kid": "shared" });
     let keys =
         [Signer::Rsa, Signer::OtherRsa, Signer::Ec].map(|signer| with(signer.jwk(), &shared));
@@ -288,7 +287,7 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
         with("e", json!("AQ")),
         with("e", json!(base64([0xff; 9]))),
         json!({ "kty": "EC", "crv": "P-384", "x": "AA", "y": "AA", "kid": "rsa-1" }),
-        // A curve has one algorithm, and a point of one curve is none of another.
+        // Each curve has one algorithm, and a point of one curve is not on another.
         token::with(
             Signer::Ec384.jwk(),
             &json!({ "alg": "ES256", "kid": "rsa-1" }),
@@ -320,7 +319,7 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
             "accepted",
             "{odd}"
         );
-        // Alone, it is as if there were no document.
+        // A set with only this key is as useless as no set.
         let house = publishing(preset("apple"), std::slice::from_ref(&odd)).await;
         assert_eq!(
             word(&house.verify(&Signer::Rsa.token(&claims)).await),
@@ -378,7 +377,7 @@ async fn a_key_that_names_no_algorithm_verifies_all_of_its_type_and_curve() {
             );
         }
     }
-    // The name of RFC 9864.
+    // `Ed25519` is the name of RFC 9864.
     let header = Signer::Ed.header_with(&json!({ "alg": "Ed25519" }));
     let house = publishing(preset("oidc"), &[Signer::Ed.jwk()]).await;
     assert_eq!(
@@ -410,7 +409,7 @@ async fn an_rsa_key_that_names_no_algorithm_verifies_either_padding_and_one_that
                 word(&house.verify(&Signer::Rsa.token(&house.claims())).await),
                 "accepted"
             );
-            // Neither padding passes for the other.
+            // A signature with one padding fails as the other.
             let verdict = house
                 .verify(&Signer::Rsa.token_with(&header, &house.claims()))
                 .await;
