@@ -1,4 +1,4 @@
-//! The nightly dump of `deploy/vestibule-backup.service`, and the ways back in docs/database.md.
+//! The nightly dump of `deploy/vestibule-backup.service`, and the restores in docs/database.md.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use crate::deploy::vestibule::Vestibule;
 use crate::programs::program;
 use crate::support::process::until;
 
-/// Lines of a shell, run as PostgreSQL's user where this one is root.
+/// A shell that runs these lines, as PostgreSQL's user if this user is root.
 fn shell(lines: &str, folder: &Path) -> Command {
     let drop = ["--reuid=postgres", "--regid=postgres", "--clear-groups"];
     let mut command = Command::new("setpriv");
@@ -28,7 +28,7 @@ fn shell(lines: &str, folder: &Path) -> Command {
     command
 }
 
-/// Runs lines of a shell as a server's superuser.
+/// Runs lines of shell as a server's superuser.
 fn run(lines: &str, folder: &Path, server: &Postgres, database: &str) -> Output {
     let mut shell = shell(lines, folder);
     shell.env("PGHOST", server.socket_dir());
@@ -202,7 +202,7 @@ async fn a_nightly_dump_comes_back_on_a_server_that_never_had_the_service() {
         .split_once("vestibule_backup_timestamp_seconds ")
         .unwrap();
     assert!(time.parse::<u64>().unwrap() > 1_700_000_000, "{reported}");
-    // The lines for another machine have no superuser.
+    // The lines for another machine run without a superuser.
     let line = lines[1].replace("unfinished.roles", "as_owner");
     succeed(
         &format!("export PGUSER=vestibule_owner; {line}"),
@@ -317,7 +317,7 @@ async fn a_base_backup_and_the_archive_lead_to_any_moment() {
     );
 }
 
-/// The server of the recipe, which nothing else stops.
+/// The server that the recipe starts. Dropping this stops it.
 struct Restored<'a>(&'a Path);
 
 impl Drop for Restored<'_> {

@@ -1,4 +1,4 @@
-//! Stopping one instance, without anything before it.
+//! Stopping one instance without a proxy.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::support::process::{eventually, until};
 use crate::support::provider::Provider;
 use crate::support::token;
 
-/// Seconds; the default is less, and this machine may be busy.
+/// Drain time in seconds, longer than the default: this machine may be busy.
 const DRAIN: u64 = 15;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -29,7 +29,7 @@ async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes()
         .started()
         .await;
     let url = instance.url();
-    // One connection that is kept, and used by one request after the other.
+    // One kept-alive connection, for one request after the other.
     let kept = Client::builder().pool_max_idle_per_host(1).build().unwrap();
     let token = provider.token(token::claims("subject", "ada@example.com"));
     let session = phone::sign_in(&kept, &url, &token).await.unwrap();
@@ -50,7 +50,7 @@ async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes()
         (answer.status() == 503).then_some(answer)
     })
     .await;
-    // What came before and is answered late, is answered.
+    // A request that started before the stop completes.
     gate.release();
     in_flight
         .await

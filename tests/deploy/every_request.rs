@@ -1,4 +1,5 @@
-//! Whatever somebody sends, directly or through a proxy, is answered, and costs nobody else an answer.
+//! Every request gets a response, directly and through a proxy, and costs no other client a
+//! response.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,9 +16,9 @@ use crate::deploy::site::{HOST, Site};
 use crate::deploy::vestibule::Deployment;
 use crate::support::race::rounds;
 
-/// A wait for an answer that is longer than any limit of the service and of the proxies.
+/// Longest wait for a response: longer than any limit of the service and of the proxies.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The statuses with which a proxy says that the service did not answer.
+/// A proxy's statuses if the service did not respond.
 const FAILED: [u16; 3] = [502, 503, 504];
 
 const METHODS: [&str; 12] = [
@@ -144,7 +145,7 @@ impl Request {
         let target = PATHS[rng.usize(..PATHS.len())];
         let mut request = Self::new(method, target, &headers, &body, rng.bool());
         if rng.u8(..8) == 0 {
-            // One that follows before the answer to this one.
+            // A second request, sent before the response to the first.
             request
                 .bytes
                 .extend(Self::new("GET", "/livez", &[], "", false).bytes);
@@ -165,7 +166,7 @@ impl Request {
         )
     }
 
-    /// The forms that changed their method, and bodies that nobody reads.
+    /// Forms with another method in their body, and bodies that no route reads.
     fn known() -> Vec<Self> {
         let form = &b"Content-Type: application/x-www-form-urlencoded\r\n"[..];
         let body = "x".repeat(65_000);
@@ -188,12 +189,13 @@ impl Request {
     }
 }
 
-/// Sends all of a request before it reads anything, as many clients do, and returns the status of the whole answer.
+/// Sends a whole request before it reads anything, as many clients do, and returns the status of
+/// the complete response.
 async fn answer(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     request: &Request,
 ) -> Result<u16, String> {
-    // Whoever has heard enough may stop listening, as long as the answer arrives.
+    // The server may stop reading early, as long as its response arrives.
     let _ = timeout(TIMEOUT, stream.write_all(&request.bytes))
         .await
         .map_err(|_| "it is not read")?;
@@ -218,7 +220,7 @@ async fn answer(
     }
 }
 
-/// The status of the final answer once all of it is there.
+/// The status of the final response, once it is complete.
 fn whole(request: &Request, received: &[u8]) -> Option<u16> {
     let at = received.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let (head, body) = received.split_at(at);
@@ -242,7 +244,7 @@ fn whole(request: &Request, received: &[u8]) -> Option<u16> {
     is_whole.then_some(status)
 }
 
-/// Sends the known requests and random ones by one way, and asserts that each is answered.
+/// Sends the known requests and random ones on one path, and asserts that each gets a response.
 async fn all_are_answered<S: AsyncRead + AsyncWrite + Unpin>(
     way: &str,
     connect: impl AsyncFn() -> S,
@@ -276,7 +278,7 @@ async fn through(tls: &TlsConnector, proxy: SocketAddr) -> impl AsyncRead + Asyn
         .unwrap()
 }
 
-/// The same through a proxy, while others sign in through it.
+/// Does the same through a proxy, while other clients sign in through it.
 async fn beside_others(way: &str, site: &Site, deployment: &Deployment) {
     let clients = (0..2).map(|_| site.client().build().unwrap());
     let crowd = Crowd::gather(clients.collect(), &site.url(), &deployment.provider);

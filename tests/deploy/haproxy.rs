@@ -18,8 +18,8 @@ pub struct HaProxy {
 }
 
 impl HaProxy {
-    /// Before these two instances, and has found both to be ready, where there is HAProxy: with some of the
-    /// shipped settings replaced.
+    /// Starts HAProxy, if it is installed, for these two instances, with some of the shipped
+    /// settings replaced, and waits until it has found both to be ready.
     pub async fn start(
         folder: &Path,
         instances: &[Vestibule; 2],
@@ -32,7 +32,7 @@ impl HaProxy {
         let site = Site::on(port);
         let pem = folder.join("vestibule.pem");
         fs::write(&pem, format!("{}{}", site.certificate, site.key)).unwrap();
-        // Who may change its user loses the signal that ends it with the test.
+        // A process that changes its user loses the signal that ends it with the test.
         let own = [
             (
                 "    user haproxy\n    group haproxy\n    chroot /var/lib/haproxy\n",
@@ -68,7 +68,7 @@ impl HaProxy {
         Some(proxy)
     }
 
-    /// Waits until it has found that many instances to be ready, and the others not to be.
+    /// Waits until HAProxy finds exactly that many instances ready.
     pub async fn sees(&self, instances: usize) {
         eventually("HAProxy finds the instances", async || {
             let state = command(&self.admin, "show stat")?;
@@ -82,9 +82,9 @@ impl HaProxy {
     }
 }
 
-/// Whether a server is ready, once that is certain: before anybody has asked it is up, too.
+/// Returns `true` if a server is ready, and `None` before its first check, when it counts as up.
 fn readiness(line: &str) -> Option<bool> {
-    // By their names in the first line: `status` and `check_status`, with a star while the next one runs.
+    // The columns `status` and `check_status`, which has a star while the next check runs.
     let fields: Vec<_> = line.split(',').collect();
     match (fields[17], fields[36].trim_start_matches("* ")) {
         ("UP", "L7OK") => Some(true),

@@ -1,4 +1,5 @@
-//! What the proxies keep from the outside, and what HAProxy keeps from whoever takes it over.
+//! Paths that the proxies hide from the outside, and the isolation of HAProxy, should an attacker
+//! take it over.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +16,7 @@ use crate::deploy::vestibule::Deployment;
 use crate::programs::program;
 use crate::support::process::{eventually, free_port};
 
-/// The addresses of staff and of the product's backend, and somebody else's.
+/// Addresses of staff, of the product's backend, and of other clients.
 const STAFF: &str = "127.0.0.97";
 const BACKEND: &str = "127.0.0.98";
 const OUTSIDE: &str = "127.0.0.99";
@@ -30,7 +31,8 @@ async fn asked(client: &Client, url: &str, path: &str) -> u16 {
         .as_u16()
 }
 
-/// Asks through a proxy with clients at these addresses, and asks an instance itself.
+/// Compares responses through a proxy, to clients at these addresses, with the responses of an
+/// instance.
 async fn paths_are_for_whom_they_are(site: &Site, instance: &str) {
     let proxy = &site.url();
     let [staff, backend, outside] = [STAFF, BACKEND, OUTSIDE].map(|from| site.client_at(from));
@@ -55,7 +57,7 @@ async fn paths_are_for_whom_they_are(site: &Site, instance: &str) {
             );
         }
     }
-    // What only resembles these paths is nothing to the service; nginx reads it as what it resembles.
+    // The service knows no paths that only resemble these. nginx normalizes them.
     for path in [
         "/%61dmin/sign-in",
         "//admin/sign-in",
@@ -102,7 +104,7 @@ async fn the_pages_and_the_api_are_for_the_networks_that_the_proxies_name_and_th
     .await;
 }
 
-/// Posts as many bytes as a route takes, and one more.
+/// Posts as many bytes as a route accepts, and then one byte more.
 async fn bodies_are_as_long_as_the_service_reads(site: &Site, _: &Deployment) {
     let client = site.client().build().unwrap();
     let proxy = site.url();
@@ -111,7 +113,7 @@ async fn bodies_are_as_long_as_the_service_reads(site: &Site, _: &Deployment) {
         ("/api/v1/providers/idp/events", 256 << 10),
     ] {
         for (length, too_large) in [(most, false), (most + 1, true)] {
-            // Whoever still sends when the proxy hangs up may not read its answer.
+            // A client that still sends when the proxy closes may miss the response.
             let answer = eventually("an answer", async || {
                 let request = client
                     .post(format!("{proxy}{path}"))
@@ -151,7 +153,7 @@ async fn the_proxies_refuse_what_is_too_large_for_the_service_and_nothing_else()
         .await;
 }
 
-/// Asks for what may be compressed, with and without a secret in it.
+/// Requests compressible responses, with and without a secret.
 async fn only_what_has_no_secret_is_compressed(site: &Site, _: &Deployment) {
     let client = site.client().build().unwrap();
     let proxy = site.url();

@@ -1,4 +1,4 @@
-//! The most memory that one address, or a few, can make the service take.
+//! The most memory that clients at one address, or at a few, can make the service use.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -16,7 +16,7 @@ use crate::support::provider::{Behaviour, Provider};
 use crate::support::signer::base64;
 use crate::support::token;
 
-/// The most resident memory in each row, in bytes.
+/// Allowed peak of resident memory for each row, in bytes.
 const MOST: usize = 128 << 20;
 
 const SIGN_IN: &str = "/api/v1/auth/oauth/idp";
@@ -27,7 +27,7 @@ const JSON: &str = "application/json";
 struct Row {
     name: &'static str,
     count: u16,
-    /// The number of addresses that they come from.
+    /// The number of addresses that send them.
     addresses: u16,
     request: Request,
 }
@@ -46,7 +46,7 @@ fn post(path: &str, media_type: &str, body: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// As many `{"":0}` in a list as make a text of that length.
+/// A list of as many `{"":0}` as fit into a text of that length.
 fn objects(length: usize) -> String {
     format!("[{}]", vec![r#"{"":0}"#; (length - 1) / 7].join(","))
 }
@@ -58,7 +58,8 @@ fn sign_in(pad: &str) -> Request {
     Request::Whole(post(SIGN_IN, JSON, &body))
 }
 
-/// The costliest sign-in within all limits: a token of the greatest length and most values, in the longest body.
+/// The costliest sign-in within all limits: the longest token, with the most values, in the longest
+/// body.
 fn costliest_sign_in() -> Request {
     let claims =
         json!({ "iss": token::ISSUER, "aud": token::CLIENT_ID, "exp": token::now() + 3600 })
@@ -100,7 +101,7 @@ fn event(pad: &str) -> Request {
 }
 
 fn form() -> Request {
-    // It is a token by its form.
+    // It has the form of a token.
     let mut form = format!("grant_type=refresh_token&refresh_token={}", "A".repeat(86));
     for number in 0_u16.. {
         let field = format!("&{number:x}=1");
@@ -194,7 +195,8 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// Connects from one of the addresses of this machine, and sends a request. The service may refuse it before it has all.
+/// Connects from one of this machine's addresses, and sends a request. The service may reject it
+/// before it has read all of it.
 async fn send(port: u16, from: u8, bytes: Vec<u8>) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket
@@ -208,12 +210,13 @@ async fn send(port: u16, from: u8, bytes: Vec<u8>) -> TcpStream {
     stream
 }
 
-/// The bytes that were sent to a port and that its process has not read yet.
+/// Number of bytes that were sent to a port and that its process has not read yet.
 fn unread(port: u16) -> u64 {
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
     let ours = format!(":{port:04X}");
     let waiting = table.lines().filter_map(|line| {
-        // The columns are number, local and remote address, state (1 is established), and what waits to be sent and read.
+        // The columns are number, local and remote address, state (1 is established), and the bytes
+        // waiting to be sent and to be read.
         let columns: Vec<_> = line.split_whitespace().collect();
         let (to_send, to_read) = columns[4].split_once(':')?;
         let queue = match columns[3] {
@@ -231,7 +234,7 @@ async fn no_burst_of_requests_takes_more_than_128_mib_of_memory() {
     let _alone = alone().await;
     let folder = folder("memory");
     let provider = Provider::start().await;
-    // The requests last as long as they can.
+    // The provider never responds, so that requests last as long as possible.
     provider.behave(Behaviour::NEVER_ANSWER);
     let second = format!(
         r#"{{second={{client_id="{}",issuers="{}",verify="jwks",jwks_url="{}/keys"}}}}"#,
@@ -254,7 +257,7 @@ async fn no_burst_of_requests_takes_more_than_128_mib_of_memory() {
             .with("ROCKET_RATE_LIMIT", "{enabled=true}");
         let instance = instance.started().await;
         let before = instance.peak();
-        // A refresh waits until its statement gives the lock up.
+        // The lock makes each refresh wait until its `lock_timeout`.
         let mut lock = database.pool.begin().await.unwrap();
         sqlx::query("LOCK TABLE sessions")
             .execute(&mut *lock)
@@ -272,7 +275,7 @@ async fn no_burst_of_requests_takes_more_than_128_mib_of_memory() {
             sent.spawn(async move {
                 let mut stream = send(port, from, bytes).await;
                 if is_whole {
-                    // A refused request may lose its answer.
+                    // The client may miss the response to a rejected request.
                     let _ = stream.read_to_end(&mut Vec::new()).await;
                 }
                 stream

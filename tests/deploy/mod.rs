@@ -1,8 +1,8 @@
-//! The service as it is shipped: the program itself, in the `release` profile, behind and beside the
-//! programs of a deployment, with the files in `deploy/` (only addresses and paths are others).
+//! The service as it is shipped: the `release` build, behind and beside the programs of a
+//! deployment, with the files in `deploy/` (with other addresses and paths).
 //!
-//! It takes HAProxy, nginx, PgBouncer, Patroni and etcd; `.ci/run` installs them. A test that lacks what it
-//! needs says so.
+//! The tests need HAProxy, nginx, PgBouncer, Patroni and etcd; `.ci/run` installs them. Without its
+//! program, a test is skipped with a message.
 
 mod backup;
 mod drain;

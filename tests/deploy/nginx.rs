@@ -12,14 +12,15 @@ use crate::support::process::{eventually, free_port};
 
 pub struct Nginx {
     pub site: Site,
-    /// Where it redirects to HTTPS.
+    /// The address that redirects to HTTPS.
     pub plain: SocketAddr,
     pub requests: PathBuf,
     running: Running,
 }
 
 impl Nginx {
-    /// Before these two instances, where there is nginx: with some of the shipped settings replaced.
+    /// Starts nginx, if it is installed, for these two instances, with some of the shipped settings
+    /// replaced.
     pub async fn start(
         folder: &Path,
         instances: &[Vestibule; 2],
@@ -49,12 +50,12 @@ impl Nginx {
             ),
         ];
         let server = shipped("nginx.conf", &[&own, changes].concat());
-        // What a distribution has around it, in a place of its own.
+        // The configuration that a distribution wraps around the file, in a folder of its own.
         let place = folder.display();
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|name| format!("{name}_temp_path {place}/{name};"))
             .concat();
-        // In one process: the workers of a master that is killed would stay.
+        // One process: workers would outlive a killed master.
         let text = format!(
             "daemon off; master_process off; pid {place}/nginx.pid; error_log stderr; events {{ }}
              http {{ gzip on; {temporary} {server} }}"
@@ -78,7 +79,7 @@ impl Nginx {
         })
     }
 
-    /// What it has written to its error log.
+    /// The contents of its error log.
     pub fn said(&self) -> String {
         self.running.said()
     }

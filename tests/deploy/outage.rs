@@ -1,4 +1,5 @@
-//! What everybody is told while no instance is ready, and that one which answers slowly is.
+//! Clients get a problem with a `Retry-After` while no instance is ready. An instance that responds
+//! slowly counts as ready.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,20 +20,20 @@ use crate::deploy::vestibule::Vestibule;
 use crate::support::provider::Provider;
 use crate::support::token;
 
-/// How long the slow ones take to say that they are ready: longer than it is between two checks.
+/// Delay of a slow readiness response, longer than the interval between two checks.
 const SLOWLY: Duration = Duration::from_millis(700);
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("deploy-outage")
 }
 
-/// A server of the test's own, which can be stopped, with nothing in it.
+/// Starts an empty PostgreSQL that the test can stop.
 pub fn new_server() -> Postgres {
     let _ = fs::remove_dir_all(root());
     server()
 }
 
-/// That server, started again.
+/// Starts that PostgreSQL again.
 pub fn server() -> Postgres {
     Postgres::start(&Options {
         durable: false,
@@ -41,7 +42,7 @@ pub fn server() -> Postgres {
     .unwrap()
 }
 
-/// The service's own words, with the time to come back.
+/// Asserts that a proxy returned the service's own problem, with a `Retry-After`.
 async fn told_to_wait(answer: Response, status: u16, error: &str) {
     assert_eq!(answer.status(), status);
     let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
@@ -101,7 +102,7 @@ async fn without_the_database_the_service_answers_for_itself_behind_haproxy() {
         .expect("all is as it was");
 }
 
-/// Answers everybody with 200, but slowly.
+/// Responds to every request with 200, but slowly.
 async fn dawdle(port: u16) {
     let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     loop {
@@ -112,7 +113,7 @@ async fn dawdle(port: u16) {
                 && stream.read_buf(&mut request).await.is_ok_and(|n| n > 0)
             {}
             tokio::time::sleep(SLOWLY).await;
-            // Whoever has gone needs no answer.
+            // The client may have gone.
             drop(
                 stream
                     .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -130,7 +131,7 @@ async fn an_instance_that_is_slow_to_say_that_it_is_ready_is_ready_to_haproxy() 
     for instance in &instances {
         tokio::spawn(dawdle(instance.port));
     }
-    // It is there once it has found both to be ready.
+    // This returns once HAProxy has found both to be ready.
     HaProxy::start(&folder, &instances, &[]).await;
 }
 
@@ -155,7 +156,7 @@ async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_un
     let instances = Vestibule::two(&folder, &url, &provider, &[("IDP_MAX_CALLS", "200")]).await;
     for (changes, phones) in [
         (&[][..], 120),
-        // The same with a limit that is met soon.
+        // The same with a limit that is soon reached.
         (
             &[("limit_conn vestibule 300;", "limit_conn vestibule 2;")],
             2,
@@ -166,7 +167,7 @@ async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_un
         };
         let client = || proxy.site.client().build().unwrap();
         let url = proxy.site.url();
-        // Each phone has its own connection, which is open by then, and all have one address.
+        // Each phone has its own open connection. All share one address.
         let clients: Vec<_> = (0..phones).map(|_| client()).collect();
         for client in &clients {
             client.get(format!("{url}/livez")).send().await.unwrap();

@@ -1,4 +1,5 @@
-//! Three PostgreSQL under Patroni, with `deploy/patroni`: what was acknowledged outlives its leader.
+//! Three PostgreSQL servers under Patroni, with `deploy/patroni`: acknowledged changes survive the
+//! loss of the leader.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,10 +28,10 @@ use crate::support::provider::Provider;
 use crate::support::token;
 
 const NODES: usize = 3;
-/// What `deploy/patroni` says, and what is true here.
+/// The addresses in `deploy/patroni`, which each node replaces.
 const SHIPPED: [&str; NODES] = ["10.0.0.21", "10.0.0.22", "10.0.0.23"];
 const PHONES: usize = 6;
-/// Longest time without sign-ins, and what other tests add, which run meanwhile.
+/// Longest time without sign-ins, with a reserve for other tests that run meanwhile.
 const BEARABLE: Duration = Duration::from_mins(1);
 
 /// One machine: Patroni with its PostgreSQL.
@@ -84,7 +85,8 @@ impl Node {
         }));
     }
 
-    /// Whether Patroni says that of it: `primary`, `replica`, `synchronous`.
+    /// Returns `true` if Patroni reports this role of the node: `primary`, `replica` or
+    /// `synchronous`.
     async fn is(&self, what: &str) -> bool {
         let client = Client::builder()
             .timeout(Duration::from_secs(2))
@@ -102,7 +104,7 @@ impl Node {
         Pid::from_raw(file.lines().next()?.parse().ok()?)
     }
 
-    /// Both at once, as when the machine's power fails.
+    /// Kills Patroni and PostgreSQL at once, as a power failure does.
     fn kill(&mut self) {
         drop(self.patroni.take());
         if let Some(postmaster) = self.postmaster() {
@@ -117,7 +119,7 @@ impl Drop for Node {
     }
 }
 
-/// Which of them is, once one of them is.
+/// Waits until one of the nodes has this role, and returns its number.
 async fn which(nodes: &[Node], what: &str) -> usize {
     eventually(&format!("one is {what}"), async || {
         for (number, node) in nodes.iter().enumerate() {
@@ -157,7 +159,8 @@ fn proxy(program: &Path, folder: &Path, nodes: &[Node]) -> (Running, u16) {
     (running, port)
 }
 
-/// What people were told: the user and the session, and the hashes of the refresh token and of its successor.
+/// A response that a client got: the user and the session, and the hashes of the refresh token and
+/// of its successor.
 type Promise = (Uuid, Uuid, [Vec<u8>; 2]);
 
 fn promised(answer: &Value) -> Promise {
@@ -178,9 +181,10 @@ fn promised(answer: &Value) -> Promise {
     )
 }
 
-/// How many promises the database does not know.
+/// Counts the promises that the database does not know.
 async fn broken(promises: &[Promise], connection: &mut PgConnection) -> usize {
-    // A session knows its live token and, by that one, its parent, so of each it is the last that counts.
+    // A session's row has only the hash of its live token, so that only the last promise of each
+    // session counts. Its successor may be live if the client missed the response.
     let last: BTreeMap<_, _> = promises
         .iter()
         .map(|(user, session, hashes)| ((user, session), hashes))
@@ -201,7 +205,7 @@ async fn broken(promises: &[Promise], connection: &mut PgConnection) -> usize {
     broken
 }
 
-/// Waits until a new person can sign in.
+/// Waits until a new user can sign in.
 async fn signed_in(client: &Client, instance: &Vestibule, provider: &Provider, who: &str) {
     eventually("sign-ins are back", async || {
         let token = provider.token(token::claims(who, &format!("{who}@example.com")));
@@ -269,7 +273,7 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
     let all =
         format!("postgres://vestibule:secret@{servers}/vestibule?target_session_attrs=read-write");
     let instance = |url: &str| Vestibule::new(&folder, url, &provider.tokeninfo_url()).started();
-    // One through HAProxy, and one that finds the leader by itself.
+    // The first instance connects through HAProxy, the second finds the leader by itself.
     let instances = [instance(&database).await, instance(&all).await];
 
     let ledger = Arc::<Mutex<Vec<Promise>>>::default();
@@ -309,8 +313,8 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
 
     nodes[leader].kill();
     let killed = Instant::now();
-    // What was on its way may still be answered; sign-ins are back when a new person is told so on the
-    // new leader.
+    // Responses may still arrive that were under way. Sign-ins work again once a new user has
+    // signed in on the new leader.
     let client = Client::builder()
         .timeout(Duration::from_secs(10))
         .build()
@@ -356,7 +360,7 @@ async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged()
         promises.len()
     );
 
-    // The machine comes back, and follows.
+    // The killed node returns as a replica.
     nodes[leader].start(&patroni, &folder, &clients, leader);
     until("the old leader follows", async || {
         nodes[leader].is("replica").await

@@ -23,19 +23,19 @@ use crate::support::process::{eventually, free_port, until};
 use crate::support::provider::Provider;
 use crate::support::token::CLIENT_ID;
 
-/// Longest wait for a database that is back.
+/// Longest wait for a database that has recovered.
 const BEARABLE: Duration = Duration::from_secs(5);
 const PREPARED: &str = "max_prepared_statements = 200\n";
 
-/// PgBouncer before one database.
+/// PgBouncer for one database.
 struct PgBouncer {
-    /// How the service reaches it.
+    /// The URL of the database through PgBouncer.
     url: String,
     _running: Running,
 }
 
 impl PgBouncer {
-    /// With some of the shipped settings replaced.
+    /// Starts it with some of the shipped settings replaced.
     async fn start(
         program: &Path,
         folder: &Path,
@@ -79,10 +79,10 @@ impl PgBouncer {
     }
 }
 
-/// The first PgBouncer that keeps prepared statements apart.
+/// The first version of PgBouncer that tracks prepared statements.
 const CAPABLE: (u32, u32) = (1, 21);
 
-/// The time limits that PgBouncer passes on from no client.
+/// Sets the role's time limits, since PgBouncer passes none on from clients.
 async fn limit(database: &Database) {
     let options: PgConnectOptions = database.url.parse().unwrap();
     let role = options.get_username().to_owned();
@@ -100,7 +100,7 @@ async fn limit(database: &Database) {
     }
 }
 
-/// A provider that staff can sign in at, as a server of its own, and its issuer.
+/// Serves a provider for staff's sign-ins, and returns its issuer.
 async fn staff_provider(folder: &Path) -> String {
     let port = free_port();
     let issuer = format!("http://127.0.0.1:{port}/dev/idp");
@@ -120,7 +120,7 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
     let folder = folder("pgbouncer");
     let database = Database::bare().await;
     limit(&database).await;
-    // Fewer connections to the server than the instances have to PgBouncer.
+    // Fewer connections from PgBouncer to the server than from the instances to PgBouncer.
     let few = [("default_pool_size = 16", "default_pool_size = 4")];
     let pooler = PgBouncer::start(&program, &folder, &database.url, &few).await;
     let provider = Arc::new(Provider::start().await);
@@ -188,7 +188,7 @@ async fn a_pgbouncer_that_mixes_up_statements_is_refused_at_the_start() {
     let apart = version(&program) >= Some(CAPABLE);
     let folder = folder("pgbouncer-old");
     let database = Database::bare().await;
-    // An old one does not know the setting.
+    // Old versions do not know the setting.
     let off = if apart {
         "max_prepared_statements = 0\n"
     } else {

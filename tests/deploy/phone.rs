@@ -1,4 +1,4 @@
-//! What apps do all day: sign in, read, refresh. Every answer has to be the good one.
+//! The daily requests of apps: sign in, read, refresh. Each of them must succeed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::support::provider::Provider;
 use crate::support::token;
 
-/// Sends a request, and reads its good answer; or says what came instead.
+/// Sends a request, and returns the body of its successful response, or describes the failure.
 pub async fn ask(request: RequestBuilder, what: &str) -> Result<Value, String> {
     let answer = request
         .send()
@@ -52,7 +52,7 @@ pub async fn refresh(client: &Client, url: &str, session: &Value) -> Result<Valu
     ask(post(client, url, "/api/v1/auth/refresh", &body), "refresh").await
 }
 
-/// Reads a resource as the user of an answer.
+/// Reads a resource as the user who signed in with this response.
 pub async fn read(
     client: &Client,
     url: &str,
@@ -63,7 +63,7 @@ pub async fn read(
     ask(client.get(format!("{url}{path}")).bearer_auth(token), path).await
 }
 
-/// The address that an answer's session is used from.
+/// The address that the service recorded for a session.
 pub async fn address(client: &Client, url: &str, session: &Value) -> Value {
     let sessions = read(client, url, session, "/api/v1/me/sessions")
         .await
@@ -72,7 +72,7 @@ pub async fn address(client: &Client, url: &str, session: &Value) -> Value {
     sessions.find(|session| session["current"] == true).unwrap()["ip"].clone()
 }
 
-/// People who sign in, look, and refresh until they are stopped.
+/// Users who sign in, read and refresh until they are stopped.
 pub struct Crowd {
     phones: JoinSet<Result<(), String>>,
     done: Arc<AtomicBool>,
@@ -80,7 +80,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Each with a client of their own.
+    /// Starts one user for each client.
     pub fn gather(clients: Vec<Client>, url: &str, provider: &Arc<Provider>) -> Self {
         let done = Arc::<AtomicBool>::default();
         let answers = Arc::<AtomicUsize>::default();
@@ -117,7 +117,7 @@ impl Crowd {
         self.answers.load(Ordering::Relaxed)
     }
 
-    /// Stops them, and fails the test when one of them got anything but good answers.
+    /// Stops them, and fails the test if a request of any of them failed.
     pub async fn content(self) -> usize {
         self.done.store(true, Ordering::Relaxed);
         let bad: Vec<_> = self

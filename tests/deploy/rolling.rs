@@ -1,5 +1,5 @@
-//! Replacing the instances behind HAProxy one by one, while people use them and while the schema becomes that of a later
-//! version: the upgrade of a deployment, and the way back.
+//! The upgrade of a deployment and its rollback: instances behind HAProxy are replaced one by one,
+//! while users use them and a later version migrates the schema.
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::PgConnection;
@@ -10,7 +10,7 @@ use crate::deploy::phone::Crowd;
 use crate::deploy::vestibule::Deployment;
 use crate::support::process::until;
 
-/// The migration of a later version, which only adds.
+/// The migrations of a later version, which only add.
 fn later() -> Migrator {
     let sql = "ALTER TABLE users ADD COLUMN later text;
                ALTER TABLE identities ADD COLUMN later text;
@@ -34,7 +34,8 @@ async fn a_rolling_restart_around_a_migration_behind_haproxy_loses_no_request() 
     };
     let clients = (0..8).map(|_| proxy.site.client().build().unwrap());
     let crowd = Crowd::gather(clients.collect(), &proxy.site.url(), &deployment.provider);
-    // The second instance goes on with a schema that it did not start on; then both start on it.
+    // The second instance continues on a schema that it did not start with. Then both start with
+    // it.
     for (index, migrates) in [(0, false), (1, true), (0, false)] {
         if migrates {
             let mut connection = PgConnection::connect(&deployment.database.url)

@@ -1,4 +1,4 @@
-//! What the files for containers and for systemd set is what the service knows, and is enough.
+//! The files for containers and for systemd set only known settings, and all that are necessary.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use crate::deploy::tools::{Folder, alone, folder, shipped};
 use crate::deploy::vestibule::Vestibule;
 use crate::support::cluster::Database;
 
-/// What is left to the operator.
+/// Settings that are left to the operator.
 const OWN: [(&str, &str); 2] = [
     ("PUBLIC_URL", "https://id.example.com"),
     ("IDP_CLIENT_ID", "client.example"),
 ];
 
-/// Writes the files of secrets into that folder.
+/// Writes the secrets into files in that folder.
 fn write_secrets(folder: &Path, database: &Database) {
     for (file, content) in [
         ("database_url", database.url.as_str()),
@@ -27,7 +27,8 @@ fn write_secrets(folder: &Path, database: &Database) {
     }
 }
 
-/// Starts with these settings, and secrets in that folder, and knows those providers.
+/// Asserts that the service starts with these settings and the secrets in that folder, and knows
+/// these providers.
 async fn starts(
     folder: &Path,
     database: &Database,
@@ -61,7 +62,7 @@ async fn starts(
     assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
 }
 
-/// A value of compose's, with `${NAME:?…}` and `${NAME:-…}` as the operator has set them.
+/// A value from the compose file, with the operator's settings for `${NAME:?…}` and `${NAME:-…}`.
 fn substituted(value: &str) -> String {
     let Some(inner) = value
         .strip_prefix("${")
@@ -120,7 +121,7 @@ async fn what_the_kubernetes_manifest_sets_is_enough() {
             .split_once(", value: ")?;
         Some((name.to_owned(), value.trim_matches('"').to_owned()))
     });
-    // Nothing has to notice that it stops.
+    // No proxy has to notice the stop.
     let quick = |(name, value)| {
         if name == "ROCKET_DRAIN" {
             (name, "0".into())
@@ -133,7 +134,7 @@ async fn what_the_kubernetes_manifest_sets_is_enough() {
     starts(&folder, &database, &settings, &["idp"]).await;
 }
 
-/// Starts with what the unit sets, with some of it replaced.
+/// Asserts that the service starts with the unit's settings, some of them replaced.
 async fn starts_as_unit(changes: &[(&str, &str)], count: usize, providers: &[&str]) {
     let _alone = alone().await;
     let folder = folder("unit");
@@ -165,7 +166,7 @@ async fn starts_as_unit(changes: &[(&str, &str)], count: usize, providers: &[&st
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     assert_eq!(settings.len(), count, "{settings:?}");
-    // From the file of settings that its first lines describe.
+    // The settings in the file that the unit's first lines describe.
     settings.extend(
         [("ROCKET_PUBLIC_URL", OWN[0].1), OWN[1]].map(|(n, v)| (n.to_owned(), v.to_owned())),
     );

@@ -1,4 +1,4 @@
-//! A host whose certificate nobody vouches for, and clients that know it all the same.
+//! A host with a self-signed certificate, and clients that trust it.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::support::tls::pem;
 
-/// Its name, and the one in the certificate.
+/// The host's name, which is in the certificate.
 pub const HOST: &str = "id.example.com";
 
-/// Where it is, and its certificate and its key (PEM, RFC 7468).
+/// A host's address, certificate and key (PEM, RFC 7468).
 pub struct Site {
     pub address: SocketAddr,
     pub certificate: String,
@@ -26,7 +26,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// On that port of this machine.
+    /// A site on that port of this machine, with a new certificate.
     pub fn on(port: u16) -> Self {
         let made = rcgen::generate_simple_self_signed([HOST.to_owned()]).unwrap();
         Self {
@@ -52,7 +52,7 @@ impl Site {
         format!("https://{HOST}:{}", self.address.port())
     }
 
-    /// A client that finds it, and believes it.
+    /// A client that resolves its name and trusts its certificate.
     pub fn client(&self) -> ClientBuilder {
         let known = reqwest::Certificate::from_pem(self.certificate.as_bytes()).unwrap();
         Client::builder()
@@ -62,7 +62,7 @@ impl Site {
             .timeout(Duration::from_secs(20))
     }
 
-    /// What speaks TLS with it, for clients that write each byte themselves.
+    /// TLS for clients that write each byte themselves.
     pub fn tls(&self) -> TlsConnector {
         let mut roots = RootCertStore::empty();
         roots

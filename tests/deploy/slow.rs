@@ -1,4 +1,4 @@
-//! Clients that take their time.
+//! Slow clients.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::support::token;
 
 const SLOW: usize = 600;
 
-/// What slow clients send before they begin to dawdle, one byte in ten seconds.
+/// The beginnings of slow requests, which continue with one byte in ten seconds.
 const BEGINNINGS: [&str; 2] = [
     "POST /api/v1/auth/oauth/idp HTTP/1.1\r\nHost: id.example.com\r\nX-",
     "POST /api/v1/auth/oauth/idp HTTP/1.1\r\nHost: id.example.com\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{",
@@ -45,7 +45,7 @@ async fn dawdle(
     loop {
         let pause = tokio::time::sleep(Duration::from_secs(10));
         tokio::select! {
-            // An end without TLS's farewell is an end, too.
+            // The connection may end without TLS's `close_notify`.
             _ = stream.read_to_end(&mut answer) => return String::from_utf8_lossy(&answer).into_owned(),
             () = pause => drop(stream.write_all(b"x").await),
         }
@@ -108,7 +108,8 @@ async fn slow_clients_are_given_up_by_haproxy_and_hinder_nobody() {
     }
 }
 
-/// Bodies that stop ten bytes before their end, from each of two addresses as many as a minute's refreshes.
+/// Bodies that stop ten bytes before their end. Each of two addresses sends as many as it may
+/// refresh in a minute.
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_stall_take_little_memory_and_hinder_nobody() {
     let _alone = alone().await;
@@ -137,7 +138,7 @@ async fn bodies_that_stall_take_little_memory_and_hinder_nobody() {
                 "POST /api/v1/auth/refresh HTTP/1.1\r\nHost: id.example.com\r\nContent-Type: application/json\r\n\
                  Content-Length: {length}\r\n\r\n{{"
             );
-            // Most are refused before they have sent all.
+            // The service rejects most before they have sent everything.
             let _ = stream
                 .write_all((head + &" ".repeat(length - 11)).as_bytes())
                 .await;

@@ -1,4 +1,5 @@
-//! Whoever ends TLS, a proxy or the service itself: cookies are for TLS only, and nobody is somebody else.
+//! TLS at a proxy or at the service itself: cookies are `Secure`, and clients cannot forge their
+//! address.
 
 use std::fs;
 use std::process::Command;
@@ -16,12 +17,12 @@ use crate::support::process::eventually;
 use crate::support::provider::Provider;
 use crate::support::token;
 
-/// Where the client really is.
+/// The client's real address.
 const HERE: &str = "127.0.0.99";
-/// What it says in a header.
+/// The address that it claims in a header.
 const CLAIMED: &str = "203.0.113.7";
 
-/// What staff need to sign in.
+/// Settings for staff's sign-in.
 const OF_STAFF: [(&str, &str); 3] = [
     ("IDP_CLIENT_SECRET", "hush"),
     (
@@ -31,7 +32,7 @@ const OF_STAFF: [(&str, &str); 3] = [
     ("IDP_TOKEN_URL", "https://provider.example/token"),
 ];
 
-/// What is the same for all.
+/// Asserts the rules that hold wherever TLS ends.
 async fn the_rules_hold(client: &Client, site: &Site, provider: &Provider) {
     nobody_is_somebody_else(client, &site.url(), provider).await;
     cookies_are_for_tls_only(client, &site.url()).await;
@@ -135,7 +136,7 @@ async fn behind_haproxy_nobody_is_somebody_else_and_cookies_are_for_tls_only() {
     let client = proxy.site.client_at(HERE);
     the_rules_hold(&client, &proxy.site, &deployment.provider).await;
     a_phone_signs_in_over_http_2(&proxy.site, &deployment);
-    // Its log says who asked for what, by the id that the answer has, and no code.
+    // HAProxy's log has the address, the path and the response's request id, and no code.
     let callback = proxy.site.url() + "/admin/sign-in/callback?code=a-secret-code";
     let asked = client.get(callback).send().await.unwrap();
     let id = asked.headers()["x-request-id"].to_str().unwrap();

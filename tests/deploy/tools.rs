@@ -1,4 +1,4 @@
-//! Programs that are not ours, run for the length of a test, and files made from shipped ones.
+//! Programs of others that run during a test, and files made from shipped files.
 
 use std::env;
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ pub fn postgres() -> PathBuf {
     newest.map_or_else(|| PathBuf::from("/usr/bin"), |(_, folder)| folder)
 }
 
-/// A shipped file with other addresses and paths. Each of them has to be there.
+/// A shipped file with other addresses and paths. It must contain each of the replaced texts.
 pub fn shipped(file: &str, changes: &[(&str, &str)]) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("deploy")
@@ -46,13 +46,14 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it, with what it says in a file. The system ends it when the test's thread has ended,
-    /// however it ends.
+    /// Starts it with its output in a file. The system ends it when the test's thread ends, in any
+    /// way.
     pub fn start(program: &Path, log: &Path, prepare: impl FnOnce(&mut Command)) -> Self {
         Self::start_as(&[], program, log, prepare)
     }
 
-    /// The same, as PostgreSQL's user where this one is root, which servers refuse to run as.
+    /// Does the same as PostgreSQL's user if this user is root, since PostgreSQL refuses to run as
+    /// root.
     pub fn start_as_server(program: &Path, log: &Path, prepare: impl FnOnce(&mut Command)) -> Self {
         let drop = ["--reuid=postgres", "--regid=postgres", "--clear-groups"];
         Self::start_as(
@@ -119,7 +120,7 @@ impl Drop for Running {
     }
 }
 
-/// Keeps other tests from the machine while one of them counts on its speed.
+/// Keeps other tests from running while this one depends on the machine's speed.
 pub async fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::const_new(());
     ALONE.lock().await

@@ -1,4 +1,4 @@
-//! The program, as an operator starts it.
+//! The program, started as operators start it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::support::process::{SECRET_KEY, eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token;
 
-/// One instance, started and stopped any number of times.
+/// One instance, which tests can start and stop any number of times.
 pub struct Vestibule {
     pub port: u16,
     settings: Vec<(String, String)>,
@@ -27,7 +27,7 @@ pub struct Vestibule {
 }
 
 impl Vestibule {
-    /// An instance that does not run yet, and knows no setting but its port.
+    /// An instance that does not run yet, with only its port set.
     pub fn bare(folder: &Path) -> Self {
         let port = free_port();
         let log = folder.join(format!("vestibule-{port}.log"));
@@ -41,7 +41,7 @@ impl Vestibule {
             .with("ROCKET_PROFILE", "release")
     }
 
-    /// An instance that does not run yet, and knows no provider.
+    /// An instance that does not run yet, without a provider.
     pub fn without_provider(folder: &Path, database: &str) -> Self {
         Self::bare(folder).with_all(&[
             ("ROCKET_PUBLIC_URL", "https://id.example.com"),
@@ -62,7 +62,7 @@ impl Vestibule {
         ])
     }
 
-    /// Two that run, and believe a proxy on this machine, with more settings.
+    /// Starts two instances that trust a proxy on this machine, with further settings.
     pub async fn two(
         folder: &Path,
         database: &str,
@@ -91,7 +91,7 @@ impl Vestibule {
             .fold(self, |instance, (name, value)| instance.with(name, value))
     }
 
-    /// Begins to run, and may not be ready for a while.
+    /// Starts it, without waiting until it is ready.
     pub fn start(&mut self) {
         let program = Path::new(env!("CARGO_BIN_EXE_vestibule"));
         let settings = &self.settings;
@@ -101,7 +101,7 @@ impl Vestibule {
         }));
     }
 
-    /// Runs, and is ready.
+    /// Starts it, and waits until it is ready.
     pub async fn started(mut self) -> Self {
         self.start();
         self.ready().await;
@@ -123,7 +123,7 @@ impl Vestibule {
         .await;
     }
 
-    /// The most memory that it has had so far, in bytes.
+    /// Its peak of resident memory so far, in bytes.
     pub fn peak(&self) -> usize {
         let status = format!("/proc/{}/status", self.running.as_ref().unwrap().id());
         let status = fs::read_to_string(status).unwrap();
@@ -154,7 +154,7 @@ impl Vestibule {
             .unwrap()
     }
 
-    /// The same of a command that has to succeed: what it prints.
+    /// Runs a command that must succeed, and returns its output.
     pub fn prints(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(
@@ -165,7 +165,7 @@ impl Vestibule {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What `vestibule check` prints, whether all is well or not.
+    /// The output of `vestibule check`, which may fail.
     pub fn check(&self) -> String {
         String::from_utf8(self.run(&["check"]).stdout).unwrap()
     }
@@ -179,7 +179,7 @@ impl Vestibule {
     }
 }
 
-/// Two instances with all that they need, while nobody else uses the machine.
+/// Two instances with their database and provider. Other tests wait meanwhile.
 pub struct Deployment {
     pub instances: [Vestibule; 2],
     pub provider: Arc<Provider>,
@@ -208,7 +208,7 @@ impl Deployment {
         }
     }
 
-    /// HAProxy before them, where it is, with some of the shipped settings replaced.
+    /// Starts HAProxy for them, if it is installed, with some of the shipped settings replaced.
     pub async fn haproxy(&self, changes: &[(&str, &str)]) -> Option<HaProxy> {
         HaProxy::start(&self.folder, &self.instances, changes).await
     }
@@ -217,7 +217,7 @@ impl Deployment {
         Nginx::start(&self.folder, &self.instances, changes).await
     }
 
-    /// Asks through the one, and then through the other.
+    /// Runs `ask` through HAProxy, and then through nginx.
     pub async fn through_each_proxy(
         name: &str,
         [haproxy, nginx]: [&[(&str, &str)]; 2],

@@ -1,5 +1,5 @@
-//! A web server that signs its users in (docs/web.md): the proxies believe who it says they are, and nobody
-//! else who says so.
+//! A web server that signs its users in (docs/web.md). The proxies accept its users' addresses in
+//! `X-Forwarded-For`, and ignore the header from other clients.
 
 use serde_json::json;
 
@@ -9,11 +9,11 @@ use crate::deploy::vestibule::Deployment;
 use crate::support::provider::Provider;
 use crate::support::token;
 
-/// Where the web server is, and where somebody else is.
+/// Addresses of the web server and of another client.
 const WEB_SERVER: &str = "127.0.0.98";
 const ELSEWHERE: &str = "127.0.0.99";
 
-/// Whoever asks, what they say, and whom the service takes them for.
+/// Address of a client, its `X-Forwarded-For`, and the address that the service records.
 const CASES: [(&str, Option<&str>, &str); 5] = [
     (WEB_SERVER, Some("203.0.113.7"), "203.0.113.7"),
     (WEB_SERVER, Some("198.51.100.1, 203.0.113.7"), "203.0.113.7"),
@@ -43,7 +43,7 @@ async fn users_are_who_the_web_server_says(site: &Site, provider: &Provider) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_web_server_names_its_users_through_the_proxies_and_nobody_else_does() {
-    // As the files say how.
+    // The changes that comments in the shipped files describe.
     let condition = "    #     unless { src 10.0.0.30 } { req.hdr(X-Forwarded-For) -m found }\n";
     let set = "set-header X-Forwarded-For %[src]";
     let believing = format!(

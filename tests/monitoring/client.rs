@@ -1,4 +1,4 @@
-//! People's phones, as far as it takes them.
+//! A phone's requests for these tests.
 
 use std::sync::LazyLock;
 
@@ -9,11 +9,12 @@ use crate::support::process::Process;
 use crate::support::provider::Provider;
 use crate::support::token;
 
-/// One for all, which keeps no connection: each test has a runtime of its own.
+/// One client for all tests. It keeps no connection, since each test has a runtime of its own.
 pub static CLIENT: LazyLock<Client> =
     LazyLock::new(|| Client::builder().pool_max_idle_per_host(0).build().unwrap());
 
-/// Signs in with claims that the provider vouches for, and more in the body; answers the outcome or error.
+/// Signs in with claims that the provider confirms, and with more in the body. Returns the outcome
+/// or the error.
 pub async fn sign_in(
     service: &Process,
     provider: &Provider,

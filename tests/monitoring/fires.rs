@@ -1,5 +1,5 @@
-//! The night it misbehaves, in some seconds: the provider, the database and the program itself go away and
-//! come back, and Prometheus says so.
+//! A night of outages, in some seconds: the provider, the database and the program itself fail and
+//! recover, and Prometheus reports it.
 
 use std::fs;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::support::provider::{Behaviour, Provider};
 use crate::support::relay::Way;
 use crate::support::token::claims;
 
-/// Between two requests of one phone.
+/// The pause between two requests of one phone.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Nobody comes through any more, and whoever has come is sent away.
+/// Refuses new connections to a database, and ends the open ones.
 async fn cut(way: &Way, database: &Database) {
     fs::remove_file(&way.link).unwrap();
     let away = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
                 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
-    // One connection for all of it, or the pool's own would send each other away.
+    // All statements share one connection, or the pool's connections would end each other.
     let mut own = database.pool.acquire().await.unwrap();
-    // Somebody may be on the way in.
+    // A client may still be connecting.
     until("all are gone", async || {
         let gone: i64 = sqlx::query_scalar(away).fetch_one(&mut *own).await.unwrap();
         gone == 0
@@ -34,7 +34,7 @@ async fn cut(way: &Way, database: &Database) {
     .await;
 }
 
-/// Phones that go on whatever they are answered, and the proxy that asks whether it is ready.
+/// Phones that go on after failures, and a proxy that checks readiness.
 fn traffic(url: &str, provider: &Provider) -> JoinSet<()> {
     let mut traffic = JoinSet::new();
     for number in 0..4 {
@@ -46,7 +46,7 @@ fn traffic(url: &str, provider: &Provider) -> JoinSet<()> {
         let token = provider.token(claims);
         traffic.spawn(async move {
             loop {
-                // Whatever becomes of it is what Prometheus is to see.
+                // The outcomes are for Prometheus to see.
                 let session = phone::sign_in(&CLIENT, &url, &token).await;
                 let session = session.unwrap_or(json!({ "refresh_token": "none" }));
                 let _ = phone::refresh(&CLIENT, &url, &session).await;
@@ -63,7 +63,7 @@ async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
     if !is_here() {
         return;
     }
-    // One database for each instance, so that one can lose its own.
+    // One database for each instance, so that a single instance can lose its database.
     let database = Database::create().await;
     let another = Database::create().await;
     let provider = Provider::start().await;
@@ -86,7 +86,7 @@ async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
         (targets.len() == 2 && targets.iter().all(|target| target["health"] == "up")).then_some(())
     })
     .await;
-    // Good times, for longer than an alert takes.
+    // Everything works for longer than an alert needs to fire.
     provider.until(|counts| counts.calls >= 80).await;
     for alert in ["Down", "NotReady", "DatabaseFailing", "ProviderFailing"] {
         prometheus.is_silent(&format!("Vestibule{alert}")).await;
@@ -111,7 +111,7 @@ async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
         prometheus.is_silent(alert).await;
     }
 
-    // Dropped is killed.
+    // Dropping the instance kills it.
     drop(two);
     prometheus
         .fires("VestibuleDown", "instance", &instances[1])

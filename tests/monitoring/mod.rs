@@ -1,7 +1,7 @@
-//! What operators are shown: Prometheus with the configuration, the alerts and the dashboard in `deploy`,
-//! around the real program. Alerts fire when it misbehaves and end with it, and no name in them is wrong.
+//! Prometheus with the configuration, the alerts and the dashboard in `deploy`, and the real
+//! program. Alerts fire during a failure and end after it, and each name in them exists.
 //!
-//! It takes Debian's package `prometheus`. A test that lacks it says so.
+//! The tests need Debian's package `prometheus`. Without it, they are skipped with a message.
 
 mod client;
 mod fires;

@@ -1,4 +1,5 @@
-//! Alerts and the dashboard speak of metrics, labels and values that there are, and leave no metric out.
+//! Alerts and the dashboard name only existing metrics, labels and values, and the dashboard shows
+//! every metric.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,10 +16,10 @@ use crate::support::process::{Process, until};
 use crate::support::provider::{Behaviour, Provider, apple};
 use crate::support::token::{claims, with};
 
-/// What Prometheus itself adds.
+/// Labels that Prometheus itself adds.
 const ADDED: [&str; 2] = ["job", "instance"];
 
-/// The samples of a page of metrics: by name, the values of each label.
+/// The samples of a page of metrics: the values of each label, by the metric's name.
 type Samples = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 fn samples(page: &str) -> Samples {
@@ -27,7 +28,7 @@ fn samples(page: &str) -> Samples {
         let (series, _) = line.rsplit_once(' ').unwrap();
         let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
         let sample = samples.entry(name.to_owned()).or_default();
-        // A comma may be in no value: routes and names of ours have none.
+        // Splitting at commas is safe: our routes and names contain none.
         for label in labels
             .trim_end_matches('}')
             .split(',')
@@ -43,7 +44,7 @@ fn samples(page: &str) -> Samples {
     samples
 }
 
-/// The metrics of a service that has done a bit of everything.
+/// The metrics of a service that has done each kind of work.
 async fn of_a_varied_life() -> String {
     let database = Database::create().await;
     let provider = Provider::start().await;
@@ -180,7 +181,7 @@ fn named_labels(template: &str) -> impl Iterator<Item = &str> {
     }))
 }
 
-/// Whatever an expression names is there.
+/// Asserts that each metric, label and value in an expression exists.
 fn check(expression: &str, templates: &[&str], samples: &Samples) {
     let mut labels: BTreeSet<&str> = ADDED.into();
     let backup = fs::read_to_string(shipped("vestibule-backup.service")).unwrap();
@@ -238,7 +239,7 @@ fn promtool_accepts_each_file_and_the_tests_of_the_alerts_pass() {
         &["test", "rules"],
         &shipped("prometheus/alerts.days.test.yml"),
     );
-    // The job that a guide has.
+    // The job in the guide.
     let page =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/production.md")).unwrap();
     let from = page
@@ -250,7 +251,7 @@ fn promtool_accepts_each_file_and_the_tests_of_the_alerts_pass() {
     fs::write(&file, format!("scrape_configs:\n{}\n", job.join("\n"))).unwrap();
     promtool(&["check", "config"], &file);
     fs::remove_file(file).unwrap();
-    // What Grafana puts in, and then it is PromQL.
+    // Replaces Grafana's variables, so that the expressions are PromQL.
     let (expressions, _) = dashboard();
     let rules = expressions.iter().enumerate().map(|(number, expression)| {
         let expression = expression

@@ -1,4 +1,4 @@
-//! Debian's Prometheus with what is in `deploy/prometheus`, in a hurry.
+//! Debian's Prometheus with the files in `deploy/prometheus`, with shorter times.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::monitoring::client::CLIENT;
 use crate::programs::program;
 use crate::support::process::{eventually, free_port, until};
 
-/// What in the files takes minutes, and what it takes here.
+/// Durations in the files, and their shorter replacements here.
 const SHORTER: [(&str, &str); 5] = [
     ("[1m]", "[4s]"),
     ("[5m]", "[6s]"),
@@ -21,7 +21,7 @@ const SHORTER: [(&str, &str); 5] = [
     ("for: 5m", "for: 1s"),
 ];
 
-/// Whether Prometheus and its tool are there; else the test is skipped.
+/// Returns `true` if Prometheus and its tool are installed. Otherwise the test is skipped.
 pub fn is_here() -> bool {
     ["prometheus", "promtool"]
         .into_iter()
@@ -35,7 +35,7 @@ pub fn shipped(path: &str) -> PathBuf {
         .join(path)
 }
 
-/// `promtool` has nothing against it.
+/// Asserts that `promtool` accepts a file.
 pub fn promtool(arguments: &[&str], file: &Path) {
     let output = Command::new("promtool")
         .args(arguments)
@@ -59,7 +59,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Watches the programs at these two addresses, by the configuration and the alerts that are shipped.
+    /// Watches the programs at these two addresses, with the shipped configuration and alerts.
     pub async fn watch(instances: [&str; 2]) -> Self {
         let port = free_port();
         let folder = folder(&format!("prometheus-{port}"));
@@ -69,7 +69,7 @@ impl Prometheus {
         )
         .unwrap();
         let changes = [
-            // The job's own, since the job is what is copied.
+            // The job's own interval, since operators copy the job.
             ("\n    scrape_interval: 15s", "\n    scrape_interval: 500ms"),
             ("evaluation_interval: 15s", "evaluation_interval: 250ms"),
             ("vestibule-1.internal:8000", instances[0]),
@@ -106,7 +106,7 @@ impl Prometheus {
         }
     }
 
-    /// What its API says about it.
+    /// The data at a path of its API.
     pub async fn ask(&self, path: &str) -> Value {
         let answer = CLIENT
             .get(format!("{}/api/v1/{path}", self.url))
@@ -118,7 +118,7 @@ impl Prometheus {
         answer["data"].clone()
     }
 
-    /// The rules that it goes by.
+    /// The rules that it has loaded.
     pub async fn rules(&self) -> Vec<Value> {
         let groups = self.ask("rules").await;
         let groups = groups["groups"].as_array().unwrap();
@@ -128,7 +128,7 @@ impl Prometheus {
             .collect()
     }
 
-    /// The values of one label of the alerts of that name that fire.
+    /// The values of one label of the firing alerts of that name.
     pub async fn firing(&self, name: &str, label: &str) -> BTreeSet<String> {
         let alerts = self.ask("alerts").await;
         let alerts = alerts["alerts"].as_array().unwrap().iter();
@@ -150,7 +150,7 @@ impl Prometheus {
         .await;
     }
 
-    /// Waits until none of that name fires.
+    /// Waits until no alert of that name fires.
     pub async fn is_silent(&self, name: &str) {
         until(&format!("{name} ends"), async || {
             self.firing(name, "alertname").await.is_empty()

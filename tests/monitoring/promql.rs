@@ -1,4 +1,4 @@
-//! As much of `PromQL` as it takes to find the names in it. Whether it is `PromQL` at all, `promtool` says.
+//! A parser of as much `PromQL` as it takes to find the names in it. `promtool` checks the syntax.
 
 /// `name{label="value", …}`.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ fn matchers(inside: &str) -> Vec<Matcher> {
         .collect()
 }
 
-/// The labels that it groups or joins by.
+/// The labels that an expression groups or joins by.
 pub fn grouped_by(expression: &str) -> Vec<String> {
     let lists = ["by (", "on ("]
         .into_iter()
