@@ -1,4 +1,4 @@
-//! The page that describes the API, whose viewer is not ours.
+//! The page that describes the API, with Swagger UI.
 
 use crate::browser::chromium::{Scripts, Window};
 use crate::support::app::App;

@@ -1,5 +1,5 @@
-//! axe-core, which finds what keeps people with disabilities out (WCAG 2.2 A and AA, and what is
-//! good practice beside them).
+//! axe-core, which finds barriers for people with disabilities (WCAG 2.2 A and AA, and its own best
+//! practices).
 
 use std::fs;
 
@@ -18,10 +18,10 @@ const TAGS: [&str; 7] = [
     "best-practice",
 ];
 
-/// Rules that axe-core leaves off unless asked, though they are of those standards.
+/// Rules of these standards that axe-core turns off by default.
 const ASKED: [&str; 1] = ["target-size"];
 
-/// Rules without which a verdict would be worth nothing.
+/// Rules that axe-core must have checked, or its verdict means nothing.
 const NEEDED: [&str; 4] = [
     "color-contrast",
     "document-title",
@@ -34,8 +34,8 @@ const [options, done] = arguments;
 axe.run(document, options).then(done, error => done({ failed: String(error) }));
 ";
 
-/// What is hard to see in pictures, where axe-core leaves colours to us: text (WCAG 1.4.3) and shapes
-/// (1.4.11) that hardly stand out from what is behind the picture.
+/// Finds text (WCAG 1.4.3) and shapes (1.4.11) of pictures with too little contrast to the
+/// picture's background. axe-core does not check the colours of pictures.
 const PICTURES: &str = "
 const read = css => {
     const colour = new axe.commons.color.Color();
@@ -66,8 +66,8 @@ impl Axe {
         ))
     }
 
-    /// What is wrong with the page in the window. The driver runs the script; no policy of the page
-    /// has a say in that.
+    /// Returns the faults of the page in the window. The driver runs the script, so the page's
+    /// policies do not apply.
     pub async fn judge(&self, window: &Window) -> Vec<String> {
         window.client.execute(&self.0, Vec::new()).await.unwrap();
         let rules: serde_json::Map<_, _> = ASKED
@@ -111,7 +111,7 @@ impl Axe {
     }
 }
 
-/// A broken rule, once for each element. The colours of a picture are not its business.
+/// A broken rule, once for each element. Colours of pictures are left out.
 fn found(rule: &Value) -> Vec<String> {
     let told = |node: &Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

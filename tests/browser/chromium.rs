@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use crate::browser::webdriver::Client;
 use crate::programs::{one_of, program, version};
 
-/// Runs the driver until its own standard input ends, and cleans up when the last process that the
-/// driver began, and that got its standard output, has ended. What Chromium remembers is kept in a
-/// folder that goes. An interrupt from a terminal reaches it as well as the tests, and must not end it
-/// before them.
+/// Runs the driver until its own standard input ends. It deletes the folder of Chromium's data
+/// after the end of the last process that inherited the driver's standard output. It ignores
+/// interrupts: a terminal sends them to it as well as to the tests, and it must not end before
+/// them.
 const KEEPER: &str = r#"
 trap '' HUP INT QUIT
 folder=$(mktemp -d) || exit
@@ -45,16 +45,16 @@ const ARGUMENTS: [&str; 13] = [
     "--remote-debugging-pipe",
 ];
 
-/// How long what is looked for may take to appear, in milliseconds: the next page, say.
+/// Longest wait for an element, for instance on the next page, in milliseconds.
 const TIMEOUT: u32 = 20_000;
 
 /// The driver of all tests.
 struct Driver {
     url: String,
     chromium: PathBuf,
-    /// Its standard input is what keeps it.
+    /// The driver runs until the keeper's standard input ends.
     _keeper: Child,
-    /// Kept, for whoever writes to it should not meet a broken pipe.
+    /// Kept open, so that writers do not get a broken pipe.
     _said: Lines<BufReader<ChildStdout>>,
 }
 
@@ -76,7 +76,7 @@ fn start() -> Option<Driver> {
         .spawn()
         .expect("there is a shell");
     let mut said = BufReader::new(keeper.stdout.take().unwrap()).lines();
-    // It chooses a free port itself and tells which.
+    // The driver chooses a free port and prints it.
     let started = |line: &String| line.contains("started successfully");
     let line = said
         .by_ref()
@@ -92,7 +92,7 @@ fn start() -> Option<Driver> {
     })
 }
 
-/// Whether pages may run scripts.
+/// Scripts on pages: allowed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scripts {
     On,
@@ -105,7 +105,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Opens one, where there is Chromium.
+    /// Opens a window, if Chromium is installed.
     pub async fn open(scripts: Scripts) -> Option<Self> {
         let running = driver()?;
         let mut options = json!({ "binary": running.chromium, "args": ARGUMENTS });
@@ -132,7 +132,7 @@ impl Window {
             .unwrap()
     }
 
-    /// What Chromium complained about since it was last asked.
+    /// Chromium's complaints since the previous call.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self
             .client
@@ -146,7 +146,7 @@ impl Window {
             .collect()
     }
 
-    /// Makes it a screen of that width.
+    /// Makes the screen that wide.
     pub async fn resize(&self, width: u32) {
         let height = if width < 500 { 844 } else { 900 };
         let screen =
@@ -155,13 +155,13 @@ impl Window {
             .await;
     }
 
-    /// Lets people prefer `light` or `dark`.
+    /// Sets the preferred colour scheme: `light` or `dark`.
     pub async fn prefer(&self, scheme: &str) {
         let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.devtools("Emulation.setEmulatedMedia", features).await;
     }
 
-    /// The whole page, also what one would have to scroll to.
+    /// Saves a picture of the whole page, including the parts outside the window.
     pub async fn photograph(&self, file: &Path) {
         let metrics = self.devtools("Page.getLayoutMetrics", json!({})).await;
         let size = &metrics["cssContentSize"];

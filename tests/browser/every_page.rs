@@ -1,5 +1,5 @@
-//! Every page in Chromium, as wide as a telephone and as a desk's screen, light and dark: nobody is
-//! kept out, nothing sticks out or is torn, and there is a picture for a person to look at.
+//! Every page in Chromium, in the widths of a phone and of a desktop, light and dark: it is
+//! accessible, nothing overflows or is torn, and a screenshot is kept for people to look at.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::support::desk::Desk;
 use crate::support::pages::{self, Address, Content, Viewer};
 use crate::support::people::People;
 
-/// Where the pictures are put.
+/// The folder of the screenshots.
 const PICTURES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/screenshots");
 
 #[tokio::test(flavor = "multi_thread")]
@@ -24,7 +24,7 @@ async fn on_telephone_desk_and_paper_by_day_and_by_night_nobody_is_kept_out_and_
     let desk = Desk::open().await;
     let people = People::arrive(&desk).await;
     let pages = pages::all(&desk, &people).await;
-    // Its name is long.
+    // A zone with a long abbreviation.
     window
         .devtools(
             "Emulation.setTimezoneOverride",
@@ -73,8 +73,8 @@ async fn on_telephone_desk_and_paper_by_day_and_by_night_nobody_is_kept_out_and_
     assert!(zoned > 10, "{zoned} pages have times in that zone");
 }
 
-/// What sticks out of its box; cells that a telephone tears apart; and texts of pictures that are cut
-/// off, too small to be read, or one on the other.
+/// Finds content that overflows its box, cells that are torn apart on a phone, and texts of
+/// pictures that are cut off, too small, or that overlap.
 const MISPLACED: &str = "
 const boxes = [document.scrollingElement, ...document.querySelectorAll('body *:not(input, select, thead *, svg, svg *)')];
 const wide = boxes.filter(box => box.clientWidth && box.scrollWidth > box.clientWidth + 1
@@ -93,7 +93,7 @@ const bad = [...document.querySelectorAll('svg')].flatMap(svg => {
 return [...wide, ...torn, ...bad].map(box => `misplaced: ${box.outerHTML.slice(0, 200)}`);
 ";
 
-/// What is wrong with a page.
+/// Returns the faults of a page.
 async fn judge(axe: &Axe, window: &Window, base: &str, page: &Address, width: u32) -> Vec<String> {
     window.complaints().await;
     window
@@ -118,7 +118,7 @@ async fn judge(axe: &Axe, window: &Window, base: &str, page: &Address, width: u3
     if needed > u64::from(width) {
         wrong.push(format!("it needs {needed} px"));
     }
-    // Chromium tells of the status of the page itself, too.
+    // Chromium also complains about the page's own status.
     let complaints = window.complaints().await.into_iter();
     wrong.extend(complaints.filter(|text| {
         page.status == 200 || !text.contains(&format!("a status of {}", page.status))

@@ -1,4 +1,4 @@
-//! What staff come for, from the sign-in to the sign-out.
+//! Journeys of staff through the pages, from the sign-in to the sign-out.
 
 use serde_json::json;
 
@@ -144,7 +144,7 @@ async fn after_each_action_nobody_is_kept_out() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whether the word stands from left to right in the item that has it.
+/// `true` if the word runs from left to right in the item that contains it.
 const UPRIGHT: &str = "
 const [word] = arguments;
 const item = [...document.querySelectorAll('main li')].find(item => item.textContent.includes(word));
@@ -200,7 +200,7 @@ async fn staff_take_the_list_of_users_home_as_a_file() {
                 "Export as CSV",
             )
             .await;
-        // Chromium keeps the name with an empty file until the whole one takes its place.
+        // Chromium creates an empty file of that name, and replaces it at the end of the download.
         let text = eventually("there is a file", async || {
             let files = std::fs::read_dir(&folder)
                 .into_iter()

@@ -8,8 +8,8 @@ use crate::browser::chromium::{Scripts, Window};
 const TAB: char = '\u{e004}';
 const ENTER: char = '\u{e007}';
 
-/// What has the focus: which of all that can have it, in the order of the page, and whether one sees
-/// that it has.
+/// The element with the focus: its number among all focusable elements, in the order of the page,
+/// and whether its outline is visible.
 const FOCUS: &str = "
 const stops = [...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
     .filter(stop => stop.type !== 'hidden' && (stop.type !== 'radio' || stop.checked) && stop.checkVisibility());
@@ -24,7 +24,7 @@ return {
 }
 ";
 
-/// More than any field has stops within: a date has its day, month, year and calendar.
+/// More than the stops inside any field: a date has its day, month, year and calendar.
 const PARTS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]

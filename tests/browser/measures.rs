@@ -1,4 +1,5 @@
-//! The pages by measure: words, borders, the header and a list, from the narrowest telephone to a desk's screen.
+//! Measurements of pages: words, borders, the header and a list, from the narrowest phone to a
+//! desktop.
 
 use serde_json::{Value, json};
 
@@ -24,8 +25,8 @@ while (texts.nextNode()) {
 return broken;
 ";
 
-/// Fields and buttons whose edge hardly stands out from what is around them (WCAG 1.4.11). A button of an icon alone is
-/// known by the icon.
+/// Fields and buttons whose edge has too little contrast to its surroundings (WCAG 1.4.11). Buttons
+/// with only an icon are left out: the icon identifies them.
 const FAINT: &str = r"
 const read = css => css.match(/[\d.]+/g).map(Number);
 const light = css => {
@@ -51,7 +52,7 @@ return shown.filter(one => one.checkVisibility()).flatMap(one => {
 });
 ";
 
-/// What paper has no use for, and tables that are none.
+/// Elements that are useless on paper, and rows of tables that are not displayed as rows.
 const ON_PAPER: &str = "
 const seen = [...document.querySelectorAll('header.top, form, button, .button, .acts')].filter(one => one.checkVisibility());
 const rows = [...document.querySelectorAll('main tr')].filter(row => row.checkVisibility());
@@ -85,7 +86,8 @@ fn texts(value: &Value) -> impl Iterator<Item = &str> {
         .map(|text| text.as_str().unwrap())
 }
 
-/// What is wrong with the page in the window by measure, on screens of all widths, light and dark, and on paper.
+/// Returns the faults that measurements of the page in the window show, on screens of all widths,
+/// light and dark, and on paper.
 pub async fn measure(window: &Window) -> Vec<String> {
     let mut wrong = Vec::new();
     for width in [320, 360, 390, 768, 1280] {

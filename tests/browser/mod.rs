@@ -1,8 +1,8 @@
-//! The pages as people meet them: in a real browser, on a telephone and on a desk, in daylight and
-//! in the dark, with and without scripts, by mouse and by keyboard.
+//! The pages in a real browser: on a phone and on a desktop, light and dark, with and without
+//! scripts, by mouse and by keyboard.
 //!
-//! It takes Chromium and its driver; Java, `axe-core` and `vnu-jar` judge the pages (`npm ci` in this
-//! folder installs the latter two). A test that lacks what it needs says so.
+//! The tests need Chromium and its driver. Java, `axe-core` and `vnu-jar` check the pages; `npm ci`
+//! in this folder installs the latter two. Without its programs, a test is skipped with a message.
 
 mod api_description;
 mod axe;

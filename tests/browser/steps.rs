@@ -1,4 +1,5 @@
-//! What one does in a window, by what one reads there. Each step waits for what it needs.
+//! Steps of a user in a window, who finds elements by their visible text. Each step waits for its
+//! element.
 
 use crate::browser::chromium::{Scripts, Window};
 use crate::browser::webdriver::Element;
@@ -6,7 +7,8 @@ use crate::support::desk::Desk;
 use crate::support::people::{ADMIN, People};
 
 impl Window {
-    /// Opens one in which an admin has signed in among people, where there is Chromium.
+    /// Opens a window, if Chromium is installed, in which an admin has signed in, with a populated
+    /// database.
     pub async fn at_work(scripts: Scripts) -> Option<(Self, Desk, People)> {
         let window = Self::open(scripts).await?;
         let desk = Desk::open().await;
@@ -44,7 +46,7 @@ impl Window {
             .unwrap();
     }
 
-    /// Opens what is folded away under that name.
+    /// Unfolds the section of that name.
     pub async fn unfold(&self, name: &str) {
         self.element(&format!("//summary[@aria-label='{name}' or normalize-space()='{name}' or span[normalize-space()='{name}']]"))
             .await
@@ -113,7 +115,7 @@ impl Window {
             .await;
     }
 
-    /// What can be read on the page.
+    /// The visible text of the page.
     pub async fn text(&self) -> String {
         self.element("//body").await.text().await.unwrap()
     }

@@ -1,4 +1,4 @@
-//! What staff do with a customer on the telephone, and how many clicks it takes from the overview.
+//! Tasks of staff with a customer on the phone, and the clicks that each takes from the overview.
 
 use crate::browser::chromium::{Scripts, Window};
 
@@ -15,12 +15,12 @@ enum Step {
     Choose(&'static str, &'static str),
     /// Gives a reason and presses the button. One click.
     Act(&'static str),
-    /// Reads the answer. No click.
+    /// Waits for the result. No click.
     See(&'static str),
 }
 use Step::{Act, Choose, Fill, Follow, Mark, Press, Search, See, Unfold};
 
-/// The tasks in an order that leaves for each what it needs, with their clicks.
+/// The tasks with their clicks, in an order in which no task breaks a later one.
 const TASKS: [(&str, u32, &[Step]); 14] = [
     (
         "find by half a name",

@@ -1,10 +1,10 @@
-//! What `npm ci` installs.
+//! Files that `npm ci` installs.
 
 use std::path::{Path, PathBuf};
 
 use crate::support::missing::skip;
 
-/// A file that `npm ci` installs.
+/// Finds a file that `npm ci` installs. Without it the test is skipped.
 pub fn npm(file: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
     let file = folder.join("node_modules").join(file);

@@ -1,4 +1,4 @@
-//! Every page is valid HTML, by the word of the Nu Html Checker, which the W3C's validator runs on.
+//! Every page is valid HTML according to the Nu Html Checker, which the W3C's validator uses.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::support::desk::Desk;
 use crate::support::pages::{self, Content};
 use crate::support::people::People;
 
-/// What the checker must find something wrong with, or its silence means nothing.
+/// An invalid page, which proves that the checker finds faults.
 const WRONG: &str =
     "<!doctype html><html lang=en><title>x</title><svg viewBox='0 0 1 1'><rect widht=1 /></svg>";
 

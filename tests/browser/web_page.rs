@@ -1,5 +1,5 @@
-//! The page of `docs/web.md` in a real browser, with our client as it is built: its session is in a cookie, and pages elsewhere
-//! cannot use it.
+//! The page of `docs/web.md` in a real browser, with our built client. Its session is in a cookie,
+//! which other pages cannot use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::support::process::free_port;
 const SIGNED_IN: &str = "Signed in as ada@example.com";
 const COOKIE: &str = "vestibule";
 
-/// Asks the service with the browser's cookies, in the ways that scripts have.
+/// Sends requests to the service with the browser's cookies, in each way that scripts can.
 const ASK: &str = r#"
 const [service, done] = arguments;
 const ask = (path, init) => fetch(service + path, { credentials: "include", ...init })
@@ -57,7 +57,7 @@ const done = arguments[0];
 indexedDB.deleteDatabase("vestibule").onsuccess = () => done();
 "#;
 
-/// Posts a form to the service, whose fields are JSON to those who do not look at the type.
+/// Posts a form to the service. Its fields form JSON, for a service that ignored the media type.
 const FORM: &str = r#"
 const form = document.createElement("form");
 Object.assign(form, { method: "POST", enctype: "text/plain", action: arguments[0] + "/api/v1/auth/refresh" });
@@ -67,12 +67,12 @@ document.body.append(form);
 form.submit();
 "#;
 
-/// The client as its package has it, where there is what builds it.
+/// The client as its package contains it, if the tools that build it are installed.
 async fn client() -> Option<&'static Path> {
     static BUILT: OnceCell<Option<PathBuf>> = OnceCell::const_new();
     let built = BUILT.get_or_init(|| async {
         let mut npm = npm("clients/typescript")?;
-        // Beside `dist`, which the client's own tests write meanwhile.
+        // Not into `dist`, which the client's own tests write meanwhile.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vestibule-client");
         npm.args(["exec", "--", "tsc", "-p", ".", "--outDir"])
             .arg(&folder);
@@ -83,7 +83,7 @@ async fn client() -> Option<&'static Path> {
     built.await.as_deref()
 }
 
-/// The page of the guide, of a service, with another button.
+/// The page of the guide for a service, with another button.
 fn page(service: &str) -> String {
     let guide = fs::read_to_string(project("docs/web.md")).unwrap();
     let (_, page) = guide.split_once("```html\n").expect("the guide has a page");
@@ -153,7 +153,8 @@ impl Site {
         Self { port, served }
     }
 
-    /// Its address by the name of this machine, where the service is, or by its number, which is another site.
+    /// Its URL by this machine's name, the service's site, or by its IP address, which is another
+    /// site.
     fn at(&self, host: &str) -> String {
         format!("http://{host}:{}", self.port)
     }
@@ -170,7 +171,7 @@ fn service(desk: &Desk) -> String {
     desk.app.url.replace("127.0.0.1", "localhost")
 }
 
-/// Everything, with the page in a window in which Ada is signed in.
+/// The servers, and a window with the page, in which Ada is signed in.
 struct Scene {
     window: Window,
     desk: Desk,
@@ -232,7 +233,8 @@ impl Scene {
             .await
     }
 
-    /// A page elsewhere can do nothing with the cookie, which a form of it sends or not.
+    /// Asserts that a page of another origin gains nothing from the cookie. `form` is the service's
+    /// error for a form that the page posts, with or without the cookie.
     async fn assert_powerless(&self, origin: &str, form: &str) {
         let client = &self.window.client;
         let service = service(&self.desk);
@@ -321,7 +323,7 @@ async fn the_guides_page_stays_signed_in_through_reloads_until_a_tab_signs_out()
         .await;
     client.refresh().await.unwrap();
     window.see("Signed out: session_expired").await;
-    // In place of the cookie that is of no use any more.
+    // The sign-in replaces the useless cookie.
     scene.sign_in().await;
     client.refresh().await.unwrap();
     window.see(SIGNED_IN).await;
@@ -376,7 +378,7 @@ async fn pages_and_forms_elsewhere_can_do_nothing_with_a_pages_cookie() {
         .post("/cookie", json!({ "cookie": bare }))
         .await
         .unwrap();
-    // Now the browser sends it from other sites, too.
+    // Now the browser sends the cookie from other sites, too.
     scene.assert_powerless(&other_site, "cookie_refused").await;
     scene
         .assert_powerless(&other_origin, "cookie_refused")

@@ -1,10 +1,11 @@
-//! A client of the `WebDriver` protocol (W3C), as much of it as these tests speak. Written by hand: the libraries take twenty
-//! more crates, and features of shared ones that the program does without, which builds half of its crates once more.
+//! A client for the parts of the `WebDriver` protocol (W3C) that these tests use. It is written by
+//! hand: the libraries need twenty more crates, and more features of shared crates, so that half of
+//! the program's crates would be built twice.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// What a command gives, or what the driver says is wrong.
+/// The result of a command, or the driver's error message.
 pub type Answer<T = Value> = Result<T, String>;
 
 /// The key of an element's reference (§12).
@@ -55,7 +56,7 @@ impl Client {
         Ok(value.as_str().unwrap().to_owned())
     }
 
-    /// Sends a command, also one that only Chromium knows.
+    /// Sends a command of the protocol or of Chromium.
     pub async fn post(&self, path: &str, parameters: Value) -> Answer {
         self.send(Method::POST, path, parameters.to_string()).await
     }
@@ -86,7 +87,7 @@ impl Client {
             .await
     }
 
-    /// The tab that commands are for.
+    /// The current tab, to which commands apply.
     pub async fn tab(&self) -> Answer<String> {
         self.get("/window").await
     }
@@ -97,12 +98,12 @@ impl Client {
         Ok(opened["handle"].as_str().unwrap().to_owned())
     }
 
-    /// Commands are for that tab from now on.
+    /// Makes that tab the current one.
     pub async fn turn_to(&self, tab: &str) -> Answer {
         self.post("/window", json!({ "handle": tab })).await
     }
 
-    /// What a script returns.
+    /// Runs a script, and returns its value.
     pub async fn execute(&self, script: &str, arguments: Vec<Value>) -> Answer {
         self.post(
             "/execute/sync",
@@ -111,7 +112,7 @@ impl Client {
         .await
     }
 
-    /// What a script gives to its last argument, a function.
+    /// Runs a script, and returns the value that it passes to the callback, its last argument.
     pub async fn execute_async(&self, script: &str, arguments: Vec<Value>) -> Answer {
         self.post(
             "/execute/async",

@@ -1,5 +1,5 @@
-//! OAuth clients that know nothing of the service but its address: they discover it (RFC 8414), refresh
-//! (RFC 6749, section 6) and revoke (RFC 7009).
+//! OAuth clients that know only the service's address: they discover it (RFC 8414), refresh (RFC
+//! 6749, section 6) and revoke (RFC 7009).
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::support::cluster::Database;
 use crate::support::provider::Provider;
 use crate::support::token::{CLIENT_ID, claims};
 
-/// An instance, and a provider whose tokens it takes.
+/// An instance, and a provider whose tokens it accepts.
 pub struct Signed {
     pub instance: Vestibule,
     pub folder: Folder,
@@ -25,7 +25,7 @@ impl Signed {
         Self::start_with(name, &[]).await
     }
 
-    /// With further settings of the instance.
+    /// Starts both, with further settings of the instance.
     pub async fn start_with(name: &str, settings: &[(&str, &str)]) -> Self {
         let folder = folder(name);
         let database = Database::create().await;
@@ -42,12 +42,12 @@ impl Signed {
         }
     }
 
-    /// An `id_token` that signs somebody in.
+    /// A valid `id_token`.
     pub fn id_token(&self) -> String {
         self.provider.token(claims("somebody", "ada@example.com"))
     }
 
-    /// What a sign-in is answered with.
+    /// The body of the response to a sign-in.
     pub async fn credential(&self) -> Value {
         let answer = crate::real::service::sign_in(&self.instance, &self.id_token(), None).await;
         assert!(answer.status.is_success(), "{answer:?}");
@@ -55,7 +55,7 @@ impl Signed {
     }
 }
 
-/// Runs a program of ours that asserts what its library makes of the service.
+/// Runs a program of ours that checks its library against the service.
 async fn content(program: &str, runtime: Option<PathBuf>) {
     let Some(runtime) = runtime else { return };
     let signed = Signed::start(&format!("real-{program}")).await;

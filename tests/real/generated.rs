@@ -1,6 +1,7 @@
-//! Clients that generators make from the API's description: they compile, and do what apps and backends do with them.
-//! The programs in `tests/real/generated` sign in, refresh, read who they are, and try a token that is none; those of a
-//! backend create a user, search, try a change, and ask for a user who is not there.
+//! Clients that generators make from the API's description compile, and work for apps and backends.
+//! The apps' programs in `tests/real/generated` sign in, refresh, read their user, and try an
+//! invalid token. The backends' programs create a user, search, try a change, and ask for a user
+//! who does not exist.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,13 +15,13 @@ use crate::real::installed::{
 };
 use crate::support::process::free_port;
 
-/// What each of the programs prints.
+/// The output of each app's program.
 const DONE: &str = "created ada@example.com invalid_refresh_token\n";
 
-/// What a program of a backend prints.
+/// The output of a backend's program.
 const ADMINISTERED: &str = "grace@example.com false user_not_found";
 
-/// The description, as a file of the folder.
+/// Writes the API's description into a file of the folder.
 async fn description(signed: &Signed, folder: &Path) {
     let answer = reqwest::get(format!("{}/api/v1/openapi.json", signed.instance.url()))
         .await
@@ -28,7 +29,7 @@ async fn description(signed: &Signed, folder: &Path) {
     fs::write(folder.join("openapi.json"), answer.text().await.unwrap()).unwrap();
 }
 
-/// Puts one of our programs there, under a name.
+/// Copies one of our programs into the folder, under that name.
 fn program(folder: &Path, file: &str, name: &str) {
     fs::copy(
         project("tests/real/generated").join(file),
@@ -97,9 +98,10 @@ async fn a_typescript_client_by_openapi_generator_compiles_signs_in_and_refreshe
         "-o",
         "client",
     ]);
-    // All but webhooks: of these the generator imports types without names, however their schemas are written.
+    // Without webhooks: for them the generator imports types without names, with any kind of
+    // schema.
     generate.args(["--global-property", "apis,models,supportingFiles"]);
-    // As Node wants it: with extensions.
+    // Node needs the extension in imports.
     generate.args(["--additional-properties", "importFileExtension=.js"]);
     printed(generate).await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What `.ci/real` installs, and how it is run.
+//! Commands for the programs and packages that `.ci/real` installs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,8 @@ pub fn project(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
-/// The folder of Python's packages, of the caches of Go and Maven, and of the programs that this machine lacked.
+/// The folder of Python's packages, of the caches of Go and Maven, and of programs that this
+/// machine lacked.
 fn environment() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
         .parent()
@@ -34,7 +35,7 @@ fn there(file: PathBuf) -> Option<PathBuf> {
     Some(file)
 }
 
-/// A command that does not go on for ever, with the rest of the environment.
+/// A command with a time limit. It inherits the environment, without `JAVA_HOME` and proxies.
 pub fn command(program: &Path) -> Command {
     let mut command = Command::new("timeout");
     command
@@ -45,13 +46,13 @@ pub fn command(program: &Path) -> Command {
     command
 }
 
-/// Node, where the packages are that our programs for it import.
+/// Node, if the packages that our programs import are installed.
 pub fn node() -> Option<PathBuf> {
     there(project("tests/real/node_modules"))?;
     program("node", (20, 0))
 }
 
-/// npm with the Node that is used here, for a folder whose packages are there.
+/// npm with the Node of these tests, for a folder with installed packages.
 pub fn npm(folder: &str) -> Option<Command> {
     there(project(folder).join("node_modules"))?;
     let npm = program("npm", (9, 0))?;
@@ -67,7 +68,7 @@ pub fn npm(folder: &str) -> Option<Command> {
     Some(command)
 }
 
-/// Maven without the network, with what `.ci/real` has fetched.
+/// Maven without the network, with the packages that `.ci/real` has fetched.
 fn maven() -> Option<Command> {
     there(environment().join("complete"))?;
     program("javac", JAVA)?;
@@ -87,7 +88,7 @@ pub fn maven_in(folder: &str) -> Option<Command> {
     Some(command)
 }
 
-/// Maven in a folder that becomes that of our program in Java.
+/// Copies our Java program into a folder, and returns Maven for it.
 pub fn java_project(folder: &Path) -> Option<Command> {
     let mut command = maven()?;
     let from = project("tests/real/generated/java");
@@ -95,19 +96,20 @@ pub fn java_project(folder: &Path) -> Option<Command> {
         fs::create_dir_all(folder.join(file).parent().unwrap()).unwrap();
         fs::copy(from.join(file), folder.join(file)).unwrap();
     }
-    // It ends before it would pay to compile it well.
+    // Maven runs too briefly for the optimizing compiler to pay off.
     command
         .env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1")
         .current_dir(folder);
     Some(command)
 }
 
-/// Python, with the packages.
+/// Python with its installed packages.
 pub fn python() -> Option<PathBuf> {
     there(environment().join("bin/python"))
 }
 
-/// Go without the network, with the modules that `.ci/real` has fetched, in a folder that becomes a module of ours.
+/// Makes a folder one of our modules, and returns Go for it, without the network and with the
+/// modules that `.ci/real` has fetched.
 pub fn go(folder: &Path) -> Option<impl Fn() -> Command> {
     there(environment().join("complete"))?;
     let go = program("go", (1, 25))?;
@@ -148,13 +150,13 @@ pub fn openapi_generator() -> Option<(PathBuf, PathBuf)> {
     ))
 }
 
-/// The folder of Keycloak, built for the way it is started here.
+/// The folder of Keycloak, built for the options that the tests start it with.
 pub fn keycloak() -> Option<PathBuf> {
     program("java", JAVA)?;
     there(environment().join("keycloak"))
 }
 
-/// What a program printed. It has to end well.
+/// Runs a program that must succeed, and returns its output.
 pub async fn printed(mut command: Command) -> String {
     let what = format!("{command:?}");
     let output = tokio::task::spawn_blocking(move || command.output())

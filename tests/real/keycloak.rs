@@ -18,12 +18,12 @@ use crate::support::process::{eventually, free_port};
 
 const ADMIN: &str = "admin";
 const SECRET: &str = "hush";
-/// Of Ada, as `person::sign_in` types it.
+/// Ada's password, which `person::sign_in` types.
 const PASSWORD: &str = "a password";
 
 static SERVER: OnceCell<String> = OnceCell::const_new();
 
-/// Where it listens.
+/// The server's URL. The first call starts it.
 async fn server(home: &Path) -> &'static str {
     SERVER.get_or_init(|| start(home)).await
 }
@@ -36,10 +36,11 @@ async fn start(home: &Path) -> String {
     let hostname = format!("--hostname={url}");
     let output = log.clone();
     let (tell, started) = mpsc::channel();
-    // The system ends it together with the thread that started it, and the first test's ends too early.
+    // The system ends the server with the thread that started it. The first test's thread ends too
+    // early.
     thread::spawn(move || {
         let threads = "io.quarkus.bootstrap.forkjoin.QuarkusForkJoinWorkerThreadFactory";
-        // What `bin/kc.sh` starts; but that does not end it when it is ended itself.
+        // The command that `bin/kc.sh` starts. The script would leave it running when it is killed.
         let _running = Running::start(Path::new("/usr/bin/env"), &output, |command| {
             command.args(["java", "-XX:TieredStopAtLevel=1", "-Xmx512m"]);
             command.arg(format!(
@@ -84,15 +85,15 @@ async fn start(home: &Path) -> String {
     url
 }
 
-/// A realm with what a new one has, Ada, and three clients: `app`; `narrow`, whose access tokens are for
-/// itself alone; and `backend`, which has a secret.
+/// A realm with Keycloak's defaults, the user Ada, and three clients: `app`; `narrow`, whose access
+/// tokens have only itself as audience; and `backend`, which has a secret.
 struct Realm {
     server: &'static str,
     name: &'static str,
 }
 
 impl Realm {
-    /// `callback` is where staff come back to.
+    /// Creates a realm. The provider redirects staff to `callback`.
     async fn new(home: &Path, name: &'static str, callback: &str) -> Self {
         let realm = Self {
             server: server(home).await,
@@ -146,7 +147,7 @@ impl Realm {
         format!("{}/realms/{}", self.server, self.name)
     }
 
-    /// Asks the administration of realms.
+    /// Sends a request to Keycloak's admin API.
     async fn ask(&self, method: Method, path: &str, body: &Value) -> Value {
         let client = Client::new();
         let form = [
@@ -200,7 +201,7 @@ impl Realm {
         .await;
     }
 
-    /// An instance whose users sign in there, at `backend` and those clients.
+    /// An instance whose users sign in at this realm, at `backend` and those clients.
     fn instance(
         &self,
         folder: &Path,
@@ -215,7 +216,7 @@ impl Realm {
         self.configure(at_provider(folder, database, &more))
     }
 
-    /// The same instance, with `backend`.
+    /// The instance with the settings for `backend`.
     fn configure(&self, instance: Vestibule) -> Vestibule {
         instance
             .with("IDP_PRESET", "keycloak")
@@ -231,7 +232,7 @@ async fn keycloaks_id_tokens_sign_in_and_its_access_tokens_never_do_whatever_ver
     let realm = Realm::new(&home, "kinds", "http://127.0.0.1/back").await;
     let folder = folder("real-keycloak");
     let database = Database::create().await;
-    // The last is what makes a default realm's access tokens be for us.
+    // With `account`, the access tokens of a default realm have an audience of ours.
     for clients in ["app,narrow", "app,narrow,account"] {
         for verify in ["jwks", "tokeninfo", "both"] {
             let instance = realm

@@ -1,5 +1,5 @@
-//! Our own client for Android and the JVM, in `clients/kotlin`: its tests start this program, and try a phone's bad days
-//! on it.
+//! Our own client for Android and the JVM, in `clients/kotlin`. Its tests start this program, and
+//! simulate a phone's failures.
 
 use crate::real::installed::{maven_in, printed};
 

@@ -1,8 +1,8 @@
-//! The service with providers that others wrote, and with the clients, verifiers and generators that people
-//! use. It runs as it is deployed, in the `release` profile; each program is what its registry has, at a
-//! version that a lock file names.
+//! The service with other projects' providers, and with the clients, verifiers and generators that
+//! people use. It runs as deployed, in the `release` profile. Each program comes from its registry,
+//! in the version of a lock file.
 //!
-//! `.ci/real` installs them. A test that lacks what it needs says so.
+//! `.ci/real` installs them. Without its programs, a test is skipped with a message.
 
 mod clients;
 mod generated;

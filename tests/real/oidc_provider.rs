@@ -1,4 +1,4 @@
-//! oidc-provider, from npm: `tests/real/oidc_provider.mjs` configures it.
+//! oidc-provider, from npm. `tests/real/oidc_provider.mjs` configures it.
 
 use std::path::Path;
 
@@ -13,17 +13,17 @@ use crate::real::service::{at_provider, sign_in};
 use crate::support::cluster::Database;
 use crate::support::process::{eventually, free_port};
 
-/// It has what Basic has to encode (RFC 6749, section 2.3.1).
+/// A client secret with characters that Basic has to encode (RFC 6749, section 2.3.1).
 const SECRET: &str = "hush: + % &";
 const NONCE: &str = "n-0S6_WzA2Mj";
 
-/// How it is set up.
+/// Its configuration.
 struct Options<'a> {
     port: u16,
-    /// Where staff come back to.
+    /// The URL of the service, to which staff return.
     service: &'a str,
     authentication: &'a str,
-    /// What its access tokens tell of their kind.
+    /// The kind that its access tokens state.
     access: &'a str,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// An instance whose users sign in there.
+/// An instance whose users sign in at this provider.
 fn instance(
     folder: &Path,
     database: &Database,

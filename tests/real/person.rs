@@ -1,4 +1,4 @@
-//! Somebody who signs in on a provider's own pages.
+//! A user who signs in on a provider's own pages.
 
 use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
@@ -7,13 +7,13 @@ use url::Url;
 use crate::support::app::Answer;
 use crate::support::desk::Browser;
 
-/// Where apps are led back to. Nobody listens there.
+/// The redirect URI of apps. No server listens there.
 pub const BACK: &str = "http://127.0.0.1/back";
 // The pair of RFC 7636, appendix B.
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-/// The JSON of a good answer.
+/// Sends a request, and returns the JSON of its successful response.
 pub async fn json(request: RequestBuilder) -> Value {
     let answer = request.send().await.unwrap();
     let status = answer.status();
@@ -22,13 +22,13 @@ pub async fn json(request: RequestBuilder) -> Value {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// An attribute of a tag. Of the references to characters, an address has the one.
+/// An attribute of a tag. The only character reference in an address is `&amp;`.
 fn attribute(tag: &str, name: &str) -> Option<String> {
     let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
     Some(rest.split('"').next()?.replace("&amp;", "&"))
 }
 
-/// The form of a page, filled in: where it goes, and its fields.
+/// The form of a page, filled in: its action and its fields.
 fn filled(page: &str, name: &str) -> (String, Vec<(String, String)>) {
     let (_, form) = page
         .split_once("<form")
@@ -55,7 +55,7 @@ fn filled(page: &str, name: &str) -> (String, Vec<(String, String)>) {
     (action, fields.collect())
 }
 
-/// Signs in, and agrees to everything: where the provider leads back to.
+/// Signs in, consents to everything, and returns the URL to which the provider redirects.
 pub async fn sign_in(browser: &mut Browser, authorize: Url, name: &str, back: &str) -> Url {
     let mut url = authorize;
     let mut answer = browser.get(url.as_str()).await;
@@ -79,7 +79,8 @@ pub async fn sign_in(browser: &mut Browser, authorize: Url, name: &str, back: &s
     panic!("goes round in circles at {url}: {}", answer.text)
 }
 
-/// What an app gets for somebody who signs in (OpenID Connect, section 3.1): its tokens.
+/// Signs a user in as an app does (OpenID Connect Core, section 3.1), and returns the token
+/// response.
 pub async fn tokens(issuer: &str, client_id: &str, name: &str, nonce: Option<&str>) -> Value {
     let client = Client::new();
     let metadata = json(client.get(format!("{issuer}/.well-known/openid-configuration"))).await;
@@ -116,7 +117,8 @@ pub async fn tokens(issuer: &str, client_id: &str, name: &str, nonce: Option<&st
     .await
 }
 
-/// A member of staff who signs in at the service through the provider: its last answer, and the browser.
+/// Signs a member of staff in at the service through the provider. Returns the last response and
+/// the browser.
 pub async fn staff(service: &str, name: &str) -> (Answer, Browser) {
     let mut browser = Browser::new(service);
     let authorize = browser.begin().await;

@@ -1,4 +1,4 @@
-//! One instance of the service, at the provider of a test.
+//! One instance of the service, with the provider of a test.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::deploy::vestibule::Vestibule;
 use crate::support::app::{Answer, App};
 use crate::support::cluster::Database;
 
-/// An instance that does not run yet, with those settings of its provider.
+/// An instance that does not run yet, with these settings for its provider.
 pub fn at_provider(folder: &Path, database: &Database, settings: &[(&str, &str)]) -> Vestibule {
     let instance = Vestibule::without_provider(folder, &database.url);
     let url = instance.url();

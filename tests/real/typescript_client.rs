@@ -1,4 +1,5 @@
-//! Our own client for apps, in `clients/typescript`: its tests start this program, and try a phone's bad days on it.
+//! Our own client for apps, in `clients/typescript`. Its tests start this program, and simulate a
+//! phone's failures.
 
 use crate::real::installed::{npm, printed, project};
 

@@ -1,5 +1,5 @@
-//! The programs in `docs/verify.md` that verify our access tokens, as they stand there, with the libraries that
-//! they name.
+//! The programs in `docs/verify.md` that verify our access tokens, unchanged, with the libraries
+//! that they name.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use crate::real::clients::Signed;
 use crate::real::installed::{command, go, node, printed, project};
 use crate::support::missing::skip;
 
-/// The first block of that language, for an issuer.
+/// The first code block of that language, for an issuer.
 fn block(language: &str, issuer: &str) -> String {
     let page = fs::read_to_string(project("docs/verify.md")).unwrap();
     let (_, rest) = page
@@ -23,7 +23,7 @@ fn block(language: &str, issuer: &str) -> String {
         .replace("https://id.example.com", issuer)
 }
 
-/// A token, and three that are not ours any more.
+/// A valid token, and three invalid changes of it.
 async fn tokens(signed: &Signed) -> [String; 4] {
     let credential = signed.credential().await;
     let token = credential["access_token"].as_str().unwrap();
@@ -99,7 +99,8 @@ async fn the_go_that_verifies_tokens_accepts_ours_and_no_other() {
     printed(command).await;
 }
 
-/// A Python that has PyJWT; Debian's package serves Debian's Python, which need not be the first.
+/// A Python with PyJWT. Debian's package serves Debian's Python, which need not be the first in
+/// PATH.
 fn python() -> Option<&'static str> {
     let found = ["python3", "/usr/bin/python3"].into_iter().find(|python| {
         let run = Command::new(python)
