@@ -1,4 +1,4 @@
-//! The service, launched on a port of its own, with a database and a provider of its own.
+//! The service on its own port, with its own database and provider.
 
 use std::net::IpAddr;
 
@@ -27,7 +27,7 @@ use super::description::assert_described;
 use super::provider::Provider;
 use super::token;
 
-/// What pruning keeps by default.
+/// Default limits of pruning.
 pub const LIMITS: Limits = Limits {
     event_days: 400,
     sessions_per_identity: 100,
@@ -35,16 +35,16 @@ pub const LIMITS: Limits = Limits {
     absolute_ttl: 365 * 86_400,
 };
 
-/// Names of the providers: the default one, and those beside it.
+/// Names of the providers, the default first.
 pub const PROVIDERS: [&str; 4] = ["idp", "second", "third", "fourth"];
 
 pub struct App {
     pub database: Database,
-    /// The provider behind all of its providers.
+    /// The server behind all of its providers.
     pub provider: Provider,
     /// The keys in its memory.
     pub keys: KeyRing,
-    /// Where it is reached.
+    /// Its base URL.
     pub url: String,
     /// Its routes: their methods, and their paths with their `<parameters>`.
     pub routes: Vec<(rocket::http::Method, String)>,
@@ -53,7 +53,7 @@ pub struct App {
     served: Option<JoinHandle<Result<(), app::Error>>>,
 }
 
-/// What the service answered.
+/// A response of the service.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: StatusCode,
@@ -62,7 +62,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON; `null` when it is none.
+    /// The body as JSON, or `null` if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
@@ -92,7 +92,7 @@ impl Answer {
             .to_owned()
     }
 
-    /// The claims of the access token, as they are in it.
+    /// The claims of the access token, as text.
     pub fn payload_text(&self) -> String {
         let token = self.access_token();
         String::from_utf8(
@@ -146,7 +146,7 @@ impl App {
         Self::start_on(database, settings).await
     }
 
-    /// Gives the database to a successor.
+    /// Hands the database over to another instance.
     pub fn release(mut self) -> Database {
         std::mem::replace(&mut self.database, Database::gone())
     }
@@ -165,7 +165,7 @@ impl App {
         Self::start_on(Database::gone(), settings).await
     }
 
-    /// Starts with more mounted or attached than the service has.
+    /// Starts the service with further routes or fairings.
     pub async fn start_altered(
         database: Database,
         settings: impl FnOnce(Figment) -> Figment,
@@ -229,7 +229,8 @@ impl App {
         self.send_with(method, path, &headers, body).await
     }
 
-    /// Sends a request with these headers. Its answer must be one that the API's description has.
+    /// Sends a request with these headers. Asserts that the API's description contains the
+    /// response.
     pub async fn send_with(
         &self,
         method: Method,
@@ -245,7 +246,7 @@ impl App {
             request.header(*name, *value)
         });
         let answer = Self::answer(request.send().await.expect("the service answers")).await;
-        // Benches measure.
+        // Not in benchmarks, which would measure it.
         if cfg!(debug_assertions) {
             assert_described(method.as_str(), path, &answer);
         }
@@ -262,7 +263,7 @@ impl App {
         }
     }
 
-    /// Sends a request as whoever the access token belongs to.
+    /// Sends a request as the user of an access token.
     pub async fn as_user(
         &self,
         token: &str,
@@ -315,7 +316,7 @@ impl App {
         .await
     }
 
-    /// Signs out those sessions: `local`, `others` or `global`.
+    /// Ends the sessions in a scope: `local`, `others` or `global`.
     pub async fn sign_out(&self, token: &str, scope: &str) -> Answer {
         self.as_user(
             token,
@@ -326,20 +327,20 @@ impl App {
         .await
     }
 
-    /// Lets time pass since all sessions were opened.
+    /// Makes all sessions older.
     pub async fn age(&self, seconds: f64) {
         let older = "UPDATE sessions SET created_at = created_at - $1 * interval '1 second'";
         run!(&self.database.pool, older, seconds);
     }
 
-    /// Lets the time pass for which a repeated refresh gets the same token.
+    /// Skips the 30 seconds in which a repeated refresh gets the same token.
     pub async fn half_a_minute_later(&self) {
         self.database
             .run("UPDATE sessions SET rotated_at = rotated_at - interval '31 seconds'")
             .await;
     }
 
-    /// Sends requests, which are released when the provider has been asked by all of them.
+    /// Sends requests that call the provider, which responds once all calls have arrived.
     pub async fn together<T>(
         &self,
         requests: impl ExactSizeIterator<Item = impl Future<Output = T>>,
@@ -352,7 +353,7 @@ impl App {
             .await
     }
 
-    /// Signs in at a provider that answers these claims for the token.
+    /// Signs in at a provider that returns these claims for the token.
     pub async fn sign_in_at(&self, provider: &str, claims: &Value) -> Answer {
         let token = self.token(claims);
         self.post(provider, &json!({ "id_token": token })).await
@@ -362,7 +363,7 @@ impl App {
         self.sign_in_at("idp", claims).await
     }
 
-    /// Links an identity to that user, as a provider that answers these claims proves it.
+    /// Links an identity, which a provider proves with these claims, to that user.
     pub async fn link(&self, token: &str, provider: &str, claims: &Value) -> Answer {
         let body = json!({ "id_token": self.token(claims) });
         self.as_user(
@@ -381,7 +382,7 @@ impl App {
             .await
     }
 
-    /// Makes a change to users as staff do, who have not looked at it before.
+    /// Makes a change to users as staff who have not seen its preview.
     pub async fn by_staff(&self, change: Change) -> Option<Outcome> {
         made(
             &self.database.pool,
@@ -395,12 +396,12 @@ impl App {
         .await
     }
 
-    /// A token that the provider knows by these claims.
+    /// A token for which the provider returns these claims.
     pub fn token(&self, claims: &Value) -> String {
         self.provider.token(claims.clone())
     }
 
-    /// Stops the service as a signal would, and waits for it.
+    /// Stops the service as a signal does, and waits for its end.
     pub async fn stop(&mut self) {
         self.shutdown.clone().notify();
         if let Some(served) = self.served.take() {
@@ -441,7 +442,8 @@ pub fn figment(database_url: &str, tokeninfo_url: &str) -> Figment {
         .merge(("providers", others))
 }
 
-/// Makes a change, which must be as it was `seen`, if given. Returns `None` if the users or the identity do not exist.
+/// Makes a change, whose objects must still be as `seen`, if given. Returns `None` if the users or
+/// the identity do not exist.
 pub async fn made(
     pool: &PgPool,
     change: Change,

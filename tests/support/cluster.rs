@@ -1,7 +1,8 @@
 //! One PostgreSQL for the test binary, one database for each test.
 //!
-//! Each test's database is a copy of a template that was migrated once. Where there is room, the server's files are in
-//! memory, and go with it. On a disk they stay between runs, so a start takes a fraction of a second.
+//! Each test's database is a copy of a template that was migrated once. If there is room, the
+//! server's files are in memory, and are deleted with the server. On a disk they stay between runs,
+//! so that a start takes a fraction of a second.
 
 use std::mem;
 use std::os::unix::process::CommandExt;
@@ -20,12 +21,12 @@ use vestibule::dev::postgres::{Options, Postgres};
 use super::process::until;
 
 const TEMPLATE: &str = "vestibule_template";
-/// The free space of a file system in memory that is enough for the largest tests, in bytes.
+/// Free space in bytes that the largest tests need in a file system in memory.
 const ROOM: u64 = 8 << 30;
 static CLUSTER: OnceCell<Postgres> = OnceCell::const_new();
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// The binary's server.
+/// The test binary's server.
 pub async fn cluster() -> &'static Postgres {
     CLUSTER.get_or_init(start).await
 }
@@ -66,8 +67,8 @@ struct Root {
 }
 
 impl Root {
-    /// Takes a folder in memory if there is room. A database has 300 files, and on a disk most of a test's time goes
-    /// into creating and deleting them.
+    /// Chooses a folder in memory if there is room. A database has 300 files, and on a disk most of
+    /// a test's time goes into creating and deleting them.
     fn choose() -> Self {
         let on_disk = Path::new(concat!(
             env!("CARGO_TARGET_TMPDIR"),
@@ -76,7 +77,7 @@ impl Root {
         ));
         let memory = Path::new("/dev/shm");
         if rustix::fs::statvfs(memory).is_ok_and(|it| it.f_bavail * it.f_frsize >= ROOM) {
-            // The one of the run before may still be going.
+            // The previous run's folder may still be in use.
             Self {
                 folder: memory.join(format!("vestibule-tests-{}", std::process::id())),
                 in_memory: true,
@@ -89,7 +90,8 @@ impl Root {
         }
     }
 
-    /// A shell that reads until this program has ended, in any way, removes what is in memory after the server.
+    /// Starts a shell that waits for the end of this program, however it ends, and of the server,
+    /// and then removes the folder in memory.
     fn remove_with_this_program(&self, postgres: &Postgres) {
         if !self.in_memory {
             return;
@@ -104,11 +106,11 @@ impl Root {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C in a terminal ends the programs of a process group.
+            // Ctrl-C in a terminal ends all programs of a process group.
             .process_group(0)
             .spawn()
             .expect("a shell runs");
-        // Its input ends with this program.
+        // The pipe to the shell closes when this program ends.
         mem::forget(shell);
     }
 }
@@ -129,9 +131,9 @@ impl<T: for<'r> FromRow<'r, PgRow> + Send + Unpin> Row for T {}
 
 /// A test's own database, dropped with this value.
 pub struct Database {
-    /// Where it is.
+    /// Its URL.
     pub url: String,
-    /// The test's own access, apart from the service's.
+    /// The test's own connections, apart from the service's.
     pub pool: PgPool,
     name: String,
 }
@@ -170,7 +172,7 @@ impl Database {
         Self { url, pool, name }
     }
 
-    /// What is left where a database was taken from.
+    /// A placeholder for a database that was handed over.
     pub fn gone() -> Self {
         let pool = PgPoolOptions::new()
             .connect_lazy("postgres://nowhere.invalid")
@@ -189,7 +191,7 @@ impl Database {
         value!(&self.pool, waiting, statement)
     }
 
-    /// Waits until so many do.
+    /// Waits until that many connections wait for a lock with such a statement.
     pub async fn until_waiting(&self, count: i64, statement: &str) {
         let what = format!("{count} wait for a lock: {statement}");
         until(&what, async || self.waiting(statement).await == count).await;
@@ -199,17 +201,17 @@ impl Database {
         sqlx::query(sql).execute(&self.pool).await.unwrap();
     }
 
-    /// The one row that a query answers.
+    /// The single row of a query.
     pub async fn row<T: Row>(&self, sql: &'static str) -> T {
         sqlx::query_as(sql).fetch_one(&self.pool).await.unwrap()
     }
 
-    /// All rows that a query answers.
+    /// All rows of a query.
     pub async fn all<T: Row>(&self, sql: &'static str) -> Vec<T> {
         sqlx::query_as(sql).fetch_all(&self.pool).await.unwrap()
     }
 
-    /// The one value that a query answers.
+    /// The single value of a query.
     pub async fn value<T>(&self, sql: &'static str) -> T
     where
         (T,): Row,
@@ -217,7 +219,7 @@ impl Database {
         self.row::<(T,)>(sql).await.0
     }
 
-    /// The values of the one column that a query answers.
+    /// The values of a query's single column.
     pub async fn values<T>(&self, sql: &'static str) -> Vec<T>
     where
         (T,): Row,
@@ -233,7 +235,7 @@ impl Database {
         self.value(sql).await
     }
 
-    /// Waits until a query answers that number.
+    /// Waits until a query returns that number.
     pub async fn until(&self, sql: &'static str, count: i64) {
         until(&format!("{count} is the answer to {sql}"), async || {
             self.count(sql).await == count
@@ -248,7 +250,7 @@ impl Database {
         self.until(waiting, 1).await;
     }
 
-    /// Fails each statement that changes more than so many rows of a table.
+    /// Makes each statement fail that changes more than that many rows of a table.
     pub async fn limit_changes(&self, table: &str, rows: usize) {
         let limit = format!(
             "CREATE FUNCTION limit_changes() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -262,7 +264,7 @@ impl Database {
         self.pool.execute(AssertSqlSafe(limit)).await.unwrap();
     }
 
-    /// The database at that time, on one connection: whatever asks it for `now()` is told so.
+    /// A pool of one connection on which `now()` returns that time.
     pub async fn at(&self, now: &str) -> PgPool {
         let clock = "CREATE SCHEMA IF NOT EXISTS moment;
                      CREATE OR REPLACE FUNCTION moment.now() RETURNS timestamptz LANGUAGE sql STABLE
@@ -280,14 +282,14 @@ impl Database {
             .unwrap()
     }
 
-    /// The database in so many hours.
+    /// A pool of one connection on which `now()` is that many hours later.
     pub async fn in_hours(&self, hours: i32) -> PgPool {
         let then = "SELECT to_char(now() AT TIME ZONE 'UTC' + $1 * interval '1 hour', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')";
         let then: String = value!(&self.pool, then, hours);
         self.at(&then).await
     }
 
-    /// Waits while an hour, and a day perhaps, is about to end, so that what follows is of one.
+    /// Waits out the last minute of an hour, so that the test stays within one hour and one day.
     pub async fn within_an_hour(&self) {
         let ending = "SELECT count(*) WHERE extract(minute FROM now()) = 59";
         until("the next hour begins", async || {
@@ -296,7 +298,8 @@ impl Database {
         .await;
     }
 
-    /// All rows of users, identities, sessions and events, but events of those kinds, as text.
+    /// All rows of users, identities, sessions and events, without events of the `ignored` kinds,
+    /// as text.
     pub async fn everything(&self, ignored: &[&str]) -> String {
         sqlx::query_scalar(
             "SELECT concat_ws('|', (SELECT string_agg(t::text, ',' ORDER BY t::text) FROM users t),
@@ -311,7 +314,7 @@ impl Database {
         .unwrap()
     }
 
-    /// Rows of users, identities, sessions: what a refusal must not change.
+    /// Numbers of users, identities and sessions, which a refusal must not change.
     pub async fn rows(&self) -> [usize; 3] {
         let row: (i64, i64, i64) = sqlx::query_as(
             "SELECT (SELECT count(*) FROM users), (SELECT count(*) FROM identities), (SELECT count(*) FROM sessions)",
@@ -329,7 +332,7 @@ impl Drop for Database {
         if name.is_empty() {
             return;
         }
-        // The test's runtime may be going down, so this one is its own.
+        // A runtime of its own, since the test's may be shutting down.
         let dropped = thread::spawn(move || {
             tokio::runtime::Builder::new_current_thread()
                 .enable_all()

@@ -1,4 +1,4 @@
-//! The API's description. Each answer that a test gets by [`App`](super::app::App) is held against it.
+//! The API's description. Each response to [`App`](super::app::App) is validated against it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -29,7 +29,7 @@ impl Operation<'_> {
     }
 }
 
-/// A schema of the document that values are held against.
+/// A compiled schema of the document, which validates values.
 pub struct Validator(Schemas, SchemaIndex);
 
 impl Validator {
@@ -88,7 +88,7 @@ impl Document {
         Validator(schemas, index)
     }
 
-    /// The value that an example is, or refers to.
+    /// The value of an example, which may be a reference.
     pub fn example<'a>(&'a self, example: &'a Value) -> &'a Value {
         let pointer = example["$ref"]
             .as_str()
@@ -96,7 +96,7 @@ impl Document {
         &pointer.map_or(example, |pointer| self.0.pointer(pointer).unwrap())["value"]
     }
 
-    /// The operation that is asked for by a method and a path, with its query.
+    /// The operation for a method and a path, which may have a query.
     fn asked_for(&self, method: &str, path: &str) -> Option<Operation<'_>> {
         let path: Vec<_> = path
             .split('?')
@@ -113,22 +113,23 @@ impl Document {
         let meant = self
             .operations()
             .filter(|it| method.eq_ignore_ascii_case(it.method) && covers(&it.path));
-        // What is named by all of its path is not one of others.
+        // A literal path takes precedence over a path with parameters.
         meant.min_by_key(|operation| operation.path.matches('{').count())
     }
 
-    /// The value fits the schema.
+    /// Asserts that a value fits the schema.
     #[track_caller]
     pub fn assert_fits(&self, what: &str, schema: &Value, value: &Value) {
         self.validator(schema).assert_valid(what, value);
     }
 }
 
-/// The answer is one that the operation may give, if there is one for that method and path.
+/// Asserts that the description contains the response, if it has an operation for the method and
+/// path.
 #[track_caller]
 pub fn assert_described(method: &str, path: &str, answer: &Answer) {
     static DOCUMENT: LazyLock<Document> = LazyLock::new(Document::new);
-    // To compile a schema takes longer than most requests.
+    // Compiling a schema takes longer than most requests.
     static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> =
         LazyLock::new(Mutex::default);
     let Some(operation) = DOCUMENT.asked_for(method, path) else {
@@ -136,8 +137,8 @@ pub fn assert_described(method: &str, path: &str, answer: &Answer) {
     };
     let name = operation.name();
     let status = answer.status.as_u16();
-    // The one stands for the answer that the client has. The others are described for senders by RFC 8935, not for Apple and
-    // Facebook, whose mistakes are told in another format.
+    // A 304 stands for the response that the client has. Errors of provider events are described
+    // for senders according to RFC 8935. Apple and Facebook get another format.
     let of_events = name == "post /api/v1/providers/{provider}/events";
     if status == 304 || of_events && answer.json()["status"] == 400 {
         return;
@@ -159,7 +160,7 @@ pub fn assert_described(method: &str, path: &str, answer: &Answer) {
         .into_iter()
         .flat_map(|headers| headers.keys())
     {
-        // The headers that some errors of a status have and others do not.
+        // Headers that only some of the errors with this status have.
         let may_lack = match header.as_str() {
             "WWW-Authenticate" => {
                 !["invalid_access_token", "invalid_api_key"].contains(&&*answer.error())

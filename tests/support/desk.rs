@@ -25,10 +25,11 @@ use super::token::CLIENT_ID;
 
 const CLIENT_SECRET: &str = "a-client-secret-of-the-tests";
 
-/// The right to the folder of the provider's key, which takes long to make: the first desk makes it for all.
+/// Guards the folder of the provider's key. Making the key is slow, so the first desk makes it for
+/// all.
 static KEY: Mutex<()> = Mutex::new(());
 
-/// A service whose default provider is the development one.
+/// A service whose default provider is the development identity provider.
 pub struct Desk {
     pub app: App,
 }
@@ -38,12 +39,12 @@ impl Desk {
         Self::open_altered(|figment| figment).await
     }
 
-    /// With further settings.
+    /// Starts a service with further settings.
     pub async fn open_altered(settings: impl FnOnce(Figment) -> Figment) -> Self {
         Self::open_on(Database::create().await, settings, |rocket| rocket).await
     }
 
-    /// On that database, with more mounted, managed or attached than the service has, besides.
+    /// Starts a service on that database, with further settings, routes, state or fairings.
     pub async fn open_on(
         database: Database,
         settings: impl FnOnce(Figment) -> Figment,
@@ -88,7 +89,7 @@ impl Desk {
         Self { app }
     }
 
-    /// Makes somebody a member of staff.
+    /// Makes the owner of an address a member of staff.
     pub async fn appoint(&self, email: &str, access: impl Into<Access>) {
         let changed = store::add(&self.app.database.pool, email, access, By::COMMAND_LINE)
             .await
@@ -113,7 +114,7 @@ impl Desk {
 /// Serves a provider, and nothing else, until the test ends.
 pub async fn serve(provider: IdentityProvider, port: u16) {
     let (tell, started) = oneshot::channel();
-    // A place without templates of its own: the fairing brings them.
+    // A path without templates: the fairing has its own.
     let figment = vestibule::config::defaults()
         .merge(("port", port))
         .merge(("template_dir", std::env::current_exe().unwrap()));
@@ -126,7 +127,7 @@ pub async fn serve(provider: IdentityProvider, port: u16) {
     started.await.unwrap();
 }
 
-/// Keeps cookies, follows nothing by itself.
+/// A browser that keeps cookies, and follows no redirects by itself.
 pub struct Browser {
     pub cookies: BTreeMap<String, String>,
     base: String,
@@ -164,8 +165,8 @@ impl Browser {
         format!("{}{path}", self.base)
     }
 
-    /// Sends a request and keeps the cookies of its response. The text of a page is as a browser shows it: without the
-    /// places where a word may break, with one blank for each run of blanks and line breaks, and with plain slashes.
+    /// Sends a request, and keeps the response's cookies. Removes `<wbr>` from the text, and
+    /// unescapes slashes.
     pub async fn send(&mut self, request: RequestBuilder) -> Answer {
         let mut answer = App::answer(request.send().await.unwrap()).await;
         answer.text = answer.text.replace("<wbr>", "").replace("&#x2F;", "/");
@@ -212,7 +213,7 @@ impl Browser {
             .await
     }
 
-    /// Makes the change of a preview, for that reason.
+    /// Confirms the change of a preview, with that reason.
     pub async fn confirm(&mut self, preview: &str, reason: &str) -> Answer {
         let page = self.get(preview).await.text;
         Form::of(&page).with("reason", reason).send(self).await
@@ -227,20 +228,20 @@ impl Browser {
         rest.split_once('"').unwrap().0.to_owned()
     }
 
-    /// Begins a sign-in: the provider's page.
+    /// Begins a sign-in, and returns the URL of the provider's page.
     pub async fn begin(&mut self) -> Url {
         let begun = self.post("/admin/sign-in", &[]).await;
         assert_eq!(begun.status, 303, "{}", begun.text);
         Url::parse(begun.header("location").unwrap()).unwrap()
     }
 
-    /// Chooses who to be at the provider: the way back.
+    /// Chooses a user on the provider's page, and returns the URL to return to.
     pub async fn choose(&mut self, authorize: &Url, email: &str) -> String {
         self.choose_with(authorize, &[("email", email), ("verified", "true")])
             .await
     }
 
-    /// The same with what else the provider's page asks for.
+    /// Does the same with further fields of the provider's page.
     pub async fn choose_with(&mut self, authorize: &Url, who: &[(&str, &str)]) -> String {
         let chosen = self
             .client
@@ -256,13 +257,13 @@ impl Browser {
             .to_owned()
     }
 
-    /// Signs in, up to the answer that opens the session or does not.
+    /// Signs in, and returns the response to the callback, which may be an error.
     pub async fn sign_in(&mut self, email: &str) -> Answer {
         self.sign_in_with(&[("email", email), ("verified", "true")])
             .await
     }
 
-    /// The same with what else the provider's page asks for.
+    /// Does the same with further fields of the provider's page.
     pub async fn sign_in_with(&mut self, who: &[(&str, &str)]) -> Answer {
         let authorize = self.begin().await;
         let callback = self.choose_with(&authorize, who).await;
@@ -270,7 +271,7 @@ impl Browser {
     }
 }
 
-/// The form on a preview: where it goes, and what it carries.
+/// The form of a preview: its action and its fields.
 #[derive(Debug, Clone)]
 pub struct Form {
     pub action: String,
@@ -306,7 +307,7 @@ impl Form {
         }
     }
 
-    /// The same with that in a field.
+    /// The form with this value in a field.
     pub fn with(self, name: &str, value: &str) -> Self {
         let mut form = self.without(name);
         form.fields.push((name.to_owned(), value.to_owned()));

@@ -1,16 +1,16 @@
-//! Folders of the tests' own.
+//! Temporary folders for tests.
 
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// A folder of the test's own, which others may enter and the server's user may write to. It goes when
-/// the test has passed.
+/// A test's folder, which other users may enter and the server's user may write to. It is deleted
+/// once the test has passed.
 pub struct Folder(PathBuf);
 
 pub fn folder(name: &str) -> Folder {
-    // Short, for the sockets in it: their paths end at 107 bytes.
+    // A short path: paths of sockets have at most 107 bytes.
     let folder = env::temp_dir().join(format!("vestibule-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! Signing keys of running services, and time that passes for them.
+//! Signing keys of running services, and their age.
 
 use vestibule::accounts::Issuer;
 use vestibule::keys::KeyRing;
@@ -9,7 +9,7 @@ use super::cluster::Database;
 /// `public_url` of the services under test, and so the `iss` and `aud` of their tokens.
 pub const ISSUER: &str = "http://127.0.0.1:8000";
 
-/// What verifies access tokens with the keys of a running service.
+/// A verifier of access tokens, with the keys of a running service.
 pub fn issuer(keys: &KeyRing) -> Issuer {
     Issuer::new(keys.clone(), ISSUER.into(), 900)
 }
@@ -19,7 +19,7 @@ pub async fn second_instance(first: &App) -> App {
     App::start_beside(&first.database, |figment| figment).await
 }
 
-/// Lets time pass for the keys: everything that happened to them was that much longer ago.
+/// Makes the keys older: moves all of their timestamps that many seconds back.
 pub async fn pass(database: &Database, seconds: u32) {
     run!(
         &database.pool,

@@ -1,11 +1,11 @@
-//! What a test does on a machine that lacks what it needs.
+//! Skipping a test on a machine without its programs.
 
 use std::io::Write;
 
-/// Says that a test is skipped, which is an error where `CI` is set.
+/// Reports that a test is skipped, and fails it if `CI` is set.
 pub fn skip(missing: &str) {
     assert!(std::env::var_os("CI").is_none(), "{missing}");
-    // What `eprintln!` writes is heard only when the test fails.
+    // The test harness hides the output of `eprintln!` unless the test fails.
     std::io::stderr()
         .write_all(format!("\nSKIPPED: {missing}\n").as_bytes())
         .unwrap();

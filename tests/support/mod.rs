@@ -1,4 +1,4 @@
-//! What the tests stand on: a real PostgreSQL, a real provider over HTTP, the real service.
+//! Support for all tests: a real PostgreSQL, a real provider over HTTP, and the real service.
 
 #[macro_use]
 #[allow(unused_macros, reason = "not every binary asks in each of the ways")]

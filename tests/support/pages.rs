@@ -1,5 +1,5 @@
-//! Every page that there is, at an address that shows it. One list, so that what is asked of pages
-//! is asked of all of them.
+//! All pages, each at an address that shows it. Tests of pages share this list, so that they cover
+//! all of them.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,10 +10,10 @@ use super::app::{Answer, App};
 use super::desk::{Browser, Desk};
 use super::people::{ADMIN, People, SUPPORT};
 
-/// Who looks.
+/// The viewer of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Viewer {
-    /// Nobody who has signed in.
+    /// A visitor without a session.
     Anyone,
     /// A member of staff who may read and end sessions.
     Support,
@@ -22,7 +22,7 @@ pub enum Viewer {
 }
 
 impl Viewer {
-    /// As whom they sign in.
+    /// The address that they sign in with.
     pub fn email(self) -> Option<&'static str> {
         match self {
             Self::Anyone => None,
@@ -32,19 +32,19 @@ impl Viewer {
     }
 }
 
-/// What is found at an address.
+/// The kind of content at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// A page for people to read.
     Page,
-    /// Something that a page needs or leads to.
+    /// A resource of a page, or a target of its links.
     Other,
 }
 
-/// An address, and what it answers.
+/// An address, and its expected response.
 #[derive(Debug)]
 pub struct Address {
-    /// What it is called where it is reported, and as a file.
+    /// Its name in reports and file names.
     pub name: String,
     pub path: String,
     pub viewer: Viewer,
@@ -74,7 +74,7 @@ impl Address {
         }
     }
 
-    /// What the address answers to its viewer.
+    /// Requests the address as its viewer.
     pub async fn open(&self, desk: &Desk) -> Answer {
         let browser = match self.viewer.email() {
             Some(email) => desk.signed_in(email).await,
@@ -91,7 +91,7 @@ impl Address {
     }
 }
 
-/// Whether a route's path, with its `<parameters>`, covers an address.
+/// Returns `true` if a route's path, with its `<parameters>`, covers an address.
 pub fn covers(route: &str, address: &str) -> bool {
     let path = address.split('?').next().unwrap_or_default();
     let (path, route): (Vec<_>, Vec<_>) = (path.split('/').collect(), route.split('/').collect());
@@ -100,7 +100,7 @@ pub fn covers(route: &str, address: &str) -> bool {
     (path.len() == route.len() || rest) && route.iter().zip(&path).all(covers)
 }
 
-/// All of them.
+/// The addresses of all pages.
 pub async fn all(desk: &Desk, people: &People) -> Vec<Address> {
     let mut pages = admin(people);
     let authorize = Browser::new(&desk.app.url).begin().await;
@@ -283,13 +283,13 @@ fn admin(people: &People) -> Vec<Address> {
     pages
 }
 
-/// The place behind one of the crowd in a list of that order, where the key is that.
+/// The cursor behind one user of the crowd, in a list of that order, with that key.
 fn after(order: &str, key: &str) -> String {
     let place = format!(r#"["{order}","after","00000000-0000-7000-8000-000000000090",{key}]"#);
     URL_SAFE_NO_PAD.encode(place)
 }
 
-/// What is shown before somebody is changed.
+/// The previews of changes to users, and the pages of merged and deleted users.
 fn changes(people: &People) -> Vec<Address> {
     let asked = |name: &str, path: String| page(name, Viewer::Admin, path);
     let user = |id: &str| format!("/admin/users/{id}");

@@ -1,4 +1,4 @@
-//! A database full of people, among them those whom pages are not made for.
+//! A database full of users, among them extreme cases for the pages.
 
 use reqwest::Client;
 use serde_json::json;
@@ -7,41 +7,41 @@ use vestibule::domain::staff::Role;
 use super::app::Answer;
 use super::desk::Desk;
 
-/// Of staff, with the role of that name.
+/// Addresses of members of staff, named for their roles.
 pub const ADMIN: &str = "staff@example.com";
 pub const SUPPORT: &str = "support@example.com";
 
-/// Whoever the pages are about, by id.
+/// Users and other objects of the pages, by id.
 pub struct People {
-    /// Everything has happened to her.
+    /// A user with every kind of event.
     pub ada: String,
-    /// What she signs in with.
+    /// Ada's identity.
     pub identity: String,
-    /// May not sign in.
+    /// A disabled user.
     pub disabled: String,
-    /// Has neither name nor address.
+    /// A user with neither name nor address.
     pub nobody: String,
-    /// All that they sign in with.
+    /// Their only identity.
     pub last_identity: String,
-    /// The number of a deletion, and who was deleted.
+    /// The number of a deletion, and the deleted user.
     pub deletion: String,
     pub deleted: String,
-    /// Was merged into Ada.
+    /// A user who was merged into Ada.
     pub merged: String,
-    /// Somebody else may be in the account.
+    /// A user whose refresh token was replayed, perhaps by a thief.
     pub robbed: String,
-    /// Their only account is suspended by its provider.
+    /// A user whose provider suspended their only account.
     pub suspended: String,
     /// One of Ada's sessions.
     pub session: String,
     /// An identity that is held.
     pub held: String,
-    /// Those whose names try what a page can bear: markup, length, writing systems.
+    /// Users whose names challenge the layout: markup, length, writing systems.
     pub odd: Vec<(&'static str, String)>,
 }
 
 impl People {
-    /// Lets them sign in, and things happen to them.
+    /// Fills the database with users and events.
     pub async fn arrive(desk: &Desk) -> Self {
         desk.appoint(ADMIN, Role::Admin).await;
         desk.appoint(SUPPORT, Role::Support).await;
@@ -167,7 +167,7 @@ impl People {
         }
     }
 
-    /// The id of that one of them.
+    /// The id of the `odd` user of that name.
     pub fn odd(&self, name: &str) -> &str {
         &self
             .odd
@@ -177,7 +177,7 @@ impl People {
             .1
     }
 
-    /// Staff look after some of them.
+    /// Makes changes to some users as staff.
     async fn looked_after(&self, desk: &Desk) {
         let mut staff = desk.signed_in(ADMIN).await;
         let csrf = staff.csrf().await;
@@ -216,7 +216,8 @@ impl People {
     }
 }
 
-/// Markup in whatever else of a user the pages show, and another user who looks the same.
+/// Adds markup to everything else that the pages show of a user, and another user with the same
+/// name.
 const MARKUP: &str = "
     WITH one AS (
         UPDATE users SET own_name = true, claims = '{\"role\": \"<b>\"}' WHERE email = 'markup@example.com' RETURNING id, name
@@ -229,7 +230,8 @@ const MARKUP: &str = "
     )
     UPDATE identities i SET held_at = now(), reported_at = now(), reported_reason = '<b>' FROM one WHERE i.user_id = one.id";
 
-/// Somebody who was merged, somebody whose tokens were stolen, and somebody whom the provider suspended; a note and claims.
+/// Adds a merged user, a replayed token, an account that its provider suspended, claims, a note, an
+/// API key, and a webhook with messages.
 const CASES: [&str; 9] = [
     "INSERT INTO events (kind, reason, user_id, email, actor, detail)
     SELECT 'users_merged', 'to_another', '00000000-0000-7000-8000-000000000997', 'ada@example.org', 'staff@example.com',
@@ -258,7 +260,7 @@ const CASES: [&str; 9] = [
     WHERE u.email = 'ada.lovelace@example.com'",
 ];
 
-/// More people than a page holds, older than everyone else.
+/// Adds more users than fit on a page, older than all others.
 async fn crowd(desk: &Desk) {
     desk.app
         .database
@@ -271,7 +273,7 @@ async fn crowd(desk: &Desk) {
         .await;
 }
 
-/// A month of sign-ins, more by day than by night.
+/// Adds a month of sign-ins, more by day than by night.
 async fn history(desk: &Desk) {
     desk.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
          SELECT date_trunc('hour', now(), 'UTC') - n * interval '1 hour', kind, reason, provider,
@@ -283,7 +285,7 @@ async fn history(desk: &Desk) {
          ) AS outcomes (kind, reason, provider, weight)").await;
 }
 
-/// As long as an address may be.
+/// An address of the greatest valid length.
 fn long_address() -> String {
     format!(
         "{}@{}.{}.{}.example",
@@ -294,7 +296,7 @@ fn long_address() -> String {
     )
 }
 
-/// Signs somebody in with a token that the development provider mints.
+/// Signs a user in with a token that the development provider mints.
 pub async fn sign_in(desk: &Desk, who: &[(&str, &str)]) -> Answer {
     let token = minted(desk, who).await;
     desk.app.post("idp", &json!({ "id_token": token })).await

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use uuid::Uuid;
 
 const FIRST: u16 = 10_000;
-/// How many there are, none of which connections go out from: one of the tests' own might take it before the server does.
+/// Number of ports. The range ends below the system's ephemeral ports: an outgoing connection of a
+/// test could take a port before its server does.
 const COUNT: u16 = 22_000;
 
 /// A port that nothing listens on, and a new one each time.
 pub fn free_port() -> u16 {
-    // Other processes start elsewhere.
+    // Each process starts at a random port.
     static NEXT: LazyLock<AtomicU16> =
         LazyLock::new(|| AtomicU16::new(Uuid::new_v4().as_fields().1));
     let next = || FIRST + NEXT.fetch_add(1, Ordering::Relaxed) % COUNT;

@@ -1,18 +1,18 @@
-//! The form of every error (RFC 9457), checked as a whole.
+//! Assertions about the form of every error (RFC 9457).
 
 use vestibule::web::problem::{Entry, ErrorCode};
 
 use super::app::Answer;
 
-/// Members of a problem, in alphabetical order: these and no others, but for `reason` and `merged_into`.
+/// All members of a problem, in alphabetical order, except the optional `reason` and `merged_into`.
 const MEMBERS: [&str; 6] = ["detail", "error", "request_id", "status", "title", "type"];
 
-/// What the catalogue says of every error.
+/// The catalogue's entries of all errors.
 pub fn catalogue() -> Vec<Entry> {
     ErrorCode::all().map(ErrorCode::entry).collect()
 }
 
-/// The answer is that error, in the form that every error has.
+/// Asserts that a response is that error, in the form of every error.
 #[track_caller]
 pub fn assert_problem(answer: &Answer, status: u16, error: &str) {
     let text = &answer.text;
@@ -38,7 +38,7 @@ pub fn assert_problem(answer: &Answer, status: u16, error: &str) {
         .into_iter()
         .find(|entry| entry.error == error)
         .expect("a known error");
-    // What is wrong with an `id_token` is 422 where an access token is the credential.
+    // A bad `id_token` is 422 instead of 401 where an access token is the credential.
     let beside_a_bearer = entry.status == 401 && status == 422;
     assert!(entry.status == status || beside_a_bearer, "{text}");
     let known = |reason: &serde_json::Value| {
@@ -54,7 +54,7 @@ pub fn assert_problem(answer: &Answer, status: u16, error: &str) {
     assert_headers(answer);
 }
 
-/// The headers that every error has, and those that its status asks for.
+/// Asserts the headers of every error, and the headers that its status requires.
 #[track_caller]
 fn assert_headers(answer: &Answer) {
     let text = &answer.text;

@@ -1,4 +1,4 @@
-//! The program itself, as a process of its own, in the profile that deployments use.
+//! The program itself as a process, in the profile of deployments.
 
 use std::env;
 use std::fs::{self, File};
@@ -36,7 +36,7 @@ pub fn complete_settings<'a>(
     ]
 }
 
-/// The program with those settings, the last of each name, and nothing else set.
+/// The program with only these settings. The last of several with one name counts.
 pub fn command(settings: &[(&str, &str)], arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
     command.env_clear().current_dir(env!("CARGO_TARGET_TMPDIR"));
@@ -44,7 +44,7 @@ pub fn command(settings: &[(&str, &str)], arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command of the program says in the end.
+/// Runs a command of the program, and returns its output.
 pub async fn run(settings: &[(&str, &str)], arguments: &[&str]) -> Output {
     let mut command = command(settings, arguments);
     tokio::task::spawn_blocking(move || command.output().unwrap())
@@ -55,15 +55,15 @@ pub async fn run(settings: &[(&str, &str)], arguments: &[&str]) -> Output {
 /// A running program, killed when it is dropped.
 pub struct Process {
     child: Child,
-    /// Where it is reached.
+    /// Its base URL.
     pub url: String,
-    /// Asks it on a connection of its own each time.
+    /// A client that opens a connection for each request.
     pub client: Client,
     log: PathBuf,
 }
 
 impl Process {
-    /// Starts it with the settings that a deployment needs, and those.
+    /// Starts it with the settings that a deployment needs, and further settings.
     pub fn start(port: u16, database: &str, tokeninfo: &str, settings: &[(&str, &str)]) -> Self {
         let program = Command::new(env!("CARGO_BIN_EXE_vestibule"));
         Self::run(program, port, database, tokeninfo, settings)
@@ -85,7 +85,7 @@ impl Process {
         service
     }
 
-    /// The same from a shell that allows so many open files, unless one asks for more.
+    /// Starts it from a shell with that soft limit of open files, which the program may raise.
     pub fn start_limited(port: u16, database: &str, tokeninfo: &str, files: u32) -> Self {
         let mut shell = Command::new("/bin/sh");
         shell.args([
@@ -98,7 +98,7 @@ impl Process {
         Self::run(shell, port, database, tokeninfo, &[])
     }
 
-    /// The same under a program that watches it.
+    /// Starts it under a program that watches it.
     #[allow(dead_code, reason = "only the whole tests watch it")]
     pub fn start_under(
         watcher: &str,
@@ -112,7 +112,7 @@ impl Process {
         Self::run(program, free_port(), database, tokeninfo, settings)
     }
 
-    /// The same with a pipe to read its log from.
+    /// Starts it with a pipe from which the test reads the log.
     pub fn start_piped(
         port: u16,
         database: &str,
@@ -174,7 +174,7 @@ impl Process {
         }
     }
 
-    /// What it answers to a GET, once it does so with this status.
+    /// Repeats a GET until its response has this status, and returns the body.
     pub async fn answers(&self, path: &str, status: u16) -> String {
         let what = format!("{path} answers {status}");
         eventually(&what, async || {
@@ -193,7 +193,7 @@ impl Process {
         .await
     }
 
-    /// Posts JSON with those headers besides.
+    /// Posts JSON with these further headers.
     pub async fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
         let request = self
             .client
@@ -210,12 +210,12 @@ impl Process {
             .await
     }
 
-    /// What it has written to its log so far. The line of an answer may come after it.
+    /// Its log so far. The line about a response may follow the response.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Its log, once these words are in it so many times.
+    /// Waits until these words are in its log that many times, and returns the log.
     pub async fn tells(&self, words: &str, times: usize) -> String {
         eventually(&format!("the log tells {words:?}"), async || {
             Some(self.log()).filter(|log| log.matches(words).count() >= times)
@@ -231,7 +231,7 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end, which somebody else brings about.
+    /// Waits until something else has ended it.
     pub async fn ended(&mut self) -> ExitStatus {
         eventually("the program ends", async || self.child.try_wait().unwrap()).await
     }
@@ -246,7 +246,8 @@ impl Drop for Process {
     }
 }
 
-/// Tries until it succeeds, and fails the test if it does not in 90 seconds, or ten minutes on a busy machine of a CI.
+/// Repeats an attempt until it succeeds. Fails the test after 90 seconds, or after ten minutes
+/// where `CI` is set.
 pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
     let patience = Duration::from_secs(if env::var_os("CI").is_some() { 600 } else { 90 });
     let begun = Instant::now();
@@ -259,7 +260,7 @@ pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<
     panic!("never: {what}")
 }
 
-/// Tries until it is so, for as long.
+/// Repeats a check until it returns `true`, for as long as [`eventually`] does.
 pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     eventually(what, async || is_so().await.then_some(())).await;
 }

@@ -1,8 +1,8 @@
-//! How a race is run, and how often.
+//! Races, and their number of rounds.
 
 use tokio::sync::Barrier;
 
-/// Rounds of each race: fifty for a person, a thousand where `CI` is set.
+/// Rounds of each race: fifty, or a thousand where `CI` is set.
 pub fn rounds() -> usize {
     if std::env::var_os("CI").is_some() {
         1_000
@@ -11,7 +11,8 @@ pub fn rounds() -> usize {
     }
 }
 
-/// Asserts that each side of a race came first in some of its rounds, of which fifty may be too few.
+/// Asserts that each side of a race came first in some rounds. Fifty rounds are too few to assert
+/// it.
 #[track_caller]
 pub fn assert_either_came_first(one: usize) {
     let all = rounds();
@@ -21,13 +22,13 @@ pub fn assert_either_came_first(one: usize) {
     );
 }
 
-/// Both at once.
+/// Runs both at once.
 pub async fn at_once<A, B>(
     first: impl Future<Output = A>,
     second: impl Future<Output = B>,
 ) -> (A, B) {
     let barrier = Barrier::new(2);
-    // Those of changes are large.
+    // Boxed: the futures of changes are large.
     let first = Box::pin(first);
     let second = Box::pin(second);
     let first = async {

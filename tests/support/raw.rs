@@ -1,4 +1,4 @@
-//! A client that sends bytes as they are, for what no HTTP library would send.
+//! A client that sends arbitrary bytes, which no HTTP library would send.
 
 use std::time::Duration;
 
@@ -30,7 +30,8 @@ impl Raw {
         }
     }
 
-    /// The answer to a request with these lines in its head, and that body, on a connection of its own.
+    /// Sends a request with these lines in its head, and this body, on a new connection. Returns
+    /// the response.
     pub async fn ask(app: &App, lines: impl AsRef<[u8]>, body: &str) -> Answer {
         let mut raw = Self::connect(app).await;
         let rest = format!(
@@ -41,19 +42,19 @@ impl Raw {
         raw.answer().await.expect("an answer")
     }
 
-    /// Sends bytes. The service may have closed the connection, so a failure is none.
+    /// Sends bytes. Ignores a failure, since the service may have closed the connection.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = timeout(TIMEOUT, self.stream.write_all(bytes.as_ref()))
             .await
             .expect("the service reads");
     }
 
-    /// The answer to a request that begins so. That to `HEAD` has no body.
+    /// The response to a request that begins with `start`. A response to `HEAD` has no body.
     pub async fn answer_to(&mut self, start: &str) -> Option<Answer> {
         self.read(start.starts_with("HEAD ")).await
     }
 
-    /// The next answer, or nothing when the service closed the connection instead.
+    /// The next response, or `None` if the service closed the connection instead.
     pub async fn answer(&mut self) -> Option<Answer> {
         self.read(false).await
     }
@@ -85,12 +86,12 @@ impl Raw {
         })
     }
 
-    /// Waits until the service has closed the connection; whatever it sent before that is left.
+    /// Waits until the service has closed the connection. The bytes before that remain to be read.
     pub async fn closed(&mut self) {
         while self.receive().await {}
     }
 
-    /// Reads what there is; false when the connection is at its end.
+    /// Reads the available bytes. Returns `false` at the end of the connection.
     async fn receive(&mut self) -> bool {
         let read = timeout(TIMEOUT, self.stream.read_buf(&mut self.received)).await;
         read.expect("the service answers or closes")

@@ -1,4 +1,4 @@
-//! A receiver of webhooks over real HTTP, as good or as bad as a test wants it.
+//! A receiver of webhooks over real HTTP, which behaves as a test chooses.
 
 use hyper::HeaderMap;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::process::eventually;
 use super::provider::{Behaviour, Provider, Recorded};
 
-/// A secret of the tests, as it is written in settings.
+/// The tests' secret, as settings contain it.
 pub const SECRET: &str = "whsec_dGhlIHdlYmhvb2sgc2VjcmV0IG9mIHRoZSB0ZXN0cw==";
 
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl Received {
         self.json()["type"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The user it is about.
+    /// The user that the message is about.
     pub fn user(&self) -> String {
         self.json()["data"]["user_id"]
             .as_str()
@@ -57,7 +57,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Starts one that accepts everything.
+    /// Starts a receiver that accepts everything.
     pub async fn start() -> Self {
         Self::start_with(|_| Behaviour::status(204)).await
     }
@@ -79,7 +79,7 @@ impl Receiver {
         receiver
     }
 
-    /// Behaves in another way from now on.
+    /// Changes its behaviour.
     pub fn behave(&self, behaviour: impl Fn(&Received) -> Behaviour + Send + 'static) {
         self.server
             .behave_by(move |request| behaviour(&Received::of(request)));

@@ -1,4 +1,4 @@
-//! Ways to the tests' PostgreSQL on which a test counts, breaks or keeps back what passes.
+//! Connections to the tests' PostgreSQL on which a test counts, breaks or delays messages.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -13,16 +13,16 @@ use uuid::Uuid;
 
 use super::cluster::{Database, cluster};
 
-/// A way that can be cut: a link to the socket.
+/// A path to PostgreSQL's socket that a test can cut: a symbolic link.
 pub struct Way {
     there: PathBuf,
-    /// The link, if it is not cut.
+    /// The link, which is absent while the path is cut.
     pub link: PathBuf,
     pub url: String,
 }
 
 impl Way {
-    /// One to that database that leads nowhere yet.
+    /// A path to that database, cut for now.
     pub async fn cut_to(database: &Database) -> Self {
         let there = cluster().await.socket_dir().to_owned();
         let link = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
@@ -32,7 +32,7 @@ impl Way {
         Self { there, link, url }
     }
 
-    /// Leads to the server from now on.
+    /// Creates the link to the server.
     pub fn mend(&self) {
         symlink(&self.there, &self.link).unwrap();
     }
@@ -68,7 +68,8 @@ impl Relay {
         Self(directory)
     }
 
-    /// Shows each message of the service, which is passed on if that returns `true`, and else cuts the connection.
+    /// Calls `pass` with each message of the service. Forwards the message if it returns `true`,
+    /// and otherwise closes the connection.
     pub async fn watched(pass: impl Fn(&Message) -> bool + Send + Sync + 'static) -> Self {
         let pass = Arc::new(pass);
         Self::open(move |client, server| {
@@ -90,7 +91,7 @@ impl Relay {
         .await
     }
 
-    /// The same database, by way of the relay.
+    /// Settings with the same database, through the relay.
     pub fn behind(&self, figment: Figment) -> Figment {
         let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
         let database = url
@@ -115,14 +116,14 @@ impl Drop for Relay {
 pub struct Message {
     /// Its type; zero for the startup message, which has none.
     pub kind: u8,
-    /// All of it, as it is passed on.
+    /// The whole message, as it is forwarded.
     pub bytes: Vec<u8>,
-    /// The length of what comes before the contents.
+    /// The length of the bytes before the contents.
     head: usize,
 }
 
 impl Message {
-    /// What it has beside its type and length.
+    /// The message without its type and length.
     pub fn contents(&self) -> &[u8] {
         &self.bytes[self.head..]
     }

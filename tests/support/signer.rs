@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::token::with;
 
-/// One of the keys that the tests have; making RSA keys takes too long to do it for every test.
+/// One of the tests' keys, which are shared: making RSA keys for every test is too slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signer {
     Rsa,
@@ -148,7 +148,7 @@ impl Signer {
         &keys().rsa[usize::from(self == Self::OtherRsa)]
     }
 
-    /// The public key as others know it: the secret in the oldest of confusions.
+    /// The public key in DER. Attackers use it as the secret of an HMAC (algorithm confusion).
     pub fn public_der(self) -> Vec<u8> {
         let der: PublicKeyX509Der<'_> = self.rsa().public_key().as_der().unwrap();
         der.as_ref().to_vec()
@@ -186,7 +186,7 @@ impl Signer {
         json!({ "alg": self.alg(), "typ": "JWT", "kid": self.kid() })
     }
 
-    /// The same with some of it replaced; `null` removes a member.
+    /// The usual header with some members replaced; `null` removes a member.
     pub fn header_with(self, changes: &Value) -> Value {
         with(self.header(), changes)
     }
@@ -206,7 +206,7 @@ impl Signer {
     }
 }
 
-/// A token with whatever signature.
+/// A token with the signature that `sign` makes.
 pub fn signed(header: &str, claims: &str, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
     let message = format!("{}.{}", base64(header), base64(claims));
     let signature = base64(sign(message.as_bytes()));

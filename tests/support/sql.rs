@@ -6,21 +6,21 @@ macro_rules! run {
     };
 }
 
-/// The one value that a query answers.
+/// The single value of a query.
 macro_rules! value {
     ($on:expr, $sql:expr $(, $value:expr)* $(,)?) => {
         sqlx::query_scalar($sql)$(.bind($value))*.fetch_one($on).await.unwrap()
     };
 }
 
-/// The values of the one column that a query answers.
+/// The values of a query's single column.
 macro_rules! values {
     ($on:expr, $sql:expr $(, $value:expr)* $(,)?) => {
         sqlx::query_scalar($sql)$(.bind($value))*.fetch_all($on).await.unwrap()
     };
 }
 
-/// The rows that a query answers.
+/// The rows of a query.
 macro_rules! all {
     ($on:expr, $sql:expr $(, $value:expr)* $(,)?) => {
         sqlx::query_as($sql)$(.bind($value))*.fetch_all($on).await.unwrap()

@@ -1,4 +1,4 @@
-//! A TLS server whose certificate nobody vouches for.
+//! A TLS server with a self-signed certificate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
-/// What is encoded in DER, in PEM (RFC 7468).
+/// Encodes DER as PEM (RFC 7468).
 pub fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let lines: Vec<_> = text
@@ -43,7 +43,7 @@ impl SelfSigned {
         Self::start_with(|_| {}).await
     }
 
-    /// The same with another certificate than one for `localhost` that is valid.
+    /// Starts a server whose certificate `change` alters. Unaltered, it is valid for `localhost`.
     pub async fn start_with(change: impl FnOnce(&mut CertificateParams)) -> Self {
         let mut parameters = CertificateParams::new(["localhost".to_owned()]).unwrap();
         change(&mut parameters);
@@ -92,12 +92,12 @@ impl SelfSigned {
         format!("https://localhost:{}", self.port)
     }
 
-    /// Connections that were begun.
+    /// Number of connections that were begun.
     pub fn handshakes(&self) -> usize {
         self.handshakes.load(Ordering::SeqCst)
     }
 
-    /// Connections on which a request arrived.
+    /// Number of connections on which a request arrived.
     pub fn requests(&self) -> usize {
         self.requests.load(Ordering::SeqCst)
     }

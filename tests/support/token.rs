@@ -1,5 +1,5 @@
-//! Tokens and claims. The provider of the tests knows each token by its text, so a signature is
-//! not needed; that real signatures work is the development provider's test.
+//! Tokens and claims. The tests' provider knows each token by its text, so that signatures are not
+//! needed. The tests of the development provider cover real signatures.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +19,7 @@ pub fn now() -> i64 {
     vestibule::clock::now()
 }
 
-/// Sound claims of that subject, all values but the numbers as Google spells them.
+/// Valid claims of that subject. All values are spelled as Google spells them, except numbers.
 pub fn claims(subject: &str, email: &str) -> Value {
     json!({
         "iss": ISSUER, "aud": CLIENT_ID, "azp": CLIENT_ID, "sub": subject,
@@ -40,18 +40,18 @@ pub fn with(mut claims: Value, changes: &Value) -> Value {
     claims
 }
 
-/// The same claims with an address that the provider does not vouch for.
+/// The same claims with an unverified address.
 pub fn unverified(claims: Value) -> Value {
     with(claims, &json!({ "email_verified": "false" }))
 }
 
-/// A token with that header and payload, and a signature that nobody checks.
+/// A token with that header and payload, and an invalid signature.
 pub fn encode(header: &str, payload: &str) -> String {
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
     format!("{}.{}.{}", part(header), part(payload), part("signature"))
 }
 
-/// A token that carries nothing worth reading, different each time.
+/// A new token without useful content.
 pub fn opaque() -> String {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     encode(
@@ -60,7 +60,7 @@ pub fn opaque() -> String {
     )
 }
 
-/// Sound claims of one of the further providers.
+/// Valid claims of one of the further providers.
 pub fn at(provider: &str, subject: &str, email: &str) -> Value {
     with(
         claims(subject, email),

@@ -1,5 +1,5 @@
-//! The endpoints of Sign in with Apple: its keys, codes that become tokens, and their revocation. Our client secret is
-//! verified as Apple's documentation states ("Creating a client secret").
+//! The endpoints of Sign in with Apple: keys, the exchange of codes, and revocation. They verify
+//! our client secret as Apple's documentation states ("Creating a client secret").
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -49,7 +49,7 @@ struct Books {
     rejected: Vec<String>,
 }
 
-/// What Apple knows.
+/// Apple's state.
 #[derive(Default)]
 pub(super) struct Apple(Mutex<Books>);
 
@@ -59,7 +59,7 @@ pub fn private_key() -> &'static str {
     &KEY
 }
 
-/// A private key of the same form that Apple does not know.
+/// A private key of the same form, unknown to Apple.
 pub fn other_key() -> String {
     let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
         .unwrap();
@@ -69,7 +69,7 @@ pub fn other_key() -> String {
     )
 }
 
-/// An `id_token` of Apple's for that client.
+/// Apple's `id_token` for that client.
 pub fn id_token(subject: &str, email: &str, client_id: &str) -> String {
     Signer::Ec.token(&json!({
         "iss": APPLE, "aud": client_id, "sub": subject, "email": email, "email_verified": "true",
@@ -108,7 +108,7 @@ impl Apple {
         self.books().rejected.clone()
     }
 
-    /// The answer of one of Apple's endpoints, with what it does.
+    /// Processes a request to one of Apple's endpoints, and returns the response.
     pub(super) fn answer(&self, request: &Recorded) -> Option<Answer> {
         let json = |code, value: &Value| {
             Answer::new(
@@ -167,7 +167,7 @@ impl Apple {
     fn revoke(&self, request: &Recorded) -> Result<(), &'static str> {
         let client_id = client(request)?;
         let token = field(request, "token").ok_or("invalid_request")?;
-        // A token that Apple does not know is revoked.
+        // An unknown token counts as revoked.
         for issued in &mut self.books().issued {
             issued.revoked |= issued.token == token && issued.client_id == client_id;
         }
@@ -183,7 +183,7 @@ fn field(request: &Recorded, name: &str) -> Option<String> {
         .map(|(_, value)| value)
 }
 
-/// The client of a request whose client secret is sound.
+/// The client id of a request with a valid client secret.
 fn client(request: &Recorded) -> Result<String, &'static str> {
     let client_id = field(request, "client_id").ok_or("invalid_client")?;
     let secret = field(request, "client_secret").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The ways a provider can answer, honest and otherwise.
+//! The provider's behaviours, correct and otherwise.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use super::answer::Answer;
 
 const JSON: &str = "application/json";
 
-/// What the provider does with a request; "the usual answer" is what [`Behaviour::Usual`] would send.
+/// The provider's behaviour for a request. "The usual answer" is the response of
+/// [`Behaviour::Usual`].
 #[derive(Clone, Debug, Default)]
 pub enum Behaviour {
     /// 200 and the claims of an accepted token, 400 `invalid_token` for any other.
@@ -46,18 +47,18 @@ pub enum Behaviour {
     DeadOnReuse(Box<Behaviour>),
 }
 
-/// What is done on the connection in place of an answer.
+/// The actions on the connection that make up a behaviour.
 pub(super) struct Plan {
-    /// How long nothing happens before.
+    /// The delay before the first byte.
     pub(super) delay: Option<Duration>,
-    /// What is written, piece by piece.
+    /// The bytes to write, piece by piece.
     pub(super) pieces: Vec<Vec<u8>>,
-    /// How long it waits between two pieces.
+    /// The pause between two pieces.
     pub(super) interval: Duration,
     pub(super) end: End,
 }
 
-/// What comes after the bytes.
+/// The action after the last byte.
 #[derive(Clone, Debug)]
 pub enum End {
     /// The connection is ready for the next request.
@@ -130,7 +131,8 @@ impl Behaviour {
         Self::DeadOnReuse(Box::new(self))
     }
 
-    /// How it is carried out, given the usual answer and whether the connection was used before.
+    /// The plan for this behaviour, given the usual answer and whether the connection was used
+    /// before.
     pub(super) fn plan(&self, usual: &Answer, reused: bool) -> Plan {
         let (bytes, end) = match self {
             Self::Usual => (usual.bytes(), End::Stay),
@@ -201,7 +203,7 @@ impl Behaviour {
     }
 }
 
-/// Where the head ends; bytes without a head have none.
+/// The length of the head; zero for bytes without a head.
 fn head_length(bytes: &[u8]) -> usize {
     bytes
         .windows(4)

@@ -1,4 +1,4 @@
-//! Bodies that are not a clean answer, each made of claims that would be.
+//! Malformed bodies, each made from valid claims.
 
 use serde_json::Value;
 

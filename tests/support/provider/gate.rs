@@ -36,7 +36,7 @@ impl Gate {
         .await;
     }
 
-    /// Lets every request go, those to come too.
+    /// Releases all requests, now and later.
     pub fn release(self) {
         drop(self);
     }

@@ -34,7 +34,7 @@ use super::token::opaque;
 /// With the default of 128, a burst of clients would lose connection attempts and retry after a second.
 const BACKLOG: u32 = 4096;
 
-/// What every connection of one provider shares.
+/// State that all connections of one provider share.
 #[derive(Default)]
 struct Shared {
     rules: Mutex<Rules>,
@@ -70,7 +70,7 @@ impl Provider {
         }
     }
 
-    /// Ends it, amid its requests.
+    /// Stops it, even during requests.
     #[allow(dead_code, reason = "only the whole tests end one")]
     pub async fn stop(mut self) {
         self.accepting.shutdown().await;
@@ -94,12 +94,12 @@ impl Provider {
         self.shared.rules.lock().unwrap()
     }
 
-    /// Answers these claims for exactly this token; any other token stays invalid.
+    /// Returns these claims for exactly this token. Other tokens stay invalid.
     pub fn accept(&self, token: &str, claims: Value) {
         self.rules().claims.insert(token.to_owned(), claims);
     }
 
-    /// A new token, for which it answers these claims.
+    /// A new token, for which it returns these claims.
     pub fn token(&self, claims: Value) -> String {
         let token = opaque();
         self.accept(&token, claims);
@@ -116,12 +116,12 @@ impl Provider {
         self.rules().always = behaviour;
     }
 
-    /// Behaves as that says of each following request.
+    /// Chooses the behaviour for each following request with this function.
     pub fn behave_by(&self, choose: impl Fn(&Recorded) -> Behaviour + Send + 'static) {
         self.rules().by_request = Some(Box::new(choose));
     }
 
-    /// Goes on as it does, but connections are dead when they are used again.
+    /// Keeps its behaviour, but drops connections that are used a second time.
     pub fn die_on_reuse(&self) {
         let mut rules = self.rules();
         rules.always = std::mem::take(&mut rules.always).dead_on_reuse();
@@ -145,7 +145,7 @@ impl Provider {
         gate
     }
 
-    /// Sends requests, which are released when so many have arrived.
+    /// Sends requests, and releases them once that many have arrived.
     pub async fn holding<T>(
         &self,
         count: usize,
@@ -159,7 +159,7 @@ impl Provider {
         tokio::join!(join_all(requests), release).0
     }
 
-    /// A code of Apple's for that user and client, valid once.
+    /// Apple's code for that user and client, valid once.
     pub fn apple_code(&self, subject: &str, client_id: &str, redirect_uri: Option<&str>) -> String {
         self.rules().apple.code(subject, client_id, redirect_uri)
     }
@@ -208,7 +208,7 @@ impl Provider {
 /// Binds a loopback port, a free one for 0, without listening on it yet.
 fn bind(port: u16) -> TcpSocket {
     let socket = TcpSocket::new_v4().expect("a socket can be made");
-    // One that was bound a moment ago may be taken again.
+    // A given port may have been in use a moment ago.
     socket
         .set_reuseaddr(port > 0)
         .expect("a socket has the option");

@@ -1,4 +1,4 @@
-//! What is kept of a request.
+//! Recorded requests.
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;

@@ -1,4 +1,4 @@
-//! Which behaviour a request meets, and what the usual answer to it is.
+//! The choice of the behaviour for a request, and the usual answer to it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,7 +13,7 @@ use super::recorded::Recorded;
 /// The behaviour for a request.
 type Choice = Box<dyn Fn(&Recorded) -> Behaviour + Send>;
 
-/// What tests have told the provider so far.
+/// The provider's state, which tests set.
 #[derive(Default)]
 pub(super) struct Rules {
     pub(super) claims: HashMap<String, Value>,
@@ -33,7 +33,7 @@ impl Rules {
         let behaviour = once.or_else(|| self.by_request.as_ref().map(|choose| choose(request)));
         let behaviour =
             behaviour.unwrap_or_else(|| self.by_token.get(&token).unwrap_or(&self.always).clone());
-        // Apple does what it is asked for only if it works.
+        // Apple's state changes only if the provider behaves as usual, perhaps after a delay.
         let works = match &behaviour {
             Behaviour::Delay { then, .. } => matches!(**then, Behaviour::Usual),
             behaviour => matches!(behaviour, Behaviour::Usual),
