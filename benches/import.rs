@@ -1,7 +1,8 @@
-//! `vestibule import` against `\copy` by `psql`, on the same server, of the same file of made-up people: medians
-//! of three runs each, every one into a database of its own. Prints figures; fails where an import of users is slower
-//! than half of `\copy` into a table with the columns, indexes and constraints of `users`. With identities, an import
-//! fills two tables, with twice the indexes and a reference, where `\copy` fills one: that is printed, and no bar.
+//! Compares `vestibule import` with `psql`'s `\copy`, of the same file of made-up users on the same
+//! server. Figures are medians of three runs, each into a new database. It fails if an import of
+//! users is slower than half of `\copy` into a table with the columns, indexes and constraints of
+//! `users`. With identities, an import fills two tables, with twice the indexes and a reference,
+//! where `\copy` fills one: it prints these figures, without a limit.
 //!
 //! `cargo bench --bench import`; without `--bench`, which `cargo bench` adds, it does nothing.
 
@@ -28,14 +29,14 @@ const PEOPLE: &str = r#"SELECT u.id, u.email, u.email_verified, u.name, u.pictur
 const WITHOUT_IDENTITIES: &str = r#"SELECT u.id, u.email, u.email_verified, u.name, u.picture,
     to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
     u.disabled_at IS NOT NULL AS disabled FROM users u WHERE u.email IS NOT NULL ORDER BY u.id"#;
-/// The file's columns, and nothing else.
+/// A table with only the file's columns.
 const PLAIN: &str =
     "CREATE TABLE target (id uuid, email text, email_verified boolean, name text, picture text,
     created_at timestamptz, disabled boolean, provider text, subject text)";
-/// All that `users` has, beside what else is in the file.
+/// A table like `users`, with the file's other columns.
 const LIKE_USERS: &str = "CREATE TABLE target (LIKE users INCLUDING ALL);
     ALTER TABLE target ADD disabled boolean, ADD provider text, ADD subject text";
-/// The same with what makes an identity one person's.
+/// The same, with the unique constraint of identities.
 const LIKE_BOTH: &str = "CREATE TABLE target (LIKE users INCLUDING ALL);
     ALTER TABLE target ADD disabled boolean, ADD provider text, ADD subject text, ADD UNIQUE (provider, subject)";
 
@@ -44,12 +45,13 @@ struct Arguments {
     /// People in the file
     #[arg(long, default_value_t = 1_000_000)]
     rows: i32,
-    /// What `cargo bench` says
+    /// The flag that `cargo bench` passes
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-/// A program's run: seconds by the clock, and of processor time, its own and PostgreSQL's.
+/// A program's run: elapsed seconds, and seconds of processor time of the program and of
+/// PostgreSQL.
 #[derive(Clone, Copy)]
 struct Took {
     wall: f64,
@@ -64,7 +66,7 @@ struct Bench {
 }
 
 fn main() {
-    // `cargo test --benches` and `--all-targets` run this, too, and mean no measurement.
+    // `cargo test --benches` and `--all-targets` run this, too, without wanting a measurement.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -113,7 +115,7 @@ fn main() {
 }
 
 impl Bench {
-    /// Made-up people as files, with identities and without.
+    /// Files of made-up users, with identities and without.
     fn files(&self) -> [PathBuf; 2] {
         self.create("people", None);
         let figment = config::defaults()
@@ -129,7 +131,7 @@ impl Bench {
             seed::add_users(&pool, self.rows, Some(0.7), |_| ())
                 .await
                 .unwrap();
-            // The database becomes a template, to which nobody may be connected.
+            // The database becomes a template, which must have no connections.
             pool.close().await;
         });
         let export = |name: &str, query: &str| {
@@ -145,7 +147,7 @@ impl Bench {
             export("people.csv", PEOPLE),
             export("bare.csv", WITHOUT_IDENTITIES),
         ];
-        // The empty schema, for the runs.
+        // The runs copy the empty schema.
         self.psql("people", "TRUNCATE users, sessions, events CASCADE");
         files
     }
@@ -168,7 +170,8 @@ impl Bench {
         })
     }
 
-    /// The median of some runs of the import, in seconds; then one more of the last file, all of which is there.
+    /// The median of some runs of the import, in seconds. Then the last file is imported once more,
+    /// which changes nothing.
     fn import(&self, name: &str, file: &Path) -> f64 {
         let command = || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_vestibule"));
@@ -227,7 +230,7 @@ impl Bench {
             String::from_utf8_lossy(&output.stdout)
         );
         let own = children_of("self") - own;
-        // The server's own children have to have left.
+        // Waits until the server has reaped the processes of earlier connections.
         self.psql("postgres", "SELECT 1");
         Took {
             wall,
@@ -276,12 +279,13 @@ fn print(name: &str, took: Took, rows: usize) {
     );
 }
 
-/// Lines below the header. Nobody made up has a name of two lines.
+/// Number of lines below the header. No made-up name contains a line break.
 fn rows(file: &Path) -> usize {
     fs::read_to_string(file).unwrap().lines().count() - 1
 }
 
-/// Seconds of processor time of a process's children that have ended, where the system tells (Linux: proc(5)).
+/// Seconds of processor time of a process's ended children, where the system reports it (Linux:
+/// proc(5)).
 fn children_of(process: &str) -> f64 {
     let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else {
         return f64::NAN;

@@ -1,5 +1,6 @@
-//! How long the statements of the list of users and of the admin API take, in milliseconds: the median of some
-//! runs each, on a database that was filled before, to which some users come and go. It is run by hand:
+//! Durations of the statements of the list of users and of the admin API, in milliseconds: the
+//! median of some runs, on a filled database, to which the benchmark adds some users and deletes
+//! them. Run it by hand:
 //!
 //! ```text
 //! DATABASE_URL=postgres://… cargo run -- dev seed --users 1000000
@@ -30,7 +31,7 @@ use vestibule::domain::email::Email;
 const RUNS: usize = 9;
 const PAGE: usize = 50;
 
-/// The median of some runs of a statement, in a line of its own.
+/// Prints the median of some runs of a statement, on a line.
 macro_rules! measure {
     ($name:expr, $statement:expr) => {{
         let mut runs = Vec::new();
@@ -57,7 +58,8 @@ fn main() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        // As the service does it. Otherwise PostgreSQL compiles some statements for ten times as long as it runs them.
+        // As in the service: PostgreSQL's JIT takes ten times as long for some statements as their
+        // execution.
         let options = PgConnectOptions::from_str(&url)
             .unwrap()
             .options([("jit", "off")]);
@@ -164,7 +166,7 @@ async fn lists(pool: &PgPool) {
     }
 }
 
-/// A place far back in a list: behind some tens of thousands.
+/// A cursor far back in a list, behind tens of thousands of users.
 async fn deep(pool: &PgPool, filters: &Filters, sort: Sort) -> Option<Cursor> {
     let mut cursor = None;
     for _ in 0..10 {
@@ -267,7 +269,7 @@ async fn person(pool: &PgPool) {
     );
 }
 
-/// A page as the admin API answers it.
+/// A page of the admin API.
 async fn backend_page(
     pool: &PgPool,
     filters: &Filters,
@@ -279,7 +281,7 @@ async fn backend_page(
     merging::users(pool, &ids).await.map(drop)
 }
 
-/// A search as the admin API answers it.
+/// A search of the admin API.
 async fn backend_search(pool: &PgPool, text: &str) -> Result<(), Error> {
     let providers = listing::providers(pool).await?;
     let found = search(pool, text, &providers, &Filters::default(), None, 100).await?;
@@ -287,7 +289,7 @@ async fn backend_search(pool: &PgPool, text: &str) -> Result<(), Error> {
     merging::users(pool, &ids).await.map(drop)
 }
 
-/// A user whom a backend creates.
+/// Creates a user as a backend does.
 async fn backend_user(pool: &PgPool) -> Result<Uuid, Error> {
     let name = Uuid::now_v7();
     let identity = NewIdentity {
@@ -308,7 +310,7 @@ async fn backend_user(pool: &PgPool) -> Result<Uuid, Error> {
     }
 }
 
-/// What each call of the admin API asks the database, beside the look-up of its key.
+/// The statements of each call of the admin API, and the look-up of its key.
 async fn admin_api(pool: &PgPool) {
     measure!("admin API: key", api_keys::find(pool, &[0; 32]));
     let all = Filters::default();

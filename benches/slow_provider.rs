@@ -1,6 +1,6 @@
-//! What a provider's bad hour does to everybody else: refreshes at a steady rate, first in peace, then
-//! while the provider takes four seconds for an answer and hundreds of clients sign in, then while it
-//! fails. Prints figures; fails where the provider is asked more than it should be.
+//! The effect of a provider's outage on other users: refreshes at a steady rate, first alone, then
+//! while the provider takes four seconds for a response and hundreds of clients sign in, then while
+//! it fails. Prints figures, and fails if the provider gets too many calls.
 //!
 //! `cargo bench --bench slow_provider -- --slow 10 --outage 20`; without `--bench`, which
 //! `cargo bench` adds, it does nothing.
@@ -28,10 +28,10 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 /// The provider's answer takes this long.
 const SLOW: Duration = Duration::from_secs(4);
-/// How long clients rest who are not told to come back later: a second, and the wait for a place that
-/// others have had.
+/// Pause of clients whose response has no `Retry-After`: a second, plus the wait that other clients
+/// had for a permit.
 const PAUSE: Duration = Duration::from_millis(1_250);
-/// How long clients go on after the provider has recovered.
+/// Seconds for which clients go on after the provider's recovery.
 const AFTERMATH: u64 = 10;
 
 #[derive(Parser)]
@@ -48,7 +48,7 @@ struct Arguments {
     /// Calls to the provider at once, `max_calls`
     #[arg(long, default_value_t = 64)]
     max_calls: usize,
-    /// Seconds of peace
+    /// Seconds without clients that sign in
     #[arg(long, default_value_t = 5)]
     quiet: u64,
     /// Seconds of a slow provider
@@ -57,16 +57,16 @@ struct Arguments {
     /// Seconds of an outage, the first half as 503, the second as connections that are reset
     #[arg(long, default_value_t = 60)]
     outage: u64,
-    /// Milliseconds that clients wait, at most, beyond what they are told; without, they come back in step
+    /// Most milliseconds that clients wait beyond `Retry-After`; with none, they return in step
     #[arg(long, default_value_t = 0)]
     jitter: u32,
-    /// What `cargo bench` says
+    /// The flag that `cargo bench` passes
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 fn main() {
-    // `cargo test --benches` and `--all-targets` run this, too, and mean no measurement.
+    // `cargo test --benches` and `--all-targets` run this, too, without wanting a measurement.
     if std::env::args().any(|argument| argument == "--bench") {
         let arguments = Arguments::parse();
         tokio::runtime::Builder::new_multi_thread()
@@ -90,8 +90,8 @@ async fn run(arguments: Arguments) {
     let quiet = refresh_for(&app, &sessions, arguments.rate, arguments.quiet).await;
     println!("quiet    {quiet}");
 
-    // What so many requests cost by themselves, on this machine and in this build: as many as are
-    // refused below, and none of them has anything to do with the provider.
+    // The cost of the requests alone, on this machine and in this build: as many as are rejected
+    // below, but none of them concerns the provider.
     let control = Clients::start(
         &app,
         arguments.clients.saturating_sub(max_calls),
@@ -205,11 +205,11 @@ async fn open_sessions(app: &App, number: usize) -> Arc<Sessions> {
     })
 }
 
-/// Refreshes, how long they took, and what the whole program used of the machine meanwhile.
+/// Refreshes, their durations, and the program's use of the processor meanwhile.
 struct Phase {
     took: Vec<Duration>,
-    /// By their error; they took their time as well. A machine that is at its end fails some, and
-    /// does so in the busy phase, too.
+    /// Failed refreshes by their error; `took` includes them. An overloaded machine fails some, in
+    /// the busy phase, too.
     failed: BTreeMap<String, usize>,
     cores: Option<f64>,
 }
@@ -245,7 +245,7 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// Refreshes at a steady rate: whoever is late is late from the time it should have begun.
+/// Refreshes at a steady rate. A refresh's duration counts from the time when it was due.
 async fn refresh_for(app: &Arc<App>, sessions: &Arc<Sessions>, rate: u32, seconds: u64) -> Phase {
     let started = Instant::now();
     let used = processor_time();
@@ -257,7 +257,7 @@ async fn refresh_for(app: &Arc<App>, sessions: &Arc<Sessions>, rate: u32, second
         let app = Arc::clone(app);
         let sessions = Arc::clone(sessions);
         refreshes.spawn(async move {
-            // A session is refreshed once at a time, as by a client.
+            // A session has one refresh at a time, as with a real client.
             let _free = sessions.free.acquire().await.expect("it is never closed");
             let token = sessions
                 .tokens
@@ -290,8 +290,7 @@ async fn refresh_for(app: &Arc<App>, sessions: &Arc<Sessions>, rate: u32, second
     }
 }
 
-/// Clients that sign in again and again, each time with a token of its own, and wait when they are
-/// told to come back later.
+/// Clients that sign in again and again, each time with a new token, and that obey `Retry-After`.
 struct Clients {
     outcomes: Arc<Mutex<BTreeMap<String, usize>>>,
     leave: Arc<AtomicBool>,
@@ -299,7 +298,7 @@ struct Clients {
 }
 
 impl Clients {
-    /// They come within the time of a pause, and not all at once.
+    /// Starts the clients, spread over the time of a pause.
     fn start(app: &Arc<App>, number: usize, provider: &'static str, jitter: u32) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let outcomes = Arc::new(Mutex::new(BTreeMap::new()));
@@ -327,7 +326,7 @@ impl Clients {
                     let later = answer
                         .header("retry-after")
                         .and_then(|seconds| seconds.parse().ok());
-                    // The clock's low digits are as good as chance.
+                    // The clock's low digits are random enough.
                     let jitter = vestibule::clock::subsecond_nanos() / 1_000
                         % jitter.saturating_mul(1_000).max(1);
                     sleep(
@@ -358,7 +357,7 @@ impl Clients {
     }
 }
 
-/// How long it takes until somebody can sign in, who tries all the time.
+/// Signs a user in again and again until it succeeds, and returns the time that this took.
 async fn first_good(app: &App) -> Duration {
     let started = Instant::now();
     while !app
@@ -372,7 +371,8 @@ async fn first_good(app: &App) -> Duration {
     started.elapsed()
 }
 
-/// Seconds of processor time that this process has used, where the system tells (Linux: proc(5)).
+/// Seconds of processor time that this process has used, where the system reports it (Linux:
+/// proc(5)).
 fn processor_time() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);

@@ -1,4 +1,4 @@
-//! Load by `wrk`, and what each process spends on it.
+//! Load by `wrk`, and the processor time of each process.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,19 +11,19 @@ use tokio::time::sleep;
 use super::machine::{busy, cpu, own_cpu};
 use super::setting::Setting;
 
-/// What was measured, by its name and unit.
+/// Measured figures, by name and unit.
 pub type Figures = BTreeMap<&'static str, f64>;
 
-/// The use of a line of the file.
+/// The use of the file's lines.
 #[derive(Clone, Copy)]
 pub enum Lines {
-    /// A body, again and again.
+    /// Bodies, again and again.
     Bodies,
-    /// A body, once.
+    /// Bodies, each once.
     BodiesOnce,
-    /// A body with a refresh token, replaced by that of the answer.
+    /// Bodies with a refresh token. The response's token replaces it.
     Refreshes,
-    /// The value of a header of a GET.
+    /// Values of a header of a GET.
     Header(&'static str),
 }
 
@@ -31,13 +31,13 @@ pub enum Lines {
 pub struct Load<'a> {
     pub url: String,
     pub lines: (Lines, &'a Path),
-    /// What a good answer holds.
+    /// A text in every successful response.
     pub marker: &'static str,
-    /// The process that answers.
+    /// The process that serves the requests.
     pub pid: u32,
 }
 
-/// What `load.lua` tells.
+/// The results that `load.lua` prints.
 #[derive(Deserialize)]
 struct Told {
     issued: u32,
@@ -52,7 +52,7 @@ struct Told {
 }
 
 impl Load<'_> {
-    /// Sends as many as are answered.
+    /// Sends requests as fast as the responses arrive.
     pub async fn run(&self, setting: &Setting, connections: u32, seconds: u32) -> Figures {
         setting.execute("postgres", &["CHECKPOINT"]).await;
         let roots = [self.pid, setting.postmaster(), setting.provider.pid()];
@@ -81,7 +81,7 @@ impl Load<'_> {
             told.socket_errors,
             told.bad
         );
-        // wrk leaves without the last answers, which cost as much as the others.
+        // wrk ends without the last responses, which cost as much as the others.
         let each =
             |process: usize| (after[process] - before[process]) * 1000.0 / f64::from(told.issued);
         BTreeMap::from([
@@ -98,7 +98,7 @@ impl Load<'_> {
         ])
     }
 
-    /// Waits until the process has done what it was given.
+    /// Waits until the process is idle.
     async fn calm(&self, mut last: f64) {
         for _ in 0..50 {
             sleep(Duration::from_millis(100)).await;

@@ -1,4 +1,4 @@
-//! Processor time and memory of processes, as Linux tells them (proc(5)).
+//! Processor time and memory of processes, as Linux reports them (proc(5)).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 /// A clock tick of proc(5), in seconds.
 const TICK: f64 = 0.01;
 
-/// Processor time in seconds of a process, its descendants, and those of them that have ended.
+/// Processor time in seconds of a process and its descendants, including ended ones.
 pub fn cpu(root: u32) -> f64 {
     let all = processes();
     let mut family = vec![root];
@@ -22,7 +22,7 @@ pub fn cpu(root: u32) -> f64 {
     seconds
 }
 
-/// The same of this process and those of its children that have ended, `wrk` among them.
+/// Processor time in seconds of this process and its ended children, including `wrk`.
 pub fn own_cpu() -> f64 {
     processes()[&std::process::id()].1
 }
@@ -46,7 +46,7 @@ fn processes() -> BTreeMap<u32, (u32, f64)> {
     .collect()
 }
 
-/// Seconds that the processors of the machine were busy, and seconds that there were.
+/// Busy seconds and all seconds of the machine's processors.
 pub fn busy() -> (f64, f64) {
     let stat = fs::read_to_string("/proc/stat").expect("Linux tells of its processors");
     let line = stat.lines().next().unwrap_or_default().split_whitespace();

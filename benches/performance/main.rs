@@ -1,9 +1,9 @@
-//! What a sign-in, a refresh and other requests cost, and what their parts cost alone: tables and plots for
+//! Costs of a sign-in, a refresh and other requests, and of their parts alone: tables and plots for
 //! `docs/performance.md`.
 //!
-//! `cargo bench --bench performance -- --rounds 3 --seconds 6 --growth 1000,100000,1000000`; without `--bench`, which
-//! `cargo bench` adds, it does nothing. Linux only; it wants `wrk`, PostgreSQL's programs, `pgbench` among them, and a
-//! machine that nobody else uses.
+//! `cargo bench --bench performance -- --rounds 3 --seconds 6 --growth 1000,100000,1000000`;
+//! without `--bench`, which `cargo bench` adds, it does nothing. Linux only. It needs `wrk`,
+//! PostgreSQL's programs including `pgbench`, and an otherwise idle machine.
 
 #[cfg(not(debug_assertions))]
 compile_error!("it stands on the development parts: cargo bench --bench performance");
@@ -31,23 +31,23 @@ use self::load::{Figures, Lines, Load};
 use self::report::{Report, key};
 use self::setting::{REFRESH, SIGN_IN, Service, Setting, refresh};
 
-/// Users that are there before a measurement.
+/// Users in the database before a measurement.
 const USERS: u32 = 5_000;
-/// Tokens of users who come back, each other than the others.
+/// Distinct tokens of returning users.
 const RETURNING: u32 = 60_000;
-/// Tokens of users who come for the first time, enough for a round.
+/// Tokens of new users, enough for a round.
 const NEW: u32 = 100_000;
-/// Members of staff who look at once.
+/// Members of staff who load pages at the same time.
 const STAFF: usize = 32;
-/// Sessions whose refreshes are weighed, and how often each is refreshed.
+/// Sessions whose refreshes are measured on disk, and the number of refreshes of each.
 const WEIGHED: u32 = 1_000;
 const REFRESHES: u32 = 20;
-/// Spreads users who come back over all there are: it has no factor in common with a number of users.
+/// Spreads returning users over all users: it has no factor in common with the numbers of users.
 const STRIDE: u32 = 7_919;
 
 #[derive(Parser)]
 struct Arguments {
-    /// Measurements of each kind; medians are told
+    /// Measurements of each kind; medians are reported
     #[arg(long, default_value_t = 3)]
     rounds: u32,
     /// Seconds of each
@@ -56,7 +56,7 @@ struct Arguments {
     /// Numbers of users to sign in among; without a number, growth is not measured
     #[arg(long, value_delimiter = ',', num_args = 0.., default_values_t = [1_000, 100_000, 1_000_000])]
     growth: Vec<u32>,
-    /// A release binary that is there already, instead of one that is built now
+    /// An existing release binary, instead of a new build
     #[arg(long)]
     binary: Option<PathBuf>,
     /// The folder of `performance.md`
@@ -68,13 +68,13 @@ struct Arguments {
     port: u16,
     #[arg(long, hide = true, default_value_t)]
     jwks: String,
-    /// What `cargo bench` says
+    /// The flag that `cargo bench` passes
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 fn main() {
-    // `cargo test --benches` and `--all-targets` run this, too, and mean no measurement.
+    // `cargo test --benches` and `--all-targets` run this, too, without wanting a measurement.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -123,7 +123,8 @@ async fn measure(arguments: Arguments) {
     report.write(&setting, &arguments.docs).await;
 }
 
-/// Builds the release binary and keeps a copy, since this program was built with another one of that name.
+/// Builds the release binary and copies it, since this program was built with another binary of
+/// that name.
 fn build() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--release", "--locked", "--bin", "vestibule"]);
@@ -143,7 +144,7 @@ fn build() -> PathBuf {
     kept
 }
 
-/// Sign-ins of users of whom there are so many.
+/// Sign-ins of returning users, out of that many.
 fn returning(setting: &Setting, users: u32) -> PathBuf {
     let users = (0..RETURNING).map(|number| format!("u{}", number * STRIDE % users));
     setting.lines("returning", setting.sign_ins(users))
@@ -253,7 +254,8 @@ async fn round(setting: &Setting, report: &mut Report, [returning, new]: [&Path;
     );
 }
 
-/// Adds to the figures of a load what each row that it wrote takes on disk, whatever else was written with it.
+/// Adds the bytes on disk per written row, including everything that was written with it, to the
+/// figures of a load.
 async fn weigh(
     setting: &Setting,
     rows: &'static str,
@@ -267,7 +269,7 @@ async fn weigh(
     figures
 }
 
-/// What refreshes leave on disk once it was vacuumed.
+/// Measures the bytes that refreshes leave on disk after `VACUUM`.
 async fn weigh_refreshes(setting: &Setting, report: &mut Report) {
     setting.create("round", "seeded").await;
     let service = setting.service("round", "tokeninfo").await;
@@ -280,14 +282,14 @@ async fn weigh_refreshes(setting: &Setting, report: &mut Report) {
         answers = service
             .post_all(REFRESH, answers.iter().map(refresh).collect())
             .await;
-        // The first leaves each page the room that the others use again.
+        // After the first pass, each page has the room that later passes reuse.
         if pass == 1 || pass == REFRESHES {
             setting.execute("round", &["VACUUM"]).await;
             sizes.push(setting.size("round").await);
         }
     }
     drop(service);
-    // Its connections tell their counts when they end.
+    // PostgreSQL's connections report their counts when they end.
     let open = "SELECT count(*) FROM pg_stat_activity
                 WHERE datname = 'round' AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
     while setting.number("round", open).await > 0.0 {

@@ -1,4 +1,5 @@
-//! The parts of a sign-in, each measured alone: what nobody who does the same with them can do for less.
+//! The parts of a sign-in, each measured alone: the lower bound for any service with the same
+//! parts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +14,13 @@ use super::setting::Setting;
 use super::stand_in;
 use super::support::process::{eventually, free_port};
 
-/// Connections, tasks and clients of all of them.
+/// Concurrent connections, tasks and clients of each measurement.
 const AT_ONCE: u32 = 32;
 /// Signatures of a measurement.
 const SIGNATURES: u32 = 20_000;
 
-/// The least that a service with users and sessions stores, and a table whose rows are found by a number.
+/// The minimal schema of a service with users and sessions, and a table whose rows have a number as
+/// key.
 const SCHEMA: [&str; 7] = [
     "CREATE TABLE users (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), email text NOT NULL UNIQUE, name text,
          picture text, created timestamptz NOT NULL DEFAULT now())",
@@ -35,8 +37,8 @@ const SCHEMA: [&str; 7] = [
     "INSERT INTO refreshed SELECT n, sha256(n::text::bytea), now() FROM generate_series(0, 4999) n",
     "VACUUM (ANALYZE)",
 ];
-/// Names, and what is done once for each: a session by the key of its identity, a user with all that belongs to them, and
-/// a row by its key.
+/// Names and statements: insert a session by the key of its identity, insert a user with an
+/// identity and a session, and update a row by its key.
 const STATEMENTS: [(&str, &str); 3] = [
     (
         "insert",
@@ -56,7 +58,7 @@ const STATEMENTS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Measures all of them.
+/// Measures all parts.
 pub async fn measure(setting: &Setting, seconds: u32) -> Vec<(String, Figures)> {
     let mut parts = Vec::new();
     setting.create("parts", "template0").await;
@@ -131,7 +133,7 @@ async fn rocket(setting: &Setting, seconds: u32) -> Figures {
     BTreeMap::from([("rps", figures["rps"]), ("cpu_ms", figures["service_ms"])])
 }
 
-/// A call to the provider by the client that the service has, and nothing else.
+/// A call to the provider with the service's HTTP client, and nothing else.
 async fn provider(setting: &Setting, seconds: u32) -> Figures {
     let client = reqwest::Client::new();
     let url = format!(

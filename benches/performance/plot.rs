@@ -1,8 +1,8 @@
-//! Plots, drawn here as SVG. Each has a background of its own, so that it can be read on any page.
+//! Plots as SVG. Each has a background, so that it is readable on any page.
 
 use std::fmt::Write;
 
-/// Colours of series, told apart also by those who see few colours.
+/// Colours of series, which colour-blind readers can distinguish.
 const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#8a5a9e"];
 /// The drawing of a panel within its labels.
 const LEFT: f64 = 70.0;
@@ -13,7 +13,7 @@ const BAR: f64 = 26.0;
 /// Values of one name.
 pub type Series<'a> = (&'a str, Vec<f64>);
 
-/// A panel of lines over categories: the title tells the unit.
+/// A panel of lines over categories. The title contains the unit.
 pub struct Lines<'a> {
     pub title: &'a str,
     pub categories: Vec<String>,
@@ -84,7 +84,7 @@ impl Lines<'_> {
     }
 }
 
-/// Bars from the left, stacked of the series' values.
+/// Horizontal bars, stacked from the series' values.
 pub fn bars(title: &str, series: &[&str], rows: &[(String, Vec<f64>)]) -> String {
     let left = 250.0;
     let width = 460.0;
@@ -161,7 +161,7 @@ fn page(width: f64, height: f64, body: &str) -> String {
     )
 }
 
-/// A fifth of an axis, a round number, so that all of it has room.
+/// The step of an axis with at most five steps: a round number.
 fn step(highest: f64) -> f64 {
     let fifth = (highest / 5.0).max(1e-6);
     let power = 10_f64.powf(fifth.log10().floor());
@@ -173,7 +173,7 @@ fn step(highest: f64) -> f64 {
             .unwrap_or(10.0)
 }
 
-/// A number with as many places as it is good for, and its thousands apart.
+/// A number with its significant places, and separated thousands.
 pub fn number(value: f64) -> String {
     match value.abs() {
         1000.0.. => {

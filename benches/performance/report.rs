@@ -13,7 +13,7 @@ use super::machine::processors;
 use super::plot::{Lines, bars, lines, number};
 use super::setting::Setting;
 
-/// Between these, the page is written by this program.
+/// This program writes the part of the page between these.
 const MARKERS: [&str; 2] = ["<!-- measured -->\n", "<!-- /measured -->"];
 /// The rows of the table of requests: name, kind, means of verification, connections.
 const REQUESTS: [(&str, &str, &str, u32); 10] = [
@@ -46,7 +46,7 @@ const PARTS: [(&str, &str); 6] = [
     ),
     ("update", "pgbench: one row, by its key (PostgreSQL)"),
 ];
-/// What PostgreSQL spends on a request, and the part to hold it against.
+/// Requests whose time in PostgreSQL is compared with a part.
 const RATIOS: [(&str, &str, u32, &str); 4] = [
     ("returning", "tokeninfo", 32, "insert"),
     ("returning", "tokeninfo", 128, "insert"),
@@ -316,7 +316,7 @@ impl Report {
     }
 
     fn plot_budget(&self) -> String {
-        // Staff's list is another order of magnitude.
+        // Staff's list costs another order of magnitude.
         let requests = REQUESTS
             .iter()
             .filter(|(_, kind, _, connections)| *connections == 32 && *kind != "staff");
@@ -360,7 +360,7 @@ impl Report {
     }
 }
 
-/// What was measured, and on what.
+/// The date, the versions and the machine of the measurement.
 async fn about(setting: &Setting) -> Vec<String> {
     let said = |program: &Path| {
         let output = Command::new(program)

@@ -1,5 +1,5 @@
-//! What the service is measured in: a PostgreSQL with its own default settings, a provider, and the release binary, each a
-//! process apart.
+//! The setting of the measurements: a PostgreSQL with its default settings, a provider, and the
+//! release binary, each a process of its own.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use super::support::token::{CLIENT_ID, ISSUER};
 pub const SIGN_IN: &str = "/api/v1/auth/oauth/idp";
 /// Path of a refresh.
 pub const REFRESH: &str = "/api/v1/auth/refresh";
-/// Requests of this program that are under way at once.
+/// Concurrent requests of this program.
 const AT_ONCE: usize = 32;
 
 /// A process, killed when it is dropped.
@@ -46,9 +46,9 @@ impl Drop for Running {
     }
 }
 
-/// All that is there before the service is.
+/// The processes and files that the service needs.
 pub struct Setting {
-    /// For what is written on the way.
+    /// For temporary files.
     pub folder: PathBuf,
     pub binary: PathBuf,
     pub key: Key,
@@ -63,7 +63,7 @@ impl Setting {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("performance");
         fs::create_dir_all(&folder).expect("the folder can be written");
         let port = free_port();
-        // What the development server has otherwise than PostgreSQL's own defaults is set back. Over TCP, as in a
+        // PostgreSQL's defaults, where the development server's settings differ. TCP, as in a
         // deployment.
         let port_text = port.to_string();
         let settings = [
@@ -93,7 +93,7 @@ impl Setting {
         }
     }
 
-    /// Where a database is.
+    /// The URL of a database.
     pub fn url(&self, database: &str) -> String {
         format!(
             "postgres://{ROLE}@127.0.0.1:{}/{database}?sslmode=disable",
@@ -101,12 +101,12 @@ impl Setting {
         )
     }
 
-    /// The first process of PostgreSQL.
+    /// The id of PostgreSQL's main process.
     pub fn postmaster(&self) -> u32 {
         self.postgres.pid()
     }
 
-    /// `pgbench`, beside the `psql` of this server or on the PATH.
+    /// `pgbench`, beside the `psql` of this server or in PATH.
     pub fn pgbench(&self, database: &str) -> Command {
         let psql = self.postgres.psql(database);
         let beside = Path::new(psql.get_program()).with_file_name("pgbench");
@@ -141,7 +141,7 @@ impl Setting {
         }
     }
 
-    /// A number that a query answers.
+    /// The number that a query returns.
     pub async fn number(&self, database: &str, sql: &'static str) -> f64 {
         let mut connection = self.connect(database).await;
         let sql = AssertSqlSafe(format!("SELECT ({sql})::float8"));
@@ -168,8 +168,8 @@ impl Setting {
         self.execute("postgres", &[&drop, &create]).await;
     }
 
-    /// Makes a migrated database of so many users, `u0` and on, each with an identity and a session, seen today, and as the
-    /// provider describes them.
+    /// Makes a migrated database of that many users, from `u0` on. Each has an identity and a
+    /// session, was seen today, and matches the provider's claims.
     pub async fn seed(&self, database: &str, users: u32) {
         self.create(database, "template0").await;
         let migrated = self.command(database, "tokeninfo").arg("migrate").status();
@@ -193,7 +193,7 @@ impl Setting {
             ("ROCKET_PROFILE", "release"),
             ("ROCKET_PUBLIC_URL", "http://127.0.0.1:8000"),
             ("ROCKET_SECRET_KEY", "a secret key that only benchmarks use"),
-            // They count, and let everybody through.
+            // The limits count requests, but are too high to reject any.
             (
                 "ROCKET_RATE_LIMIT",
                 "{sign_in_per_minute=1000000, refresh_per_minute=1000000, session_per_minute=1000000, \
@@ -240,7 +240,7 @@ impl Setting {
         }
     }
 
-    /// What the service has said.
+    /// The service's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("service.log")).unwrap_or_default()
     }
@@ -261,7 +261,7 @@ impl Setting {
         users.map(|user| format!(r#"{{"id_token":"{}"}}"#, self.key.mint(&user)))
     }
 
-    /// Cookies of so many members of staff, each with a session of their own.
+    /// Cookies of that many members of staff, each with a session.
     pub async fn staff(&self, database: &str, number: usize) -> Vec<String> {
         let mut connection = self.connect(database).await;
         let mut cookies = Vec::new();
@@ -297,7 +297,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Posts bodies, some at once, and collects the answers in any order.
+    /// Posts bodies, some at once, and collects the responses in any order.
     pub async fn post_all(&self, path: &str, bodies: Vec<String>) -> Vec<Value> {
         let client = reqwest::Client::new();
         let url = format!("{}{path}", self.url);
@@ -330,7 +330,7 @@ impl Service {
     }
 }
 
-/// The body of the next refresh after an answer.
+/// The body of the next refresh after a response.
 pub fn refresh(answer: &Value) -> String {
     let token = answer["refresh_token"]
         .as_str()

@@ -1,5 +1,5 @@
-//! Processes beside the service, each this program once more with a hidden argument: an identity provider that is as quick
-//! as one can be, and a Rocket with a single route.
+//! Processes beside the service, each this same program with a hidden argument: an identity
+//! provider that is as fast as possible, and a Rocket with a single route.
 
 use std::process::Command;
 
@@ -53,15 +53,15 @@ pub async fn run(name: &str, port: u16, jwks: &str) {
     }
 }
 
-/// Answers as few bytes as a sign-in answers many.
+/// Reads a sign-in's body, and returns a minimal response.
 #[rocket::post("/trivial", data = "<body>")]
 fn trivial(body: Json<Value>) -> Json<Value> {
     let members = body.into_inner().as_object().map(Map::len);
     Json(json!({ "members": members }))
 }
 
-/// Answers the requests of a connection one after the other: `/tokeninfo` by what the token says of itself, anything else
-/// by the key set.
+/// Responds to the requests of a connection one after the other: to `/tokeninfo` with the token's
+/// own claims, to anything else with the key set.
 async fn answer(mut stream: TcpStream, jwks: String) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut read = Vec::new();
@@ -90,7 +90,7 @@ async fn answer(mut stream: TcpStream, jwks: String) -> Option<()> {
     }
 }
 
-/// What a token says of itself, every value a string, as at Google.
+/// The token's own claims, with every value as a string, as Google does it.
 fn information(token: &str) -> Option<String> {
     let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     let claims: Map<String, Value> = serde_json::from_slice(&payload).ok()?;
@@ -132,7 +132,7 @@ impl Key {
         URL_SAFE_NO_PAD.encode(self.0.sign(&self.1, message.as_bytes()).expect("it signs"))
     }
 
-    /// The token of a user: `setting::Setting::seed` stores what it says.
+    /// The token of a user. `setting::Setting::seed` stores its claims.
     pub fn mint(&self, user: &str) -> String {
         let now = vestibule::clock::now();
         let claims = json!({

@@ -1,4 +1,4 @@
-//! The token as a caller sends it: read, refused early, its signature verified.
+//! A caller's token: parsing, early checks and verification of the signature.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use vestibule_fuzz::domain::jwk::KeySet;
 use vestibule_fuzz::domain::jws::Jws;
 use vestibule_fuzz::expected;
 
-/// The keys of RFC 7515 §A.2 and §A.3, of which nobody here has the private half.
+/// The public keys of RFC 7515 §A.2 and §A.3. The target has no private keys.
 const KEYS: &str = r#"{"keys":[
 {"kty":"RSA","kid":"rsa","n":"ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ","e":"AQAB"},
 {"kty":"EC","kid":"ec","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}

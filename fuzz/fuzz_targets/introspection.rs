@@ -1,4 +1,4 @@
-//! What an introspection endpoint answers (RFC 7662).
+//! The response of an introspection endpoint (RFC 7662).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

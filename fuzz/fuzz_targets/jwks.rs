@@ -1,4 +1,4 @@
-//! What a provider publishes as its keys.
+//! A provider's key set.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! What a provider publishes of itself.
+//! A provider's discovery document.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

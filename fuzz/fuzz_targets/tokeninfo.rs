@@ -1,4 +1,4 @@
-//! What a token-information endpoint answers.
+//! The response of a tokeninfo endpoint.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

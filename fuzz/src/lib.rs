@@ -1,5 +1,5 @@
-//! The program's own readers, compiled for fuzzing without the rest of it: neither the server nor the
-//! database is needed, and a build takes a minute rather than many.
+//! The program's own parsers, compiled for fuzzing without the rest: fuzzing needs neither the
+//! server nor the database, and a build takes one minute instead of many.
 
 #[path = "../../src/domain/mod.rs"]
 pub mod domain;
@@ -14,12 +14,12 @@ use domain::claims::{
 use domain::issuer::{Issuers, Tenants};
 use domain::json::{MAX_VALUES, Object};
 
-/// When everything takes place.
+/// The current time of all targets.
 pub const NOW: i64 = 2_000_000_000;
 
 const CLIENT_ID: &str = "1234567890";
 
-/// An audience that a provider adds beside ours.
+/// An additional audience that a provider adds.
 static COMPANIONS: LazyLock<[String; 1]> =
     LazyLock::new(|| ["https://accounts.google.com".to_owned()]);
 
@@ -31,8 +31,8 @@ static NONCES: LazyLock<Nonces> = LazyLock::new(|| Nonces {
     ..Nonces::default()
 });
 
-/// Judges claims as each kind of provider has them, and checks what must be true of all that is
-/// accepted.
+/// Validates claims with the rules of each kind of provider, and asserts invariants of accepted
+/// claims.
 pub fn judge(claims: &Object) {
     let listed = |issuer: &str| Issuers::Listed(vec![issuer.to_owned()]);
     let kinds = [
@@ -93,7 +93,7 @@ pub fn judge(claims: &Object) {
     }
 }
 
-/// What claims of that provider are held against.
+/// The expectations for claims of a provider.
 pub fn expected<'a>(
     issuers: &'a Issuers,
     audiences: &'a [String],
@@ -113,7 +113,8 @@ pub fn expected<'a>(
     }
 }
 
-/// Reads an answer. Whatever is accepted is JSON to others as well, but for halves of characters.
+/// Parses a response. Asserts that every accepted text is valid JSON for `serde_json`, except texts
+/// with lone surrogates.
 pub fn object(data: &[u8]) -> Option<Object> {
     let told = Object::told(data, MAX_VALUES).ok();
     let Ok(object) = Object::parse(data) else {
