@@ -161,7 +161,7 @@ fn imports_point_down() {
 }
 
 #[test]
-fn in_admin_pages_and_api_use_the_rest_and_not_the_reverse() {
+fn admin_changes_lists_and_staff_use_neither_pages_nor_api() {
     for (file, line) in &rooms()["admin"] {
         let part = file.iter().nth(1).unwrap().to_str().unwrap();
         let above = ["api", "pages"]

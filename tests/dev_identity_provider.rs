@@ -198,7 +198,7 @@ fn altered(token: &str, index: usize, member: &str, value: &str) -> String {
 }
 
 #[async_test]
-async fn a_code_is_good_once_with_its_redirect_uri_and_its_verifier_for_a_client_with_the_secret() {
+async fn a_code_works_once_with_redirect_uri_verifier_and_client_secret() {
     let server = Server::start().await;
     let wrong = "x".repeat(43);
     for (index, value) in [
@@ -323,7 +323,7 @@ async fn mint_says_what_is_wrong_in_one_line_of_text() {
 }
 
 #[async_test]
-async fn a_token_that_is_not_the_providers_own_or_not_current_is_invalid() {
+async fn tokeninfo_rejects_tokens_that_are_foreign_altered_or_expired() {
     let server = Server::start().await;
     let foreign = Server::start_with(fresh(), Some(&server.issuer)).await;
     let elsewhere = Server::start_with(server.folder.clone(), None).await;
@@ -415,7 +415,7 @@ async fn the_key_survives_a_restart_in_a_file_of_its_owners() {
 }
 
 #[async_test]
-async fn a_wrong_request_gets_a_page_that_names_the_mistake_and_no_redirect() {
+async fn a_bad_authorization_request_gets_an_error_page_without_redirect() {
     let server = Server::start().await;
     let mut requests: Vec<_> = [
         ("response_type", "token"),
@@ -461,7 +461,7 @@ async fn a_wrong_request_gets_a_page_that_names_the_mistake_and_no_redirect() {
 }
 
 #[async_test]
-async fn a_mistake_in_the_form_shows_it_again_and_a_cancellation_leads_back() {
+async fn a_bad_form_is_shown_again_and_cancelling_redirects_back() {
     let server = Server::start().await;
     for form in [
         [("name", "Ada Kept"), ("email", "")],

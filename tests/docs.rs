@@ -242,7 +242,7 @@ fn pieces(message: &str) -> Vec<&str> {
 }
 
 #[test]
-fn each_message_that_ends_the_start_states_its_remedy_or_has_an_entry() {
+fn start_errors_state_a_remedy_or_are_in_the_runbook() {
     let runbook = read(RUNBOOK);
     let mut messages = Vec::new();
     for file in START.iter().flat_map(|(_, files)| *files) {

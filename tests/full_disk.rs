@@ -96,7 +96,7 @@ async fn checked(database: &Database, provider: &Provider) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_whose_database_has_no_space_is_not_ready_until_it_has_some() {
+async fn the_service_is_not_ready_while_the_database_disk_is_full() {
     let postgres = cluster().await;
     let name = format!("full_{}", Uuid::now_v7().simple());
     let Some(disk) = Disk::mount(&name, postgres.data_dir()) else {

@@ -164,7 +164,7 @@ fn data_dir(root: &Path) -> Option<PathBuf> {
 }
 
 #[test]
-fn a_fresh_root_gets_a_server_that_answers_until_it_is_dropped() {
+fn a_server_in_a_fresh_root_runs_until_it_is_stopped() {
     let scratch = Scratch::new();
     let postgres = Postgres::start(&Options::new(scratch.root())).unwrap();
 
@@ -205,7 +205,7 @@ fn a_fresh_root_gets_a_server_that_answers_until_it_is_dropped() {
 }
 
 #[test]
-fn a_server_killed_in_the_middle_of_an_endless_query_can_be_started_again() {
+fn a_server_killed_during_a_query_can_be_restarted() {
     let scratch = Scratch::new();
     let postgres = start(&scratch.root());
     let url = postgres.url("postgres");
@@ -238,7 +238,7 @@ fn a_server_ends_with_its_program_however_that_ends() {
 }
 
 #[test]
-fn a_program_killed_while_it_writes_can_be_started_again_at_once_and_loses_nothing() {
+fn a_program_killed_during_writes_restarts_without_losing_acknowledged_rows() {
     // Every other time the server is killed as well.
     let scratch = Scratch::new();
     let mut expected: Vec<u32> = Vec::new();
@@ -366,7 +366,7 @@ fn a_stale_pid_file_that_names_a_stranger_is_no_obstacle() {
 }
 
 #[test]
-fn a_root_that_the_server_user_cannot_enter_is_replaced_by_another_place() {
+fn an_inaccessible_root_is_replaced_by_a_folder_in_var_tmp() {
     if !geteuid().is_root() {
         // Without root, the server runs as this user, who can enter the folder.
         return;

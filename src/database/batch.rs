@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_comes_alone_is_served_at_once_and_whoever_waits_goes_together() {
+    async fn lone_items_run_at_once_and_waiting_items_share_a_batch() {
         let gate = Arc::new(Semaphore::new(0));
         let batches = Arc::default();
         let lanes = Arc::new(doubling(gate.clone(), Arc::clone(&batches)));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_that_fails_or_panics_sends_each_caller_its_own_way_and_the_lane_goes_on() {
+    async fn after_a_failed_or_panicking_batch_callers_run_alone() {
         let lanes = Arc::new(doubling(Arc::new(Semaphore::new(100)), Arc::default()));
         for bad in [7, 13] {
             let mut callers = JoinSet::new();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_connection_whoever_waits_is_told_so_with_those_of_the_batch() {
+    async fn without_a_connection_the_batch_and_all_waiting_callers_fail() {
         let gate = Arc::new(Semaphore::new(0));
         let batches = Arc::default();
         let lanes = Arc::new(doubling(gate.clone(), Arc::clone(&batches)));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_gone_away_costs_no_statement_and_a_full_queue_refuses() {
+    async fn cancelled_callers_are_skipped_and_a_full_queue_rejects() {
         let gate = Arc::new(Semaphore::new(0));
         let batches = Arc::default();
         let lanes = Arc::new(doubling(gate.clone(), Arc::clone(&batches)));

@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_migration_that_waits_for_an_hour_lets_requests_wait_for_a_small_part_of_it() {
+    fn a_waiting_migration_blocks_requests_under_a_twentieth_of_the_time() {
         assert_eq!(pause(1), PAUSE);
         let wait = Duration::from_millis(200);
         let mut blocked = Duration::ZERO;

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_name_is_refused_in_any_position_and_spelling_and_dropped_if_stored() {
+    fn reserved_names_are_refused_in_any_spelling_and_dropped_if_stored() {
         assert_eq!(RESERVED.len(), 58);
         let spellings = [
             "SUB",

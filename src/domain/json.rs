@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_character_of_a_providers_is_replaced_and_nothing_else_changed() {
+    fn lone_surrogates_in_provider_json_are_replaced_and_nothing_else() {
         for (text, read) in [
             (r#"{"a":"x\ud83d"}"#, "x\u{fffd}"),
             (r#"{"a":"\ude00x"}"#, "\u{fffd}x"),

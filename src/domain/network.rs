@@ -115,7 +115,7 @@ mod tests {
         fe80::1 fec0::1 ff02::1 4000::1";
 
     #[test]
-    fn private_networks_and_this_machine_are_reached_only_where_the_operator_says_so() {
+    fn private_and_loopback_addresses_need_the_operators_permission() {
         let ip = |text: &str| text.parse::<IpAddr>().unwrap_or_else(|_| panic!("{text}"));
         for (addresses, [internet, private, here]) in [
             (PUBLIC, [true, true, false]),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_neither_from_the_future_nor_older_than_its_id_is_kept() {
+    fn messages_from_the_future_or_older_than_kept_ids_are_rejected() {
         let at = |iat: Value| issued_at(&claims(&json!({ "iat": iat })), NOW).ok();
         for iat in [NOW, NOW + MAX_SKEW, NOW - MAX_AGE] {
             assert_eq!(at(json!(iat)), Some(iat));

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_for_a_terminal_or_a_page_neither_turns_nor_breaks_out() {
+    fn texts_lose_bidi_control_and_separator_characters_before_display() {
         let text = "a\u{202e}b\u{2028}c\u{9b}d\te\nf\u{2069}\r";
         assert_eq!(plain(text), "a b c d\te\nf  ");
         assert_eq!(one_line(text), "a b c d e f  ");

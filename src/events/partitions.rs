@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_month_is_over_for_retention_at_the_first_moment_of_the_next_one() {
+    fn retention_counts_a_month_as_over_when_the_next_begins() {
         for (partition, year, next) in [
             ("events_2026_06", 2026, Month::July),
             ("events_2026_12", 2027, Month::January),

@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_has_the_rows_address_unless_it_has_one_of_its_own() {
+    fn an_identity_without_an_address_gets_the_rows_address() {
         let rules = Rules::new(vec!["idp".into()], &[], 1_800_000_000);
         let mut raw = RawRow::default();
         raw.set(Column::Email, "ada@example.com");

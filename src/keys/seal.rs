@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_opens_only_with_the_same_secret_purpose_and_name() {
+    fn sealed_data_opens_only_with_its_own_secret_purpose_and_name() {
         let sealed = seal(["one", ""], "keys")
             .seal("a", b"private".to_vec())
             .unwrap();

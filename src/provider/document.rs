@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_an_older_document_gets_the_newer_one_without_a_fetch() {
+    async fn a_caller_with_an_older_document_gets_the_newer_without_fetching() {
         let (document, url) = document();
         let held = |value| {
             Arc::new(Held {
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_fetched_aside_after_a_fetch_of_somebody_elses_or_a_failure() {
+    async fn no_background_fetch_follows_another_callers_fetch_or_a_failure() {
         let (document, url) = document();
         document.state().fetched_at = Some(NOW);
         for (seen, failed, fetches) in [(1, false, false), (0, true, false), (0, false, true)] {

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_asks_the_same_at_once_shares_one_call_and_who_asks_later_makes_another() {
+    async fn only_concurrent_callers_of_the_same_key_share_a_call() {
         let flight = SingleFlight::new();
         let calls = AtomicU32::new(0);
         let gate = Semaphore::new(0);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_read_from_a_string_an_object_and_a_list_and_an_unknown_one_is_no_mistake() {
+    fn apple_events_are_read_in_every_form_and_unknown_ones_skipped() {
         let subject = Some(Subject::Subject("000001.aa.0001".into()));
         let known = Event {
             kind: EventKind::AccountDeleted,
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_the_latest_of_the_events_and_never_later_than_the_notification() {
+    fn a_report_takes_its_latest_event_time_capped_by_the_notification() {
         let at = |times: &[Value]| {
             let events = times.iter().map(|time| {
                 let mut told = told("consent-revoked");

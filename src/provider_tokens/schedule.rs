@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_tried_for_its_life_and_a_token_every_four_hours_in_the_end() {
+    fn codes_are_tried_while_valid_and_tokens_finally_every_four_hours() {
         let exchanges: u32 = (1..=10).map(after_exchange).sum();
         assert!(exchanges < LIFE_OF_CODE, "{exchanges}");
         let revocations: Vec<_> = [1, 2, 8, 9, i16::MAX].map(after_revocation).into();

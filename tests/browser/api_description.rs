@@ -11,7 +11,7 @@ return Math.max(red, green, blue);
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_description_of_the_api_fits_a_telephone_by_day_and_by_night() {
+async fn the_api_description_fits_a_phone_in_light_and_dark() {
     let Some(window) = Window::open(Scripts::On).await else {
         return;
     };

@@ -16,7 +16,7 @@ use crate::support::people::People;
 const PICTURES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/screenshots");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_telephone_desk_and_paper_by_day_and_by_night_nobody_is_kept_out_and_nothing_is_torn() {
+async fn pages_pass_accessibility_and_layout_checks_on_every_medium() {
     let Some(axe) = Axe::find() else { return };
     let Some(window) = Window::open(Scripts::On).await else {
         return;

@@ -22,7 +22,7 @@ async fn a_window_runs_scripts_only_where_they_are_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_action_needs_a_reason_and_nothing_is_seen_after_the_sign_out() {
+async fn an_action_needs_a_reason_and_sign_out_hides_pages() {
     for scripts in BOTH {
         let Some((window, desk, people)) = Window::at_work(scripts).await else {
             return;
@@ -49,7 +49,7 @@ async fn an_action_needs_a_reason_and_nothing_is_seen_after_the_sign_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn times_are_in_the_browsers_zone_or_in_the_one_that_was_chosen() {
+async fn times_use_the_browsers_zone_or_the_chosen_zone() {
     for (scripts, unchosen) in [(Scripts::On, "GMT+5:30"), (Scripts::Off, "UTC")] {
         let Some((window, desk, people)) = Window::at_work(scripts).await else {
             return;

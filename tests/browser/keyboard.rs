@@ -28,7 +28,7 @@ return {
 const PARTS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_focus_goes_through_a_page_in_order_and_is_seen_everywhere() {
+async fn tab_moves_the_focus_in_order_and_it_stays_visible() {
     let Some((window, desk, people)) = Window::at_work(Scripts::On).await else {
         return;
     };

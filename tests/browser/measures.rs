@@ -121,7 +121,7 @@ pub async fn measure(window: &Window) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_a_telephone_the_header_is_two_rows_and_fifty_people_are_a_short_list() {
+async fn the_header_and_a_list_of_fifty_users_stay_short() {
     let Some((window, desk, _people)) = Window::at_work(Scripts::On).await else {
         return;
     };

@@ -166,7 +166,7 @@ const TASKS: [(&str, u32, &[Step]); 14] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_task_takes_as_many_clicks_as_its_row_says_with_and_without_scripts() {
+async fn each_task_takes_the_stated_clicks_with_and_without_scripts() {
     for scripts in [Scripts::On, Scripts::Off] {
         let Some((window, desk, _people)) = Window::at_work(scripts).await else {
             return;

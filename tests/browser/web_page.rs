@@ -259,7 +259,7 @@ impl Scene {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_guides_page_stays_signed_in_through_reloads_until_a_tab_signs_out() {
+async fn the_guides_page_survives_reloads_until_a_tab_signs_out() {
     let Some(scene) = Scene::begin().await else {
         return;
     };
@@ -331,7 +331,7 @@ async fn the_guides_page_stays_signed_in_through_reloads_until_a_tab_signs_out()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pages_cookie_is_worth_nothing_without_its_key_which_no_script_can_copy() {
+async fn a_cookie_is_useless_without_its_key_which_scripts_cannot_copy() {
     let Some(scene) = Scene::begin().await else {
         return;
     };

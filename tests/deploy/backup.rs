@@ -99,7 +99,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_nightly_dump_comes_back_on_a_server_that_never_had_the_service() {
+async fn a_nightly_dump_can_be_restored_on_a_new_server() {
     let Some(dump) = program("pg_dump", (14, 0)) else {
         return;
     };

@@ -18,7 +18,7 @@ use crate::support::token;
 const DRAIN: u64 = 15;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_that_is_told_to_stop_says_so_and_answers_what_still_comes() {
+async fn a_stopping_instance_reports_it_and_still_serves_requests() {
     let _alone = alone().await;
     let folder = folder("drain");
     let database = Database::create().await;

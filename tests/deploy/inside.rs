@@ -83,8 +83,7 @@ async fn paths_are_for_whom_they_are(site: &Site, instance: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_pages_and_the_api_are_for_the_networks_that_the_proxies_name_and_the_metrics_for_nobody()
- {
+async fn proxies_restrict_admin_pages_and_api_by_network_and_hide_metrics() {
     let [staff, backends] = [
         format!("staff src {STAFF}"),
         format!("backends src {BACKEND}"),
@@ -148,7 +147,7 @@ async fn bodies_are_as_long_as_the_service_reads(site: &Site, _: &Deployment) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_proxies_refuse_what_is_too_large_for_the_service_and_nothing_else() {
+async fn proxies_refuse_only_bodies_too_large_for_the_service() {
     Deployment::through_each_proxy("large", [&[]; 2], bodies_are_as_long_as_the_service_reads)
         .await;
 }
@@ -196,7 +195,7 @@ async fn the_proxies_compress_styles_scripts_and_icons_and_no_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nginx_leads_to_tls_and_its_log_has_the_request_id_and_no_query() {
+async fn nginx_redirects_to_tls_and_logs_request_ids_without_queries() {
     let deployment = Deployment::start("inside-log").await;
     let Some(proxy) = deployment.nginx(&[]).await else {
         return;

@@ -124,7 +124,7 @@ async fn dawdle(port: u16) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_that_is_slow_to_say_that_it_is_ready_is_ready_to_haproxy() {
+async fn haproxy_takes_a_slow_readiness_response_as_ready() {
     let _alone = alone().await;
     let folder = folder("dawdle");
     let instances = [Vestibule::bare(&folder), Vestibule::bare(&folder)];
@@ -146,7 +146,7 @@ fn sign_in(client: &Client, url: &str) -> RequestBuilder {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nginx_lets_a_carriers_phones_through_and_turns_too_many_away_as_apps_understand_it() {
+async fn nginx_serves_phones_behind_one_address_and_answers_excess_with_429() {
     let _alone = alone().await;
     let folder = folder("many");
     let postgres = new_server();

@@ -215,7 +215,7 @@ async fn signed_in(client: &Client, instance: &Vestibule, provider: &Provider, w
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_leader_costs_half_a_minute_and_nothing_that_was_acknowledged() {
+async fn killing_the_leader_costs_half_a_minute_and_no_acknowledged_write() {
     let (Some(patroni), Some(etcd), Some(haproxy)) = (
         program("patroni", (3, 0)),
         program("etcd", (3, 4)),

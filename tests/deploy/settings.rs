@@ -179,7 +179,7 @@ async fn what_the_unit_sets_is_enough() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_lines_of_the_unit_that_are_left_to_the_operator_do_what_they_say() {
+async fn commented_settings_of_the_unit_work_once_enabled() {
     starts_as_unit(
         &[("\n# Environment=", "\nEnvironment=")],
         5,

@@ -128,7 +128,7 @@ fn a_phone_signs_in_over_http_2(site: &Site, deployment: &Deployment) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn behind_haproxy_nobody_is_somebody_else_and_cookies_are_for_tls_only() {
+async fn behind_haproxy_client_addresses_are_true_and_cookies_secure() {
     let deployment = Deployment::start_with("behind", &OF_STAFF).await;
     let Some(proxy) = deployment.haproxy(&[]).await else {
         return;

@@ -42,7 +42,7 @@ async fn users_are_who_the_web_server_says(site: &Site, provider: &Provider) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_web_server_names_its_users_through_the_proxies_and_nobody_else_does() {
+async fn only_the_web_server_may_forward_client_addresses_through_proxies() {
     // The changes that comments in the shipped files describe.
     let condition = "    #     unless { src 10.0.0.30 } { req.hdr(X-Forwarded-For) -m found }\n";
     let set = "set-header X-Forwarded-For %[src]";

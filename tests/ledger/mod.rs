@@ -56,7 +56,7 @@ fn message_type(kind: &str, reason: Option<&str>) -> Option<&'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_acknowledged_is_lost_and_each_change_is_delivered_in_order_whoever_is_killed() {
+async fn killed_processes_lose_no_acknowledged_change_and_keep_delivery_order() {
     let began = Instant::now();
     let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("ledger");
     let _ = std::fs::remove_dir_all(&root);

@@ -59,7 +59,7 @@ fn traffic(url: &str, provider: &Provider) -> JoinSet<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn alerts_fire_for_what_goes_away_and_end_when_it_is_back() {
+async fn alerts_fire_during_an_outage_and_end_after_it() {
     if !is_here() {
         return;
     }

@@ -269,7 +269,7 @@ fn promtool_accepts_each_file_and_the_tests_of_the_alerts_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn alerts_and_the_dashboard_name_what_there_is_and_leave_nothing_out() {
+async fn alerts_and_dashboard_name_only_existing_metrics_and_the_dashboard_all() {
     if !is_here() {
         return;
     }

@@ -227,7 +227,7 @@ impl Realm {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keycloaks_id_tokens_sign_in_and_its_access_tokens_never_do_whatever_verifies_them() {
+async fn keycloaks_id_tokens_sign_in_and_its_access_tokens_never_do() {
     let Some(home) = keycloak() else { return };
     let realm = Realm::new(&home, "kinds", "http://127.0.0.1/back").await;
     let folder = folder("real-keycloak");
@@ -264,7 +264,7 @@ async fn keycloaks_id_tokens_sign_in_and_its_access_tokens_never_do_whatever_ver
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_has_ended_at_keycloak_signs_nobody_in_where_it_is_asked() {
+async fn introspection_rejects_id_tokens_of_ended_keycloak_sessions() {
     let Some(home) = keycloak() else { return };
     let realm = Realm::new(&home, "sessions", "http://127.0.0.1/back").await;
     let folder = folder("real-keycloak-ended");
@@ -288,7 +288,7 @@ async fn a_session_that_has_ended_at_keycloak_signs_nobody_in_where_it_is_asked(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn staff_sign_in_at_keycloak_and_a_wrong_secret_is_told_of() {
+async fn staff_sign_in_at_keycloak_and_wrong_secrets_are_reported() {
     let Some(home) = keycloak() else { return };
     let folder = folder("real-keycloak-staff");
     let database = Database::create().await;

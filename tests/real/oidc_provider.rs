@@ -79,7 +79,7 @@ fn instance(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_token_signs_in_and_an_access_token_that_tells_its_kind_never_does() {
+async fn id_tokens_sign_in_and_marked_access_tokens_do_not() {
     let Some(node) = node() else { return };
     let folder = folder("real-kinds");
     let database = Database::create().await;
@@ -114,8 +114,7 @@ async fn an_id_token_signs_in_and_an_access_token_that_tells_its_kind_never_does
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_access_token_that_tells_nothing_fails_for_want_of_a_nonce_where_one_is_always_asked_for()
- {
+async fn a_required_nonce_keeps_out_unmarked_access_tokens() {
     let Some(node) = node() else { return };
     let folder = folder("real-nonce");
     let database = Database::create().await;
@@ -150,7 +149,7 @@ async fn an_access_token_that_tells_nothing_fails_for_want_of_a_nonce_where_one_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_the_provider_began_to_use_a_moment_ago_is_no_reason_to_refuse_anybody() {
+async fn a_key_rotation_delays_sign_ins_but_refuses_none() {
     let Some(node) = node() else { return };
     let folder = folder("real-rotation");
     let database = Database::create().await;

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_tokens_are_remembered_and_at_most_twice_as_many_in_all() {
+    fn the_cache_keeps_recent_tokens_and_at_most_twice_their_limit() {
         let mut verified = Verified::default();
         let hash = |number: usize| {
             let mut hash = TokenHash::default();

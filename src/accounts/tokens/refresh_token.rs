@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_depends_on_the_key_the_session_the_family_and_the_token() {
+    fn a_successor_depends_on_key_session_family_and_token() {
         let successors = |key: &str| Successors::new(&Secret::new(key.into()).into());
         let token = RefreshToken::first(Uuid::now_v7());
         let successor = successors("a").of(&token);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn each_hash_is_of_one_secret_and_of_nothing_else_since_sessions_outlive_this_program() {
+    fn family_hash_and_token_hash_each_cover_one_secret_only() {
         let token = RefreshToken::first(Uuid::now_v7());
         for (byte, of_family, of_token) in [
             (0, false, false),

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_bar_stand_on_each_other_within_the_drawing() {
+    fn parts_of_a_bar_are_stacked_inside_the_chart() {
         let columns: [&[u64]; 5] = [
             &[30, 70],
             &[0, 1],

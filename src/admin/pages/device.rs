@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn common_user_agents_are_said_in_words_and_others_as_they_are() {
+    fn common_user_agents_are_named_and_others_shown_verbatim() {
         const WEBKIT: &str = "AppleWebKit/537.36 (KHTML, like Gecko)";
         for (system, rest, expected) in [
             (

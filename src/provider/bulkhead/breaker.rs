@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn five_failures_in_a_row_and_a_failed_probe_open_it_and_one_probe_closes_it() {
+    fn after_five_failures_a_probe_opens_or_closes_the_breaker() {
         let breaker = Breaker::new();
         let start = Instant::now();
         fail(&breaker, 5, start);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_half_open_once_its_time_is_over_though_nobody_has_called_yet() {
+    fn the_breaker_is_half_open_after_its_pause_even_without_calls() {
         let breaker = Breaker::new();
         let start = Instant::now();
         fail(&breaker, 6, start);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_probe_keeps_it_open_and_an_abandoned_one_makes_room_for_the_next() {
+    fn a_failed_probe_reopens_and_a_cancelled_one_allows_another() {
         let breaker = Breaker::new();
         let start = Instant::now();
         fail(&breaker, 5, start);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_twenty_calls_failing_makes_it_suspicious_though_never_five_in_a_row() {
+    fn ten_scattered_failures_in_twenty_calls_demand_a_probe() {
         let breaker = Breaker::new();
         let now = Instant::now();
         for call in 0..20 {
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_says_when_to_come_back_is_left_alone_until_then_within_reason() {
+    fn the_breaker_honours_retry_after_within_bounds() {
         for (retry_after, expected) in [(1, OPEN), (10, Duration::from_secs(10)), (86_400, LONGEST)]
         {
             let breaker = Breaker::new();

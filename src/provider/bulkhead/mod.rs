@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_are_turned_away_come_back_in_different_seconds_and_none_too_early() {
+    fn rejected_callers_get_spread_retry_times_and_none_too_early() {
         for (wait, seconds) in [
             (Duration::from_millis(1), 1..=3),
             (Duration::from_millis(4_999), 5..=7),

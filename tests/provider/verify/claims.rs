@@ -218,7 +218,7 @@ async fn a_known_companion_is_accepted_beside_our_audience_and_never_instead() {
 }
 
 #[tokio::test]
-async fn the_setting_for_an_audience_beside_ours_is_named_in_the_log() {
+async fn the_log_names_the_setting_that_would_allow_another_audience() {
     for (name, key) in [
         ("oidc", "providers.under-test.additional_audiences"),
         ("google by its keys", "additional_audiences"),
@@ -342,7 +342,7 @@ async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
 }
 
 #[tokio::test]
-async fn a_subject_is_ascii_of_bounded_length_and_is_kept_byte_for_byte() {
+async fn subjects_are_bounded_printable_ascii_and_kept_byte_for_byte() {
     expect(|house| {
         let long = |length| json!("x".repeat(length));
         let accepted = [
@@ -401,7 +401,7 @@ async fn a_subject_is_ascii_of_bounded_length_and_is_kept_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn an_address_is_verified_by_the_words_for_it_and_no_others() {
+async fn only_the_documented_claim_values_verify_an_address() {
     for preset in PRESETS {
         let house = House::of(preset).await;
         let microsoft = preset.is_of("microsoft");
@@ -460,7 +460,7 @@ async fn an_address_is_verified_by_the_words_for_it_and_no_others() {
 }
 
 #[tokio::test]
-async fn an_organisation_is_told_by_hd_alone_and_an_empty_one_is_none() {
+async fn only_a_nonempty_hd_claim_names_an_organisation() {
     for preset in PRESETS.into_iter().filter(|preset| preset.is_of("google")) {
         let house = House::with(preset, &json!({ "allowed_domains": "corp.example" })).await;
         let mut claims = house.changed("email", "ada@corp.example");
@@ -561,7 +561,7 @@ async fn a_nonce_is_the_callers_in_the_one_form_that_counts() {
 }
 
 #[tokio::test]
-async fn a_nonce_that_the_app_hashed_where_the_raw_one_counts_is_told_to_the_log_alone() {
+async fn only_the_log_says_that_an_app_hashed_its_nonce() {
     for preset in PRESETS {
         let house = House::with(preset, &json!({ "nonce_form": "raw" })).await;
         for (held, hint) in [(hashed().as_str(), true), ("another", false)] {
@@ -636,7 +636,7 @@ async fn one_clients_nonces_may_differ_from_the_others() {
 }
 
 #[tokio::test]
-async fn a_nonce_that_the_provider_does_not_repeat_is_missed_all_the_same() {
+async fn a_tokens_nonce_counts_even_if_tokeninfo_omits_it() {
     for preset in PRESETS
         .into_iter()
         .filter(|preset| preset.asks && !preset.introspects())
@@ -719,7 +719,7 @@ async fn a_token_that_is_not_signed_goes_nowhere() {
 }
 
 #[tokio::test]
-async fn what_a_token_says_of_itself_is_refused_early_and_else_not_believed() {
+async fn an_unverified_tokens_claims_can_refuse_it_but_never_sign_in() {
     for preset in PRESETS {
         let house = House::of(preset).await;
         let signer = preset.signer.unwrap_or(Signer::Rsa);

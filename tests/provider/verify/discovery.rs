@@ -15,8 +15,7 @@ fn discovering() -> impl Iterator<Item = Preset> {
 }
 
 #[tokio::test]
-async fn the_endpoints_come_from_the_issuers_document_which_is_kept_and_hear_that_it_is_vestibule_who_asks()
- {
+async fn endpoints_are_discovered_once_and_requests_name_vestibule_as_user_agent() {
     for preset in discovering() {
         let house = House::of(preset).await;
         for _ in 0..3 {
@@ -154,7 +153,7 @@ async fn the_token_endpoint_is_told_who_asks_as_it_wants_it() {
 }
 
 #[tokio::test]
-async fn nothing_is_discovered_for_a_token_endpoint_of_which_all_is_set() {
+async fn a_fully_configured_token_endpoint_needs_no_discovery() {
     let endpoint = Provider::start().await;
     endpoint.behave(Behaviour::Json(json!({ "id_token": "e30.e30.c2ln" })));
     let settings = json!({
@@ -169,7 +168,7 @@ async fn nothing_is_discovered_for_a_token_endpoint_of_which_all_is_set() {
 }
 
 #[tokio::test]
-async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_name() {
+async fn wrong_secrets_and_wrong_codes_differ_and_logs_name_the_error() {
     let house = exchanging(&json!({ "client_secret": "hush" }), None).await;
     let longest = "e".repeat(40);
     let unnamed = Some("no known reason");
@@ -229,7 +228,7 @@ async fn a_wrong_secret_is_told_from_a_wrong_code_and_the_log_has_the_errors_nam
 }
 
 #[tokio::test]
-async fn a_token_endpoint_that_is_not_one_is_named_with_its_setting() {
+async fn a_wrong_token_endpoint_is_reported_with_its_setting() {
     let house = exchanging(&json!({ "client_secret": "hush" }), None).await;
     let settings = json!({ "client_secret": "hush", "token_url": house.endpoint.url(), "token_auth": "client_secret_post" });
     let set = House::with(preset("oidc"), &settings).await;
@@ -315,7 +314,7 @@ async fn another_issuers_document_is_refused() {
 }
 
 #[tokio::test]
-async fn of_the_published_members_only_those_that_a_sign_in_uses_are_judged() {
+async fn only_metadata_that_a_sign_in_uses_is_validated() {
     let unusable = [
         json!(""),
         json!("jwks"),
@@ -406,7 +405,7 @@ fn document(house: &House) -> Value {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_not_there_is_missed_only_by_who_needs_it() {
+async fn a_missing_endpoint_fails_only_presets_that_need_it() {
     for preset in discovering() {
         for (missing, needed) in [
             ("jwks_uri", preset.signs()),

@@ -170,7 +170,7 @@ async fn a_status_is_told_by_its_class() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_slow_huge_or_cut_is_given_up_in_time() {
+async fn slow_huge_or_truncated_responses_are_abandoned_in_time() {
     let second = Duration::from_secs(1);
     let close = |text: String| Behaviour::Raw(text.into(), End::Close);
     let of_length = |length: u32| {
@@ -227,7 +227,7 @@ async fn an_answer_that_is_slow_huge_or_cut_is_given_up_in_time() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_up_to_64_kib_and_a_longer_one_is_none() {
+async fn a_response_longer_than_64_kib_is_rejected() {
     let house = House::of(preset("google")).await;
     let claims = house.claims().to_string();
     let padded = |length| {
@@ -278,7 +278,7 @@ async fn a_redirection_is_not_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_that_may_pass_is_tried_once_more_and_no_other() {
+async fn only_transient_failures_are_retried_and_only_once() {
     for (preset, asked) in points() {
         for (behaviour, calls) in [
             (Behaviour::status(500), 2),
@@ -392,7 +392,7 @@ async fn astray(preset: Preset, asked: Asked, address: &str) -> (House, String) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent() {
+async fn an_untrusted_certificate_is_refused_before_anything_is_sent() {
     let tls = SelfSigned::start().await;
     for (preset, asked) in points() {
         let (house, token) = astray(preset, asked, &tls.url()).await;
@@ -414,7 +414,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_died_while_nobody_used_it_is_replaced_and_nobody_notices() {
+async fn a_dead_idle_connection_is_replaced_without_a_failed_sign_in() {
     // Longer than the service caches any document, so that it fetches each again.
     const DAYS: i64 = 2 * 24 * 60 * 60;
     for (preset, asked) in points() {

@@ -15,7 +15,7 @@ fn introspecting() -> impl Iterator<Item = Preset> {
 }
 
 #[tokio::test]
-async fn the_token_goes_by_a_form_and_the_secret_by_http_basic() {
+async fn introspection_sends_the_token_as_form_and_secret_as_basic() {
     for preset in introspecting() {
         let house = House::with(preset, &json!({ "client_secret": "a:b c/ü" })).await;
         assert_eq!(
@@ -117,7 +117,7 @@ async fn only_true_means_active() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_lets_us_not_ask_is_not_the_tokens_fault_and_the_settings_are_named() {
+async fn a_denied_introspection_is_unavailable_and_names_the_settings() {
     let unknown =
         |status, error: &str| Behaviour::json(status, json!({ "error": error }).to_string());
     let client = "`providers.under-test.client_id` and `providers.under-test.client_secret`";
@@ -201,8 +201,7 @@ async fn keycloaks_introspection_vouches_for_the_token_and_not_for_its_audiences
 }
 
 #[tokio::test]
-async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_silent_leaves_it_its_word()
- {
+async fn an_introspection_may_omit_claims_but_not_contradict_the_jwt() {
     let oidc = Preset {
         name: "oidc by introspection",
         settings: || json!({ "preset": "oidc", "verify": "tokeninfo", "client_secret": "hush" }),
@@ -345,7 +344,7 @@ async fn an_introspection_that_contradicts_the_jwt_is_refused_and_one_that_is_si
 }
 
 #[tokio::test]
-async fn an_endpoint_that_introspects_no_id_tokens_is_the_settings_fault_and_says_which() {
+async fn the_error_names_verify_if_the_endpoint_introspects_no_id_tokens() {
     for preset in introspecting() {
         let house = House::of(preset).await;
         // The response of node's oidc-provider about every JWT.
@@ -367,7 +366,7 @@ async fn an_endpoint_that_introspects_no_id_tokens_is_the_settings_fault_and_say
 }
 
 #[tokio::test]
-async fn a_hint_names_no_audience_that_introspection_tells_of_an_unread_token() {
+async fn an_audience_from_introspection_of_an_opaque_token_suggests_no_setting() {
     let house = House::of(preset("rfc7662")).await;
     let verdict = house.says(&house.changed("aud", "resource-server")).await;
     let refusal = refusal(verdict);

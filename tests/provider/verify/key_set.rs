@@ -51,7 +51,7 @@ async fn apple(keys: &[Value], headers: &[(&str, &str)]) -> House {
 }
 
 #[tokio::test]
-async fn keys_are_kept_for_as_long_as_the_provider_says_within_bounds() {
+async fn keys_are_cached_for_the_providers_lifetime_within_bounds() {
     for (headers, lifetime) in [
         (&[("cache-control", "max-age=3600")][..], HOUR),
         (&[("expires", "0")], 60),
@@ -77,7 +77,7 @@ async fn keys_are_kept_for_as_long_as_the_provider_says_within_bounds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_fetched_anew_before_they_expire_and_nobody_waits_for_it() {
+async fn keys_are_refreshed_before_expiry_in_the_background() {
     let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=3600")]).await;
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
     let gate = house.keys.hold();
@@ -149,7 +149,7 @@ async fn a_caller_who_gives_up_takes_the_keys_from_nobody() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_known_is_looked_for_once_in_ten_seconds() {
+async fn an_unknown_key_is_looked_up_once_in_ten_seconds() {
     let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
     for (at, calls) in [
@@ -200,7 +200,7 @@ async fn a_key_that_is_not_known_is_looked_for_once_in_ten_seconds() {
 }
 
 #[tokio::test]
-async fn a_key_that_could_not_be_looked_for_is_looked_for_again_after_ten_seconds() {
+async fn a_failed_key_lookup_is_repeated_after_ten_seconds() {
     let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
     house.keys.behave(Behaviour::status(403));
@@ -223,7 +223,7 @@ async fn a_key_that_could_not_be_looked_for_is_looked_for_again_after_ten_second
 }
 
 #[tokio::test]
-async fn a_key_that_is_used_at_once_is_found_however_fresh_the_others_are() {
+async fn a_new_key_is_found_even_while_cached_keys_are_fresh() {
     let house = apple(&[Signer::Rsa.jwk()], &[]).await;
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
     house
@@ -238,7 +238,7 @@ async fn a_key_that_is_used_at_once_is_found_however_fresh_the_others_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fetch_that_began_before_a_token_came_says_nothing_of_its_key() {
+async fn a_fetch_that_started_before_a_token_does_not_refuse_it() {
     let house = apple(&[Signer::Rsa.jwk()], &[]).await;
     assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
     let requests = (0..20).map(|_| sign_in(&house, Signer::OtherRsa, NOW + 1));
@@ -277,7 +277,7 @@ async fn a_wrong_signature_is_no_reason_to_fetch_anything() {
 }
 
 #[tokio::test]
-async fn a_published_key_that_cannot_be_used_is_named_and_no_reason_to_fetch_anything() {
+async fn an_unsupported_published_key_is_logged_and_causes_no_fetch() {
     let unusable = [
         json!({ "kid": "ed-448", "kty": "OKP", "crv": "Ed448", "use": "sig", "x": base64([7; 57]) }),
         json!({ "kid": "short", "kty": "RSA", "use": "sig", "n": base64([255; 128]), "e": "AQAB" }),
@@ -406,7 +406,7 @@ async fn a_document_without_a_usable_key_never_replaces_a_good_one() {
 }
 
 #[tokio::test]
-async fn without_any_keys_a_failing_endpoint_is_asked_again_after_a_few_seconds() {
+async fn without_keys_a_failing_endpoint_is_retried_after_five_seconds() {
     let house = apple(&[Signer::Rsa.jwk()], &[]).await;
     house.keys.behave(Behaviour::status(403));
     for (at, calls) in [(NOW, 1), (NOW + 1, 1), (NOW + 4, 1), (NOW + 5, 2)] {

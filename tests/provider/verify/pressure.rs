@@ -30,7 +30,7 @@ fn call_stats(house: &House) -> CallStats {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_about_one_token_at_once_shares_the_call_and_not_the_verdict() {
+async fn concurrent_sign_ins_with_a_token_share_the_call_not_verdicts() {
     let house = house(json!({})).await;
     house
         .endpoint
@@ -57,7 +57,7 @@ async fn who_asks_about_one_token_at_once_shares_the_call_and_not_the_verdict() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_more_calls_are_under_way_than_are_allowed_and_nobody_waits_long_for_a_place() {
+async fn concurrent_calls_are_bounded_and_excess_callers_fail_fast() {
     let house = house(json!({ "max_calls": 3 })).await;
     let gate = house.endpoint.hold();
     let request = |number| {
@@ -91,8 +91,7 @@ async fn no_more_calls_are_under_way_than_are_allowed_and_nobody_waits_long_for_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_fails_is_left_alone_and_found_again_within_ten_seconds_by_one_probe_at_a_time()
- {
+async fn single_probes_find_a_recovered_provider_within_ten_seconds() {
     let house = house(json!({})).await;
     house.endpoint.behave(Behaviour::status(403));
     for number in 0..5 {
@@ -177,7 +176,7 @@ async fn nobodys_tokens_open_the_breaker_while_the_provider_answers_a_probe() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_is_too_long_for_its_way_is_its_senders_fault() {
+async fn a_token_too_long_for_the_endpoint_is_an_invalid_token() {
     for preset in PRESETS.into_iter().filter(|preset| preset.asks) {
         let house = House::of(preset).await;
         let claims = house.claims();
@@ -258,7 +257,7 @@ async fn a_token_too_long_for_a_query_goes_in_a_form() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_is_counted_among_those_that_failed() {
+async fn a_timed_out_call_is_counted_as_a_timeout() {
     let house = house(json!({})).await;
     house.endpoint.behave(Behaviour::NEVER_ANSWER);
     assert_eq!(class(&house.verify(&opaque_of(0)).await), "timeout");
@@ -266,7 +265,7 @@ async fn a_call_that_is_given_up_is_counted_among_those_that_failed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strange_answers_do_not_open_the_breaker_for_whoever_sends_strange_tokens_may_cause_them() {
+async fn malformed_responses_and_rejected_tokens_never_open_the_breaker() {
     let house = house(json!({})).await;
     for number in 0..50 {
         house

@@ -190,7 +190,7 @@ fn runner(cases: u32) -> TestRunner {
 }
 
 #[test]
-fn no_answer_is_accepted_that_the_oracle_refuses_and_none_refused_that_it_accepts() {
+fn the_validator_and_the_oracle_agree_on_random_claims() {
     for preset in PRESETS {
         let provider = settings(&preset);
         let rules = rules(&preset);

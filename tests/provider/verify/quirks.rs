@@ -57,7 +57,7 @@ async fn line_is_asked_by_a_form_that_names_our_channel() {
 }
 
 #[tokio::test]
-async fn the_tokens_of_lines_web_login_are_verified_by_its_endpoint_alone() {
+async fn only_lines_endpoint_verifies_tokens_of_its_web_login() {
     let asked = House::of(preset("line")).await;
     let claims = asked.claims();
     let token = signed(
@@ -148,7 +148,7 @@ async fn microsofts_tenants_speak_for_themselves_only() {
 }
 
 #[tokio::test]
-async fn a_key_that_microsoft_restricts_to_a_tenant_signs_for_no_other() {
+async fn a_microsoft_key_verifies_only_tokens_of_its_issuer() {
     let house = House::of(preset("microsoft")).await;
     let personal = "https://login.microsoftonline.com/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0";
     let keyed = |issuer: &str| with(Signer::Rsa.jwk(), &json!({ "issuer": issuer }));
@@ -187,7 +187,7 @@ async fn a_key_that_microsoft_restricts_to_a_tenant_signs_for_no_other() {
 }
 
 #[tokio::test]
-async fn an_audience_that_is_missing_in_the_settings_is_told_to_the_operator_alone() {
+async fn only_the_log_names_an_audience_missing_from_the_settings() {
     for (name, key) in [
         ("under-test", "`providers.under-test.additional_client_ids`"),
         (

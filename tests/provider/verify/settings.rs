@@ -116,7 +116,7 @@ fn what_is_set_goes_before_what_is_known() {
 }
 
 #[test]
-fn settings_that_do_not_fit_together_are_refused_with_their_key_and_a_remedy() {
+fn conflicting_settings_are_rejected_with_their_key_and_a_remedy() {
     let issuer = "https://id.example.com/realms/people";
     for (preset, more, key) in [
         ("gogle", json!({}), "preset"),

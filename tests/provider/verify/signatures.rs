@@ -209,7 +209,7 @@ async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
 }
 
 #[tokio::test]
-async fn a_key_is_chosen_by_its_name_and_only_a_single_key_needs_none() {
+async fn a_key_is_chosen_by_kid_unless_there_is_just_one() {
     let house = publishing(
         preset("apple"),
         &[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()],
@@ -343,7 +343,7 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
 }
 
 #[tokio::test]
-async fn a_key_that_names_no_algorithm_verifies_all_of_its_type_and_curve() {
+async fn a_key_without_alg_verifies_every_algorithm_of_its_type() {
     let rsa = [
         Signer::Rsa,
         Signer::Rsa384,
@@ -391,8 +391,7 @@ async fn a_key_that_names_no_algorithm_verifies_all_of_its_type_and_curve() {
 }
 
 #[tokio::test]
-async fn an_rsa_key_that_names_no_algorithm_verifies_either_padding_and_one_that_does_only_its_own()
-{
+async fn an_rsa_key_verifies_both_paddings_unless_it_names_one() {
     let bare = with(Signer::Rsa.jwk(), &json!({ "alg": null }));
     for preset in signing() {
         for (jwk, expected) in [
@@ -419,7 +418,7 @@ async fn an_rsa_key_that_names_no_algorithm_verifies_either_padding_and_one_that
 }
 
 #[tokio::test]
-async fn an_algorithm_that_is_not_accepted_is_named_in_the_log_beside_those_that_are() {
+async fn the_log_names_a_rejected_algorithm_and_the_accepted_ones() {
     let house = publishing(preset("oidc"), &[Signer::Rsa.jwk()]).await;
     let header = Signer::Rsa.header_with(&json!({ "alg": "HS512\n" }));
     let refusal = refusal(

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_read_as_it_was_written_and_nothing_else_is() {
+    fn a_cursor_decodes_to_itself_and_forged_ones_are_rejected() {
         let cursors = [
             Cursor::new(Sort::Newest, Direction::After, Uuid::max(), None),
             Cursor::new(

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_shown_in_the_readers_zone_and_told_in_utc() {
+    fn times_are_shown_in_the_readers_zone_and_marked_in_utc() {
         for (zone, precision, shown) in [
             ("UTC", "minute", "2026-07-01 22:30 UTC"),
             ("Europe/Berlin", "minute", "2026-07-02 00:30 CEST"),
