@@ -1,4 +1,4 @@
-//! Changes to people: shown beforehand, made by a form of ours, and told in the audit.
+//! Changes that staff make to users: the preview, the form, the effect and the audit.
 
 use reqwest::Method;
 use url::form_urlencoded;
@@ -14,7 +14,7 @@ use crate::support::raw::Raw;
 
 const STAFF: &str = "staff@example.com";
 
-/// What a page says, without its markup.
+/// Returns the text of a page without its markup.
 fn text(page: &str) -> String {
     let mut text = String::new();
     for part in page.split('<') {
@@ -23,7 +23,7 @@ fn text(page: &str) -> String {
     text.replace("&#x27;", "'")
 }
 
-/// Every table but those about staff, without the entries that say who looked at what.
+/// Returns all tables except the tables about staff, without the events that record views by staff.
 async fn everything(desk: &Desk) -> String {
     desk.app
         .database
@@ -31,7 +31,7 @@ async fn everything(desk: &Desk) -> String {
         .await
 }
 
-/// Two people: the first with two identities, the second with one.
+/// Signs in two users: the first with two identities, the second with one.
 async fn two_people(desk: &Desk) -> [Answer; 3] {
     let ada = person(
         desk,
@@ -56,7 +56,7 @@ async fn two_people(desk: &Desk) -> [Answer; 3] {
     [ada, second, grace]
 }
 
-/// The preview of each change, of the first person: its address, and the event that the change leaves.
+/// Returns the path of the preview of each change to the first user, and the kind of its event.
 fn previews(ada: &Answer, second: &Answer, grace: &Answer) -> [(String, &'static str); 4] {
     let user = format!("/admin/users/{}", ada.user_id());
     let identity = format!("{user}/identities/{}", second.identity_id());
@@ -269,7 +269,7 @@ async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
         landed.contains("An identity was moved here from another user"),
         "{landed}"
     );
-    // The last one, to somebody disabled whose address nobody proved.
+    // The last change disables a user whose address is unverified.
     let nobody = person(
         &desk,
         &[
@@ -727,7 +727,8 @@ async fn nobody_disables_deletes_or_merges_away_themselves() {
             "{path}: {page}"
         );
     }
-    // Nor by the way: whoever is disabled would disable whom they are merged into, unless that is done already.
+    // A merge must not disable the member's own user either: merging a disabled user into it would.
+    // If that user is disabled already, the merge is allowed.
     let disabled = browser
         .confirm(&format!("{}/disable", user(&other)), "x")
         .await;
@@ -752,7 +753,7 @@ async fn nobody_disables_deletes_or_merges_away_themselves() {
             "UPDATE users SET disabled_at = NULL WHERE email = 'staff@example.com'",
             true,
         ),
-        // Who never proved the address is another person.
+        // An unverified address does not make the user the member's own account.
         (
             "UPDATE users SET email_verified = false WHERE email = 'staff@example.com'",
             false,
@@ -809,7 +810,7 @@ async fn looking_changes_nothing_and_whoever_is_not_there_is_not_found() {
             .await;
         assert_eq!(gone.status, 404, "{kind}");
     }
-    // An identity of somebody else is not that user's.
+    // An identity in the path must belong to the user in the path.
     for change in ["unlink", &format!("move?to={}", ada.user_id())] {
         let path = format!(
             "/admin/users/{}/identities/{}/{change}",
@@ -831,7 +832,7 @@ async fn looking_changes_nothing_and_whoever_is_not_there_is_not_found() {
     assert_eq!(everything(&desk).await, before);
 }
 
-/// Access of everybody but the one who acts.
+/// Returns the access of all members except the member who acts.
 async fn access(desk: &Desk) -> Vec<(String, String)> {
     all!(
         &desk.app.database.pool,
@@ -840,7 +841,7 @@ async fn access(desk: &Desk) -> Vec<(String, String)> {
     )
 }
 
-/// Waits until the guard has let a request in.
+/// Waits until the request guard has admitted a request.
 async fn let_in(desk: &Desk) {
     let visits = "SELECT count(*) FROM staff_sessions WHERE last_used_at > created_at";
     eventually("a request is let in", async || {

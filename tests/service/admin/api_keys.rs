@@ -1,4 +1,4 @@
-//! API keys on the staff page, and in the audit.
+//! API keys on the staff page and in the audit.
 
 use reqwest::Method;
 use serde_json::json;

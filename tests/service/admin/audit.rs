@@ -1,4 +1,4 @@
-//! What happened, found again.
+//! The audit: its pages, filters, texts and export.
 
 use reqwest::Method;
 use vestibule::admin::lists::events::WALKED;
@@ -8,7 +8,7 @@ use super::{EXPORTS, desk_with, file, person};
 use crate::support::app::Answer;
 use crate::support::desk::Browser;
 
-/// The events on a page, the latest first.
+/// Returns the events on a page, the latest first.
 fn events(page: &str) -> Vec<String> {
     page.split("<li class=\"event")
         .skip(1)
@@ -16,7 +16,7 @@ fn events(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// What an event says happened.
+/// Returns the title of an event.
 fn what(event: &str) -> String {
     event
         .split("<strong>")
@@ -28,7 +28,7 @@ fn what(event: &str) -> String {
         .to_owned()
 }
 
-/// What the events on a page say happened, the latest first.
+/// Returns the titles of the events that a query finds, the latest first.
 async fn found(browser: &mut Browser, query: &[(&str, &str)]) -> Vec<String> {
     let request = browser.request(Method::GET, "/admin/audit").query(query);
     let page = browser.send(request).await;
@@ -182,7 +182,7 @@ async fn whoever_looks_at_personal_data_is_recorded_with_what_they_looked_for() 
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
-    // A look is no news on the person's own page.
+    // The user's own page does not list views by staff.
     assert!(
         !browser
             .get(&format!("/admin/users/{}", ada.user_id()))
@@ -258,7 +258,7 @@ async fn the_audit_of_a_user_holds_what_the_users_page_shows() {
         .await;
     let disabled = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
     assert_eq!(disabled.error(), "user_disabled");
-    // A refusal without a query is recorded after its answer.
+    // A refusal that needs no query is recorded after its response.
     desk.app
         .database
         .until(
@@ -365,7 +365,7 @@ async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
         "{audit}"
     );
     assert!(audit.contains("The other user no longer exists"), "{audit}");
-    // Of the two events of the move, the one of the deleted user still tells the direction.
+    // The remaining event of the deleted user still shows the direction of the move.
     for (user, expected) in [
         (&ada, "An identity was moved to another user"),
         (&grace, "An identity was moved here"),
@@ -403,7 +403,8 @@ async fn a_request_id_finds_the_events_of_its_request() {
         [""; 0]
     );
     assert_eq!(found(&mut browser, &[("request", "0")]).await, [""; 0]);
-    // No index holds the sign-ins: they are looked for among the latest events, or from a day on.
+    // No index covers request ids of sign-ins: the search reads the latest events, or all since a
+    // day.
     assert_eq!(found(&mut browser, &[("request", &success)]).await, [FIRST]);
     assert_eq!(
         found(
@@ -429,7 +430,7 @@ async fn a_request_id_finds_the_events_of_its_request() {
 async fn what_no_index_serves_is_looked_for_step_by_step_and_exported_in_full() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let walked = i32::try_from(WALKED).unwrap();
-    // The oldest and the newest are of the provider.
+    // Only the oldest and the newest event belong to the provider `rare`.
     run!(
         &desk.app.database.pool,
         "INSERT INTO events (id, kind, provider, ip)

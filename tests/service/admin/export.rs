@@ -1,4 +1,4 @@
-//! The list of users as a file.
+//! The export of the list of users.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::support::cluster::Database;
 use crate::support::desk::{Browser, Desk};
 use crate::support::process::run;
 
-/// So many users with names of that text.
+/// Adds `count` users with this name.
 async fn fill(desk: &Desk, count: i32, name: &str) {
     run!(
         &desk.app.database.pool,
@@ -26,7 +26,7 @@ async fn fill(desk: &Desk, count: i32, name: &str) {
     );
 }
 
-/// What a program reads from a file; an error where it is no sound one.
+/// Parses a CSV file strictly.
 fn read(file: &[u8]) -> Result<Vec<Vec<String>>, csv::Error> {
     csv::ReaderBuilder::new()
         .has_headers(false)
@@ -35,7 +35,7 @@ fn read(file: &[u8]) -> Result<Vec<Vec<String>>, csv::Error> {
         .collect()
 }
 
-/// The file as far as a program can read it, and whether that is all of it.
+/// Returns the number of rows that a program can read, and whether the file is complete.
 fn read_what_there_is(file: &[u8]) -> (usize, bool) {
     let mut reader = csv::Reader::from_reader(file);
     let read: Vec<_> = reader.records().collect();
@@ -92,7 +92,7 @@ async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadshee
         [before, today().await].map(|day| format!("attachment; filename=\"users-{day}.csv\""));
     assert!(files.contains(&header("content-disposition")), "{files:?}");
     let file = response.bytes().await.unwrap();
-    // By it, Excel reads UTF-8.
+    // Excel recognizes UTF-8 by the byte order mark.
     assert!(
         file.starts_with(b"\xef\xbb\xbfid,email,"),
         "{:?}",
@@ -215,7 +215,7 @@ async fn an_exported_file_imports_again_with_its_names_whole() {
     assert_eq!((before.len(), &after), (4, &before));
 }
 
-/// Waits until the service has asked the database nothing for a second.
+/// Waits until the service has sent the database no statement for a second.
 async fn at_rest(desk: &Desk) {
     let asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'vestibule' AND datname = current_database()
                  AND (state <> 'idle' OR state_change > clock_timestamp() - interval '1 second')";
@@ -224,7 +224,7 @@ async fn at_rest(desk: &Desk) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_read_from_the_database_before_the_reader_takes_it() {
-    // Much more than what the connection itself holds.
+    // Much more data than the buffers of the connection hold.
     const USERS: usize = 25_000;
     let (desk, mut browser) = desk_with(EXPORTS).await;
     fill(&desk, i32::try_from(USERS).unwrap(), &"early ".repeat(160)).await;
@@ -238,7 +238,7 @@ async fn nothing_is_read_from_the_database_before_the_reader_takes_it() {
         0,
         "no transaction waits for the reader"
     );
-    // What the service reads from here on is told from what it has in memory or sent.
+    // The new name marks rows that the service reads from here on, unlike rows in memory or sent.
     desk.app
         .database
         .run("UPDATE users SET name = 'late'")
@@ -329,7 +329,7 @@ async fn whoever_exports_has_the_right_and_says_why() {
         assert_eq!(refused.status, 403, "{path}");
         let shown = refused.text.replace("staff@example.com", "");
         assert!(!shown.contains("@example.com"), "{path}: {shown}");
-        // The statement that records the export asks for itself.
+        // The statement that records an export checks the permission itself.
         let pool = &desk.app.database.pool;
         let recorded = async |kind| {
             let look = DataAccess::list(kind, &[]);

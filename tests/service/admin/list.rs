@@ -1,4 +1,4 @@
-//! The list of users: pages, filters, orders and what it says of itself.
+//! The list of users: pages, filters, orders and counts.
 
 use reqwest::Method;
 use sqlx::PgPool;
@@ -8,7 +8,7 @@ use super::{EXPORTS, desk_with, file, person};
 use crate::support::desk::{Browser, Desk};
 use crate::support::process::eventually;
 
-/// Adds users `user-1` to `user-<count>`, the later the newer.
+/// Adds users `user-1` to `user-<count>`, created in this order.
 async fn fill(pool: &PgPool, count: i32) {
     run!(pool, "INSERT INTO users (id, email, email_verified, name, disabled_at, seen_noted_on)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'user-' || n || '@example.com', n % 3 > 0,
@@ -16,7 +16,7 @@ async fn fill(pool: &PgPool, count: i32) {
          FROM generate_series(1, $1) AS n", count);
 }
 
-/// The numbers of the users on a page.
+/// Returns the numbers of the users on a page.
 fn listed(page: &str) -> Vec<u32> {
     page.split(">user-")
         .skip(1)
@@ -24,7 +24,7 @@ fn listed(page: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Where a link of that relation leads.
+/// Returns the target of the link with this `rel`.
 fn link(page: &str, relation: &str) -> Option<String> {
     let before = page.split_once(&format!("\" rel=\"{relation}\""))?.0;
     Some(
@@ -99,7 +99,7 @@ async fn a_list_that_takes_too_long_says_so_and_how_to_narrow_it() {
             .execute(&mut *locked)
             .await
             .unwrap();
-        // As PostgreSQL does it once the time is over.
+        // PostgreSQL cancels the statement in the same way at its timeout.
         let cancelled = eventually("the list waits", async || {
             let waiting = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
                            WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -162,7 +162,7 @@ async fn whatever_stands_in_the_address_is_a_page() {
             "{at:.20} begins at the beginning"
         );
     }
-    // Of another order.
+    // A cursor of another order is ignored.
     assert_eq!(
         listed(&ask(&mut browser, &[("at", &sound)]).await).len(),
         50
@@ -374,7 +374,7 @@ async fn who_is_not_found_may_be_among_the_refused() {
         .find(|rest| rest.starts_with("/admin/audit?"))
         .unwrap();
     let path = path.split('"').next().unwrap();
-    // Refusals are written off the caller's path.
+    // The service writes refusals in the background.
     eventually(&format!("{path} shows the refusal"), async || {
         browser
             .get(path)

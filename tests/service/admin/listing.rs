@@ -1,4 +1,5 @@
-//! Lists of users hold exactly whom they should, in order, however they are paged through.
+//! Each list of users holds exactly the matching users, in order, in both directions and for every
+//! page size.
 
 use std::cmp::Reverse;
 
@@ -13,7 +14,7 @@ use crate::support::cluster::Database;
 
 const PEOPLE: usize = 250;
 const PROVIDERS: [&str; 3] = ["google", "apple", "line"];
-/// Few, so that many are equal, and in an order that only bytes have.
+/// Few names, so that many users have equal ones. Folded, they sort by their bytes.
 const NAMES: [&str; 9] = [
     "Ada",
     "ada",
@@ -26,7 +27,7 @@ const NAMES: [&str; 9] = [
     "\u{1f980}",
 ];
 
-/// A user as a test made them up.
+/// A random user.
 #[derive(Debug, Clone)]
 struct Person {
     id: Uuid,
@@ -34,7 +35,7 @@ struct Person {
     verified: bool,
     name: Option<&'static str>,
     disabled: bool,
-    /// Each identity is.
+    /// True if all identities are held.
     held: bool,
     seen: Option<Date>,
     noted: Option<Date>,
@@ -46,7 +47,7 @@ fn day(number: i64) -> Date {
 }
 
 impl Person {
-    /// Somebody, created on one of ten days, often in the same millisecond as another.
+    /// Makes up a user, created on one of ten days, often in the same millisecond as another user.
     fn make_up(dice: &mut fastrand::Rng, number: usize) -> Self {
         let since = day(dice.i64(0..10)).midnight().assume_utc() - OffsetDateTime::UNIX_EPOCH;
         let millis = since.whole_milliseconds() + [0, 1, 86_399_999][dice.usize(..3)];
@@ -59,7 +60,7 @@ impl Person {
             )
         });
         let seen = (dice.u8(..4) > 0).then(|| day(dice.i64(5..12)));
-        // Some have two identities at one provider.
+        // The same provider can occur twice.
         let providers: Vec<_> = (0..dice.usize(..4))
             .map(|_| PROVIDERS[dice.usize(..3)])
             .collect();
@@ -72,7 +73,8 @@ impl Person {
             disabled: dice.u8(..6) == 0,
             held: dice.u8(..6) == 0,
             seen,
-            // A session tells the day on which somebody was last seen.
+            // If the user has an identity, a session gives the last day, and the noted day may be
+            // older.
             noted: seen.map(|seen| {
                 seen - Duration::days(if providers.is_empty() {
                     0
@@ -148,7 +150,7 @@ impl Person {
     }
 }
 
-/// One of the names as names are ordered.
+/// Folds one of `NAMES` for sorting, as the database does.
 fn folded(name: &str) -> String {
     name.to_lowercase()
         .replace('ë', "e")
@@ -156,8 +158,8 @@ fn folded(name: &str) -> String {
         .replace('ö', "o")
 }
 
-/// Whom a list should hold, in order, by pages of this size: each is in order of the days on which they were last seen, but all
-/// pages are in that of the noted ones.
+/// Returns the users that a list should hold, in order, for pages of this size. Each page is sorted
+/// by the day last seen, but the sequence of pages follows the noted day.
 fn expected(people: &[Person], filters: &Filters, sort: Sort, size: usize) -> Vec<Uuid> {
     let mut people: Vec<_> = people
         .iter()
@@ -195,7 +197,7 @@ fn expected(people: &[Person], filters: &Filters, sort: Sort, size: usize) -> Ve
     people.into_iter().map(|person| person.id).collect()
 }
 
-/// All pages of a list one after the other, then all of them again from the last to the first.
+/// Reads all pages of a list forwards, then backwards.
 async fn both_ways(
     pool: &PgPool,
     filters: &Filters,
@@ -203,7 +205,7 @@ async fn both_ways(
     size: usize,
 ) -> (Vec<Uuid>, Vec<Uuid>) {
     let page = async |cursor: Option<Cursor>| {
-        // As it comes back in an address.
+        // The cursor makes a round trip through its form in URLs.
         let cursor = cursor.map(|cursor| Cursor::decode(&cursor.encode()).unwrap());
         let page = listing::page(pool, filters, sort, cursor.as_ref(), size)
             .await
@@ -229,7 +231,7 @@ async fn both_ways(
     (forwards, backwards)
 }
 
-/// The same, as times of a zone that is ahead of UTC.
+/// Converts days to times in a zone that is nine hours ahead of UTC.
 fn times(days: Days) -> Times {
     let start = |day: Date| day.midnight().assume_utc() - Duration::hours(9);
     Times {
@@ -238,7 +240,7 @@ fn times(days: Days) -> Times {
     }
 }
 
-/// Any three values of the four filters are together in one of them.
+/// Returns combinations of the four filters in which each triple of values occurs.
 fn all_filters() -> Vec<Filters> {
     let days = |from: i64, to: i64| {
         [

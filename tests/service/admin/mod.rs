@@ -22,14 +22,14 @@ use vestibule::domain::staff::{Access, Role};
 use crate::support::desk::{Browser, Desk};
 use crate::support::people::sign_in as person;
 
-/// Support with the right to export.
+/// Role support with the right to export.
 const EXPORTS: Access = Access {
     role: Role::Support,
     may_export: true,
     ends_at: None,
 };
 
-/// The request for a file, as its form sends it.
+/// Builds the request for an export, as its form sends it.
 async fn file(browser: &mut Browser, path: &str) -> RequestBuilder {
     let csrf = browser.csrf().await;
     browser
@@ -39,7 +39,7 @@ async fn file(browser: &mut Browser, path: &str) -> RequestBuilder {
 
 async fn desk_with(access: impl Into<Access>) -> (Desk, Browser) {
     let desk = Desk::open().await;
-    // Somebody has to be an admin; this one may be somebody else.
+    // There must be an admin, in case the member with `access` is not one.
     desk.appoint("root@example.com", Role::Admin).await;
     desk.appoint("staff@example.com", access).await;
     let browser = desk.signed_in("staff@example.com").await;

@@ -1,4 +1,4 @@
-//! What happened lately.
+//! The overview: sign-ins of the last days, health of providers, and warnings.
 
 use serde_json::json;
 use vestibule::domain::staff::Role;
@@ -10,7 +10,7 @@ use crate::support::desk::Desk;
 use crate::support::provider::Behaviour;
 use crate::support::token::{at, now};
 
-/// The row of a table that begins with that text, without its markup.
+/// Returns the text of the table row that begins with `begin`, without its markup.
 fn row(page: &str, begin: &str) -> String {
     let (_, rest) = page
         .split_once(begin)
@@ -26,7 +26,7 @@ fn row(page: &str, begin: &str) -> String {
         .join(" ")
 }
 
-/// The bars whose title names that outcome.
+/// Counts the bars whose title names an outcome.
 fn titles(page: &str, outcome: &str) -> usize {
     let titles = page
         .split("<title>")
@@ -40,7 +40,7 @@ fn titles(page: &str, outcome: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
     let (desk, mut browser) = desk_with(Role::Support).await;
-    // Each hour has a column of its own.
+    // The overview has a column for each hour: the test must not cross its end.
     desk.app.database.within_an_hour().await;
     let empty = browser.get("/admin").await.text;
     assert!(empty.contains(">None.</p>"), "{empty}");
@@ -61,7 +61,7 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
         assert_eq!(refused.error(), "link_required");
     }
     let before = browser.get("/admin").await.text;
-    // Counted in advance or as one looks: it makes no difference.
+    // The overview is the same whether events are counted in advance or on display.
     desk.app.database.run("UPDATE events SET created_at = created_at - interval '2 hours', id = (
                  lpad(to_hex((extract(epoch FROM created_at - interval '2 hours') * 1000)::bigint), 12, '0') || right(replace(id::text, '-', ''), 20))::uuid").await;
     vestibule::events::counts::catch_up(&desk.app.database.pool)
@@ -132,7 +132,7 @@ async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
             .text
             .contains("What needs a person")
     );
-    // The usual of this hour is one refusal, and a receiver has not answered for a day.
+    // One refusal in this hour is usual, and a receiver has not responded for a day.
     desk.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
          SELECT date_trunc('hour', now(), 'UTC') - days * interval '1 day', 'sign_in_refused', 'token_expired', 'idp',
                 CASE days WHEN 0 THEN 40 ELSE 1 END
@@ -168,7 +168,7 @@ async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
             .unwrap()
             .replace("&amp;", "&")
     };
-    // The refusals of this hour, and of the provider: what the filter leaves is what was counted.
+    // The link to this hour's refusals at the provider leads to exactly the counted events.
     person(&desk, &[("email", "ada@example.com"), ("aud", "another")]).await;
     person(&desk, &[("email", "ada@example.com")]).await;
     crate::support::process::eventually("the refusal is recorded", async || {
@@ -250,7 +250,7 @@ async fn admins_see_what_a_hijacked_admin_has_let_in() {
     let pool = &desk.app.database.pool;
     desk.appoint(MALLORY, Role::Admin).await;
     desk.appoint("support@example.com", Role::Support).await;
-    // Before the account's last sign-in, and before the seven days.
+    // Events from before the account's latest sign-in and before the seven days.
     run!(
         pool,
         "INSERT INTO events (id, created_at, kind, actor, detail)

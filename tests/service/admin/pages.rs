@@ -1,4 +1,4 @@
-//! What is asked of every page, and that it is asked of every page.
+//! Requirements for every admin page, checked on the list of all pages.
 
 use rocket::http::Method;
 use vestibule::domain::staff::Role;

@@ -1,4 +1,4 @@
-//! One person's page, and the way back to it when something comes between.
+//! A user's page and its forms, also after an expired session, an error or a merge.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::{desk_with, person};
 use crate::support::app::Answer;
 use crate::support::desk::{Browser, Desk, Form};
 
-/// What a field of a page holds.
+/// Returns the value of a form field.
 fn held<'a>(page: &'a str, field: &str) -> &'a str {
     let (_, rest) = page
         .split_once(&format!("name=\"{field}\""))
@@ -50,7 +50,7 @@ async fn a_change_after_the_sessions_end_does_nothing_and_comes_back_with_its_re
                 ("ticket", "https://tickets.example/1"),
             ],
         ),
-        // The page of a note with a mistake is at the address of its form.
+        // A note with an error is shown at the path of its form.
         (
             format!("{}/notes", path(&ada)),
             vec![
@@ -335,7 +335,7 @@ async fn a_copy_for_the_person_says_nothing_about_staff() {
         "UPDATE events SET ip = '203.0.113.9', user_agent = 'a browser of staff', request_id = 'of-staff'
          WHERE actor IS NOT NULL"
     );
-    // A report of the provider about an account that a member of staff signs in with.
+    // The provider reported an account with which a member of staff signs in.
     run!(
         pool,
         "INSERT INTO events (kind, reason, user_id, detail)
@@ -399,7 +399,7 @@ async fn a_merge_keeps_the_notes_of_both_even_one_that_is_just_being_written() {
     );
     assert!(page.contains("<th scope=\"row\">Last seen</th>"), "{page}");
     let form = Form::of(&page).with("reason", "one person");
-    // A note whose transaction commits while the merge waits for it.
+    // This note's transaction commits while the merge waits for it.
     let mut writing = desk.app.database.pool.begin().await.unwrap();
     sqlx::query("INSERT INTO notes (user_id, author, text) VALUES ($1::text::uuid, 'staff@example.com', 'at the last moment')")
         .bind(ada.user_id())
@@ -469,7 +469,7 @@ async fn a_user_who_is_no_more_leads_to_the_one_who_remains_or_to_the_receipt() 
     );
 }
 
-/// The first sentence about the person.
+/// Makes a change, then returns the first sentence about the user.
 async fn verdict(desk: &Desk, browser: &mut Browser, user: &str, change: &'static str) -> String {
     desk.app.database.run(change).await;
     let page = browser.get(user).await.text;

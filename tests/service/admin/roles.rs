@@ -1,4 +1,4 @@
-//! Who may do what: every route under `/admin`, asked for by everybody.
+//! The role that each route under `/admin` needs, checked for every role.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::support::desk::{Browser, Desk};
 use crate::support::pages::covers;
 use crate::support::people::{ADMIN, People, SUPPORT};
 
-/// Who may, at least.
+/// The least role that a route needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Least {
     Anyone,
     Support,
-    /// Support with the right to export.
+    /// Role support with the right to export.
     Export,
     Admin,
 }
@@ -24,7 +24,7 @@ use Least::{Admin, Anyone, Export, Support};
 
 const EXPORTER: &str = "exporter@example.com";
 
-/// Every route that is mounted; those of changes, which are two, by change.
+/// All mounted routes. The two routes of changes occur once for each change.
 const ROUTES: [(&str, &str, Least); 51] = [
     ("GET", "/admin/admin.css", Anyone),
     ("GET", "/admin/admin.js", Anyone),
@@ -99,7 +99,8 @@ const ROUTES: [(&str, &str, Least); 51] = [
     ("POST", "/admin/webhooks/<name>/replay", Admin),
 ];
 
-/// The whole of what an action could change. Who somebody of staff is at the provider is written when they sign in.
+/// Returns everything that an action could change, without the columns that a member's sign-in
+/// writes.
 async fn state(desk: &Desk) -> String {
     let views = [
         "staff_signed_in",
@@ -179,14 +180,15 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
                 .replace("<name>", "shop")
                 .replace("<identity>", &identity.to_string())
                 .replace("<session>", &identity.to_string());
-            // The first time, and after the sign-out.
+            // Signs in at the first request, and again after the sign-out.
             if viewer != Anyone && !browser.cookies.contains_key(SESSION) {
                 browser = desk.signed_in(email).await;
             }
             let method: Method = method.parse().unwrap();
             let mut request = browser.request(method.clone(), &path);
             if method == Method::POST {
-                // Nothing but the token: whoever may do it is asked for the rest.
+                // The form has only the CSRF token: a permitted request then fails for its missing
+                // fields.
                 let csrf = if viewer == Anyone {
                     "x".to_owned()
                 } else {
@@ -196,7 +198,7 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
                     .request(method.clone(), &path)
                     .form(&[("csrf", csrf)]);
             }
-            // A person's own credential is none of staff's.
+            // A user's access token gives no access to admin pages.
             let answer = browser.send(request.bearer_auth(user.access_token())).await;
             let status = answer.status.as_u16();
             let what = format!("{viewer:?}: {method} {route}");
@@ -225,7 +227,7 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
         "nothing was done without a reason"
     );
 
-    // And the other way round: staff's cookie opens nothing of the API.
+    // Conversely, a staff cookie gives no access to the API.
     let mut browser = desk.signed_in(ADMIN).await;
     for path in ["/api/v1/me", "/api/v1/me/identities", "/api/v1/me/sessions"] {
         assert_eq!(browser.get(path).await.status, 401, "{path}");

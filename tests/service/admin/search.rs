@@ -1,4 +1,4 @@
-//! A search finds by whatever staff are told, the best match first, and takes every character for itself.
+//! The search of staff: matches, their order, and special characters as plain text.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ async fn add(pool: &PgPool, email: Option<&str>, name: Option<&str>, subject: &s
     id
 }
 
-/// Makes the identity say what a provider knows of somebody, who has visited since.
+/// Sets the address and the name that a provider reported, and lets the user have visited since.
 async fn describe(pool: &PgPool, user: Uuid, email: Option<&str>, name: Option<&str>) {
     run!(
         pool,
@@ -70,8 +70,8 @@ async fn find_among(pool: &PgPool, text: &str, filters: &Filters) -> Vec<Uuid> {
     found.users.into_iter().map(|user| user.id).collect()
 }
 
-/// A database with the indexes of trigrams, made by the migrations or, later, by the operator. Nothing
-/// where PostgreSQL comes without the extension, which is an error where `CI` is set.
+/// Returns a database with trigram indexes, made by the migrations or later by the operator.
+/// Returns `None` if PostgreSQL lacks the extension, which is an error if `CI` is set.
 async fn with_trigrams(by_operator: bool) -> Option<Database> {
     let database = Database::bare().await;
     if database
@@ -134,7 +134,7 @@ async fn the_best_match_comes_first_and_each_user_once() {
         find(pool, &by_subject.simple().to_string()).await,
         [by_subject]
     );
-    // By the address, then by the name, in their orders.
+    // Matches by address come first, then matches by name, each in its own order.
     assert_eq!(find(pool, "ANN").await, [exact, longer, by_name]);
     assert_eq!(
         find(pool, "nn@").await,
@@ -342,7 +342,8 @@ async fn with_the_extension_parts_are_found_after_beginnings() {
     }
 }
 
-/// Databases of the locales that change how PostgreSQL itself compares letters: none, all of Unicode, and Turkish.
+/// Returns databases in the locales that change how PostgreSQL compares letters: none, all of
+/// Unicode, and Turkish.
 async fn in_locales() -> Vec<Database> {
     let mut databases = Vec::new();
     for locale in ["C", "C.UTF-8"] {
@@ -500,7 +501,7 @@ async fn pages_of_a_search_put_together_hold_everybody_once_the_best_matches_fir
     let mut others = Vec::new();
     for number in 0..9 {
         let user = add(pool, None, Some("Zoe  Ánn"), &format!("word {number}")).await;
-        // A waiting user, and one whom a provider has described.
+        // Some users are still waiting, and others have an identity that a provider described.
         if number > 4 {
             describe(pool, user, None, Some("zoe-ann")).await;
         }
@@ -527,7 +528,7 @@ async fn pages_of_a_search_put_together_hold_everybody_once_the_best_matches_fir
             .await
             .unwrap();
             found.extend(page.users.iter().map(|user| user.id));
-            // As it comes back in an address.
+            // The cursor makes a round trip through its form in URLs.
             let Some(after) = page
                 .after
                 .map(|after| Position::decode(&after.encode()).unwrap())
@@ -570,7 +571,7 @@ async fn a_backup_is_restored_with_its_indexes() {
     )
     .await;
     let mut connection = database.pool.acquire().await.unwrap();
-    // As `pg_restore` does, and PostgreSQL 17 itself in its maintenance.
+    // As `pg_restore` does, and PostgreSQL 17 itself during maintenance.
     sqlx::query("SET search_path = ''")
         .execute(&mut *connection)
         .await

@@ -1,4 +1,4 @@
-//! Staff sign in by the authorization-code flow, and nobody else gets in.
+//! Staff sign in by the authorization-code flow; all other accounts are refused.
 
 use std::collections::BTreeMap;
 
@@ -225,7 +225,7 @@ async fn a_flood_of_sign_ins_is_refused_and_locks_nobody_else_out() {
         ),
         (vec![303; 3], true)
     );
-    // Phones behind the same address have used up a limit of their own.
+    // The sign-ins of apps at the same address have a separate limit.
     for _ in 0..10 {
         let request = flood
             .request(Method::POST, "/api/v1/auth/oauth/idp")
@@ -242,7 +242,7 @@ async fn a_flood_of_sign_ins_is_refused_and_locks_nobody_else_out() {
         .request(Method::POST, "/admin/sign-in")
         .header("X-Forwarded-For", "192.0.2.9");
     assert_eq!(flood.send(request).await.status, 303);
-    // Whoever is meant signs in from where they are.
+    // The real member signs in from another address.
     let landed = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
     assert_eq!(landed.status, 303, "{}", landed.text);
 }
@@ -319,7 +319,7 @@ async fn a_member_is_the_account_that_came_first_until_an_operator_says_otherwis
     );
     assert_eq!(come("private-account").await.0, 303);
     assert_eq!(come("company-account").await.0, 403);
-    // Who is given access again comes for the first time.
+    // A member who gets access again is bound to the next account that signs in.
     assert_eq!(
         remove(pool, "ada@example.com", by).await.unwrap(),
         Changed::Done
@@ -402,7 +402,7 @@ async fn a_new_sign_in_ends_the_browsers_earlier_session_and_a_sixth_the_oldest(
     desk.appoint("grace@example.com", Role::Support).await;
     let mut browser = desk.signed_in("ada@example.com").await;
     let before = browser.cookies.clone();
-    // Whoever gets in ends it; whoever does not, ends nothing.
+    // A successful sign-in ends the browser's session; a refused sign-in does not.
     assert_eq!(browser.sign_in("stranger@example.com").await.status, 403);
     assert_eq!(browser.get("/admin/users").await.status, 200);
     assert_eq!(browser.sign_in("grace@example.com").await.status, 303);
@@ -535,7 +535,7 @@ async fn nobody_is_sent_to_google_when_the_tokens_come_from_elsewhere() {
     );
 }
 
-/// The provider of staff, whose `id_token` has these claims besides, and whose userinfo endpoint answers so.
+/// A desk, and its provider whose metadata has `changes` merged in.
 struct Office {
     desk: Desk,
     provider: Provider,
@@ -563,7 +563,8 @@ impl Office {
         }
     }
 
-    /// Comes back from the provider, whose token has these claims and whose userinfo answers so.
+    /// Completes a sign-in: the `id_token` has these claims, and the userinfo endpoint responds as
+    /// given.
     async fn arrive(&self, claims: &Value, userinfo: Behaviour) -> (u16, String, Vec<Recorded>) {
         let url = self.provider.url();
         let metadata = json!({
@@ -613,17 +614,17 @@ async fn staff_whose_address_is_in_userinfo_alone_sign_in() {
         .map(|request| (request.method.as_str(), request.header("authorization")))
         .collect();
     assert_eq!(sent, [("GET", Some("Bearer an-access-token"))]);
-    // Only the proof is there: of the same address it counts, of another it does not.
+    // Userinfo supplies only the verification: it counts for the same address alone.
     assert_eq!(office.arrive(&ada, userinfo(&proven)).await.0, 303);
     let other = json!({ "email": "eve@example.com", "email_verified": true });
     assert_eq!(office.arrive(&ada, userinfo(&other)).await.0, 403);
-    // What the id_token states is not asked for again, and a refusal stays one.
+    // Claims in the `id_token` cause no userinfo request, and its refusal stands.
     let (status, _, asked) = office.arrive(&proven, userinfo(&other)).await;
     assert_eq!((status, asked.len()), (303, 0));
     let denied = json!({ "email": "ada@example.com", "email_verified": false });
     let (status, _, asked) = office.arrive(&denied, userinfo(&proven)).await;
     assert_eq!((status, asked.len()), (403, 0));
-    // Unproven there as well.
+    // Userinfo does not verify the address either.
     for weak in [
         &ada,
         &denied,

@@ -1,4 +1,4 @@
-//! Who has access, and in which zone they read times.
+//! Access of staff, and the time zone in which members read times.
 
 use reqwest::Method;
 use sqlx::{Executor, PgPool};
@@ -62,7 +62,7 @@ async fn an_admin_gives_changes_and_takes_away_access_and_each_is_an_event() {
         .await,
         303
     );
-    // Whose role is gone is out with the next request.
+    // A member without a role is signed out at the next request.
     assert_eq!(grace.get("/admin/users").await.status, 303);
     assert_eq!(members(&desk).await.len(), 2);
     let audit = browser
@@ -322,7 +322,7 @@ async fn access_ends_by_itself_for_sessions_that_are_open_too() {
         .await;
     assert_eq!(refused.status, 403, "{}", refused.text);
     assert!(browser.get("/admin/staff").await.text.contains("ended"));
-    // Access is replaced as a whole.
+    // A grant replaces all rights of the member.
     assert_eq!(post(&mut browser, "/admin/staff", &give[..2]).await, 303);
     assert_eq!(grace.get("/admin/users").await.status, 200);
     let rights = "SELECT may_export, ends_at IS NULL FROM staff WHERE email = 'grace@example.com'";
@@ -348,7 +348,7 @@ async fn the_last_admin_is_one_whose_access_does_not_end() {
     assert_eq!(remove(pool, ada, by).await.unwrap(), Changed::LastAdmin);
     assert_eq!(give(grace, for_now).await, Changed::Already);
     assert_eq!(remove(pool, grace, by).await.unwrap(), Changed::Done);
-    // Two who limit each other's access leave one without an end.
+    // When two admins limit each other's access at once, one keeps access without an end.
     for round in 0..rounds() {
         assert_ne!(give(ada, Role::Admin.into()).await, Changed::LastAdmin);
         assert_ne!(give(grace, Role::Admin.into()).await, Changed::LastAdmin);
@@ -359,7 +359,7 @@ async fn the_last_admin_is_one_whose_access_does_not_end() {
 
 const MEMBER: &str = "member@example.com";
 
-/// A new member with an open session, whose cookie is returned.
+/// Adds a member with an open session, and returns its cookie.
 async fn member(pool: &PgPool) -> String {
     add(pool, MEMBER, Role::Support, By::COMMAND_LINE)
         .await
@@ -375,7 +375,7 @@ async fn member(pool: &PgPool) -> String {
 async fn a_visit_and_the_removal_of_its_member_never_wait_for_each_other() {
     let database = Database::create().await;
     let pool = &database.pool;
-    // A visit that has begun, and a removal after it, meet at the session, which somebody holds.
+    // A visit and a later removal both wait for the session, which another transaction has locked.
     for email in ["one@example.com", "two@example.com"] {
         add(pool, email, Role::Admin, By::COMMAND_LINE)
             .await

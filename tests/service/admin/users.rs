@@ -1,4 +1,4 @@
-//! Finding people, understanding what happened to them, and putting it right.
+//! Search of users, explanation of their sign-ins, and corrections.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ use super::{desk_with, person};
 use crate::support::app::Answer;
 use crate::support::desk::Browser;
 
-/// The page that a search leads to.
+/// Follows a search to its page.
 async fn searched(browser: &mut Browser, text: &str) -> Answer {
     let request = browser
         .request(Method::GET, "/admin/users")
@@ -90,7 +90,7 @@ async fn a_persons_page_names_others_with_the_same_name_or_e_mail_address() {
         &[("email", "alan@example.com"), ("name", "Alan Turing")],
     )
     .await;
-    // Grace's account at the provider has an address that is another user's here.
+    // Grace's account at the provider gets an address that belongs to another user here.
     person(
         &desk,
         &[
@@ -235,7 +235,7 @@ async fn staff_end_one_session_and_no_other() {
             .contains(&format!("href=\"{end}\""))
     );
     let sound = [("reason", "lost the phone")];
-    // The session of somebody else is not this user's.
+    // A session of another user does not belong to this user.
     let elsewhere = format!("{page}/sessions/{}/end", session(&other));
     assert_eq!(browser.submit(&elsewhere, &sound).await.status, 409);
     assert_eq!(
@@ -366,7 +366,7 @@ async fn the_id_of_a_merged_user_leads_to_the_one_who_remains() {
     }
     let page = searched(&mut browser, third).await.text;
     assert!(page.contains("mary@example.com") && !page.contains(&line(third)));
-    // Whoever went is found by what they signed in with, too.
+    // The user who was merged is also found by their address and subject.
     for text in ["ada@example.com", "grace"] {
         let page = searched(&mut browser, text).await.text;
         assert!(page.contains("mary@example.com"), "{text}");
@@ -437,7 +437,7 @@ async fn a_search_leads_to_the_only_user_whom_it_names_to_a_request_and_to_an_ad
             .await;
         assert_eq!(found.header("location"), Some(&*user), "{text}");
     }
-    // A name may be another's, and a filter has to be seen.
+    // Names are not unique, and a filter must stay visible: both searches show a list.
     for query in ["q=ada", "q=ada%40example.com&status=active"] {
         let listed = browser.get(&format!("/admin/users?{query}")).await;
         assert!(

@@ -8,7 +8,7 @@ use super::{at, identity, make, user};
 use crate::support::app::App;
 use crate::support::token::{claims, with};
 
-/// The user's address, and whether it is verified.
+/// Returns the user's address, and whether it is verified.
 async fn address(app: &App, user: Uuid) -> (Option<String>, bool) {
     all!(
         &app.database.pool,
@@ -56,7 +56,8 @@ async fn a_moved_identity_takes_no_address_along_and_steals_none_later() {
 
         let again = app.sign_in(&moved).await;
         assert_eq!(user(&again), user(&to), "{target}");
-        // What it proves is welcome to a user who has no address, and taken from the one who merely claims it now.
+        // A user without an address gets the address that the identity proves. The former user, who
+        // cannot prove it any more, loses it.
         let welcome = target.get("email").is_some();
         let after = if welcome {
             [(None, false), (Some(theirs.clone()), true)]
@@ -81,7 +82,7 @@ async fn a_moved_identity_takes_no_address_along_and_steals_none_later() {
         };
         assert_eq!(address(&app, user(&to)).await, expected, "{target}");
 
-        // Whoever proves the old address gets it, and nothing of what was left behind.
+        // The next user who proves the old address gets it, and none of the former user's data.
         let back = app
             .sign_in_at("second", &at("second", &format!("back-{number}"), &theirs))
             .await;

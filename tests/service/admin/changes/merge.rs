@@ -1,4 +1,4 @@
-//! Two users become one.
+//! Merges of two users by staff.
 
 use serde_json::json;
 use uuid::Uuid;
@@ -18,7 +18,7 @@ use super::{STAFF, act, alive, apply, at, by, events, merge, preview, user};
 use crate::support::app::App;
 use crate::support::token::{claims, encode, now, with};
 
-/// What the audit finds by an address: the kinds, and what they are about.
+/// Returns the events that the audit finds by an address: kind, `about` and address.
 async fn found(app: &App, email: &str) -> Vec<(String, Option<String>, Option<String>)> {
     let filter = Filter {
         email: Some(email.to_owned()),
@@ -56,7 +56,7 @@ async fn a_merge_is_found_by_the_address_of_whoever_went_and_outlives_the_next_u
         "whoever stays was not merged into another user"
     );
 
-    // The identity that came with the merge goes, so that nobody has the address.
+    // The merged identity goes, so that no user has the address.
     let theirs = "DELETE FROM identities WHERE lower(email) = $1";
     let gone = sqlx::query(theirs)
         .bind(ADDRESS)
@@ -225,7 +225,7 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
         );
         assert_eq!(app.database.everything(&[]).await, before, "{change}");
     }
-    // A new session is no reason to look again.
+    // A new session does not require another preview.
     let seen = preview(pool, merge).await.fingerprint();
     app.sign_in(&other_picture).await;
     let seen_again = preview(pool, merge).await;
@@ -271,8 +271,8 @@ async fn whoever_remains_was_last_seen_when_either_was() {
     }
 }
 
-/// Whatever links or unlinks marks the user as changed. Were that ever forgotten, an identity that the merge knows
-/// nothing of would be taken from one user and given to nobody.
+/// Every link and unlink marks the user as changed. If one did not, a merge could take an identity
+/// that it has not read from one user and give it to no other.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     let app = App::start().await;
@@ -298,7 +298,7 @@ async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
     assert_eq!(app.database.everything(&[]).await, before);
 }
 
-/// What the events of a user still say of a person.
+/// Counts the user's events that still contain personal data.
 async fn traces(app: &App, user: Uuid) -> i64 {
     value!(
         &app.database.pool,
@@ -320,7 +320,8 @@ async fn whoever_was_merged_into_a_deleted_user_is_forgotten_with_them() {
     }
     assert_eq!(merge(&app, people[0], people[1]).await, Outcome::Done);
     assert_eq!(merge(&app, people[1], people[2]).await, Outcome::Done);
-    // An attempt on the address of the first, which only an identity of the third still has.
+    // A stranger's attempt with the first user's address, which only an identity of the third user
+    // still has.
     let attempt = json!({ "iss": "https://other.example", "aud": "x", "email": "first@example.com", "exp": now() + 60 });
     let attempt = encode(r#"{"alg":"RS256"}"#, &attempt.to_string());
     assert_eq!(
@@ -332,7 +333,7 @@ async fn whoever_was_merged_into_a_deleted_user_is_forgotten_with_them() {
     let claimed = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'first@example.com'";
     app.database.until(claimed, 1).await;
 
-    // The user themselves, this time.
+    // The user deletes themselves this time.
     let session = app.sign_in(&claims("first", "first@example.com")).await;
     assert_eq!(user(&session), people[2]);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A merge at the moment when its people do something: it ends as if one or the other had come first.
+//! Merges that race changes of the same users: the result equals one order or the other.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ async fn exists(app: &App, user: Uuid) -> bool {
     )
 }
 
-/// Users who have the identity of that subject: one has it, or nobody.
+/// Returns the user who has the identity with this subject. At most one may have it.
 async fn owner(app: &App, subject: &str) -> Option<Uuid> {
     let owners: Vec<Uuid> = values!(
         &app.database.pool,
@@ -56,7 +56,8 @@ async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
             .await,
         );
 
-        // Now and then the provider has news of one of them, or one comes back by another identity.
+        // In some rounds the provider reports changed claims, or a user signs in with a second
+        // identity.
         let news = json!({ "picture": format!("https://pictures.example/{round}") });
         let attempts = match round % 5 {
             0 | 1 => vec![("idp", from_claims.clone()), ("idp", into_claims)],
@@ -90,9 +91,10 @@ async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
         assert_eq!(exists(&app, from_id).await, !done, "round {round}");
         for answer in answers.iter().chain([&from_first, &into_first]) {
             assert!(answer.status.is_success(), "round {round}: {}", answer.text);
-            // An answer that still names the merged user came first, and its session has ended.
+            // A response that names the merged user was sent before the merge, and its session has
+            // ended.
             let lives = !(done && user(answer) == from_id);
-            // Either shows it, and both in each round would be most of the requests.
+            // Either request shows it, and one per round saves half of them.
             let status = if round % 2 == 0 {
                 app.get(&answer.access_token(), "/api/v1/me").await.status
             } else {
@@ -159,7 +161,7 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
         };
         let outcome = merge.await.unwrap();
 
-        // One of them took effect, and the other was told that it came too late.
+        // One of the two took effect, and the other was refused as too late.
         let status = answer.status.as_u16();
         let took_effect = answer.status.is_success();
         assert!(
@@ -196,7 +198,8 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
     }
 }
 
-/// Whatever ends a session locks it first, and its event then locks the user, if there is a webhook.
+/// A transaction that ends a session locks the session first; its event then locks the user if a
+/// webhook is configured.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merge_does_not_keep_a_sign_out_that_it_waits_for_from_its_end() {
     let app = App::start().await;
@@ -221,7 +224,7 @@ async fn a_merge_does_not_keep_a_sign_out_that_it_waits_for_from_its_end() {
         .execute("SET LOCAL lock_timeout = '100ms'")
         .await
         .unwrap();
-    // It need not wait.
+    // The merge must not hold the lock of the user.
     run!(
         &mut *sign_out,
         "INSERT INTO events (id, kind, reason, user_id) VALUES ($1, 'signed_out', 'local', $2)",

@@ -1,4 +1,4 @@
-//! What staff do about people: what it leaves, and what requests at the same moment may not make of it.
+//! Changes of users by staff, and requests that run at the same time.
 
 mod identities;
 mod merge;
@@ -48,19 +48,19 @@ async fn preview(pool: &PgPool, change: Change) -> Preview {
         .expect("users, and an identity of theirs")
 }
 
-/// Makes the change that has been looked at.
+/// Makes a change with the fingerprint of its preview.
 async fn apply(pool: &PgPool, change: Change, seen: &str) -> Option<Outcome> {
     made(pool, change, Some(seen), by()).await
 }
 
-/// Looks at a change, then makes it.
+/// Previews a change, then makes it.
 async fn make(app: &App, change: Change) -> Outcome {
     let pool = &app.database.pool;
     let made = apply(pool, change, &preview(pool, change).await.fingerprint()).await;
     made.expect("users, and an identity of theirs")
 }
 
-/// A change that has been looked at, to be made while something else happens.
+/// Previews a change, and returns the future that makes it.
 async fn prepared(
     app: &App,
     change: Change,
@@ -74,7 +74,7 @@ async fn merge(app: &App, from: Uuid, into: Uuid) -> Outcome {
     make(app, Change::Merge { from, into }).await
 }
 
-/// Makes a change that nobody looks at before.
+/// Makes a change without a preview.
 async fn act(app: &App, change: Change) {
     assert_eq!(
         made(&app.database.pool, change, None, by()).await,
@@ -82,7 +82,7 @@ async fn act(app: &App, change: Change) {
     );
 }
 
-/// Whether the session lives: (by its access token, by its refresh token).
+/// Returns whether the session's access token and its refresh token are valid.
 async fn alive(app: &App, signed_in: &Answer) -> (bool, bool) {
     let me = app
         .get(&signed_in.access_token(), "/api/v1/me")
@@ -94,7 +94,7 @@ async fn alive(app: &App, signed_in: &Answer) -> (bool, bool) {
     (me == 200, refreshed == 200)
 }
 
-/// Events of that kind about a user: who did it, and the detail.
+/// Returns the events of a kind about a user: actor and detail.
 async fn events(app: &App, kind: &str, user: Uuid) -> Vec<(Option<String>, Option<Value>)> {
     all!(
         &app.database.pool,

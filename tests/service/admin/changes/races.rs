@@ -1,4 +1,5 @@
-//! Members of staff who change the same people at the same moment: one does, the other is told to look again.
+//! Two members of staff who change the same users at the same time: one change is made, the other
+//! is refused as outdated.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use super::prepared;
 use crate::support::app::App;
 use crate::support::race::{at_once, rounds};
 
-/// A user with one identity, who has never been seen.
+/// Adds a user with one identity, who has never been seen.
 async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
     let ids = (Uuid::now_v7(), Uuid::now_v7());
     run!(&app.database.pool, "WITH new AS (INSERT INTO users (id, email, email_verified) VALUES ($1, $3 || '@example.com', true) RETURNING id)
@@ -17,7 +18,7 @@ async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
     ids
 }
 
-/// Who has which identity, by the names that [`person`] was given.
+/// Returns the owner of each identity, by the names that [`person`] was given.
 async fn owners(app: &App) -> BTreeMap<String, Uuid> {
     let rows: Vec<(String, Uuid)> = app
         .database
