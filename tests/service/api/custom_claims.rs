@@ -1,4 +1,4 @@
-//! Claims that the product's backend sets: in which access tokens they are, and what they cannot do there.
+//! Claims that the product's backend sets: the access tokens that contain them, and their limits.
 
 use rocket::futures::future::join_all;
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use vestibule::domain::custom_claims::CustomClaims;
 use crate::support::app::{Answer, App};
 use crate::support::token::{claims, with};
 
-/// The claims of every access token.
+/// The names of the claims that every access token has.
 const OWN: [&str; 8] = ["aud", "client_id", "exp", "iat", "iss", "jti", "sid", "sub"];
 
-/// The access token's claims beyond those that every one has.
+/// Returns the access token's claims except [`OWN`].
 fn custom(answer: &Answer) -> Value {
     let mut told = answer.payload();
     for name in OWN {
@@ -22,7 +22,7 @@ fn custom(answer: &Answer) -> Value {
     told
 }
 
-/// Stores claims as they are, without a check.
+/// Stores claims without a check.
 async fn set(app: &App, subject: &str, claims: &str) {
     let set = "UPDATE users SET claims = $2::jsonb
                WHERE id = (SELECT user_id FROM identities WHERE provider = 'idp' AND subject = $1)";
@@ -57,7 +57,7 @@ async fn a_users_claims_are_in_the_access_tokens_of_the_next_refresh_and_of_ever
     for (provider, claimed, outcome) in [
         ("idp", &ada, "signed_in"),
         ("second", &elsewhere, "linked"),
-        // The user changes, only the identity does, and neither does.
+        // Sign-ins that change the user, only the identity, and neither.
         (
             "idp",
             &with(ada.clone(), &json!({ "name": "Ada King" })),

@@ -20,7 +20,7 @@ const REFRESH: &str = "/api/v1/auth/refresh";
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The nonce of the services under test at that time.
+/// Returns the current nonce of the services under test at a time.
 fn nonce_at(now: i64) -> String {
     ProofNonces::new(&Secret::new("a secret key that only the tests use".to_owned()).into())
         .current(now)
@@ -55,7 +55,7 @@ impl Draft {
         }
     }
 
-    /// The same with another claim; `null` removes it.
+    /// Returns a copy with another claim; `null` removes the claim.
     fn with(&self, name: &str, value: impl Into<Value>) -> Self {
         let claims = with(self.claims.clone(), &json!({ name: value.into() }));
         Self {
@@ -73,7 +73,7 @@ fn proof(key: Signer, method: &Method, path: &str, token: Option<&str>) -> Strin
     Draft::new(key, method, path, token).signed(key)
 }
 
-/// Sends a request with these `DPoP` headers, and with that `Authorization`.
+/// Sends a request with these `DPoP` headers and this `Authorization` header.
 async fn send(
     app: &App,
     method: &Method,
@@ -148,7 +148,7 @@ async fn is_alive(app: &App, key: Signer, token: &str) -> bool {
         == 200
 }
 
-/// The error of a proof that breaks a rule.
+/// Returns the OAuth error for a refused proof.
 fn error_of(cause: Refused) -> &'static str {
     match cause {
         Refused::Nonce => "use_dpop_nonce",
@@ -183,7 +183,8 @@ fn assert_refused(answer: &Answer, status: u16, cause: Refused) {
     assert!(answer.header("DPoP-Nonce").is_some(), "{}", answer.text);
 }
 
-/// The events of refused proofs, once all are written: their reasons, and whether they name the user and the session.
+/// Stops the service, so that all events are written, and returns the reasons of refused proofs.
+/// Events without a user or a session are left out.
 async fn refused(mut app: App) -> Vec<String> {
     app.stop().await;
     let sql = "SELECT reason FROM events WHERE kind = 'proof_refused' AND user_id IS NOT NULL AND session_id IS NOT NULL
@@ -242,7 +243,7 @@ async fn a_session_without_a_key_stays_as_it_was() {
         .count("SELECT count(*) FROM sessions WHERE jkt IS NULL")
         .await;
     assert_eq!(unbound, 1);
-    // A proof at a later refresh changes nothing, and one that is faulty does not hurt either.
+    // A proof at a later refresh does not bind the session, and a faulty proof is ignored.
     let second = refresh(&app, Signer::Ec, &first.refresh_token()).await;
     assert_eq!(second.json()["token_type"], "Bearer", "{}", second.text);
     let third = refresh_with(&app, &second.refresh_token(), &["faulty".into()]).await;
@@ -263,7 +264,7 @@ async fn a_session_without_a_key_stays_as_it_was() {
     assert_eq!(refused(app).await, Vec::<String>::new());
 }
 
-/// RFC 9449's rules: the case, the section, the cause, and the proofs that break the rule.
+/// Violations of RFC 9449: name, section, cause, and the proofs that cause it.
 fn cases(
     path: &str,
     method: &Method,
@@ -598,7 +599,7 @@ async fn a_url_is_compared_in_its_normal_form_without_query_and_fragment() {
     ] {
         let draft =
             Draft::new(Signer::Ec, &Method::GET, "/api/v1/me", Some(&token)).with("htu", htu);
-        // The clock of the phone does not matter.
+        // The phone's clock is irrelevant, since the nonce gives the time.
         let proof = draft.with("iat", 1).signed(Signer::Ec);
         assert_eq!(me(&app, &token, &[proof]).await.status, 200, "{htu}");
     }
@@ -660,10 +661,10 @@ async fn a_thief_who_polls_and_one_with_a_backup_are_refused_with_an_event_and_t
     let first = sign_in(&app, Signer::Ec).await;
     let second = refresh(&app, Signer::Ec, &first.refresh_token()).await;
     let third = refresh(&app, Signer::Ec, &second.refresh_token()).await;
-    // A backup holds the token of days ago, whose reuse would have ended the session.
+    // A backup holds an old token, whose reuse would have ended the session.
     let with_a_backup = refresh_with(&app, &first.refresh_token(), &[]).await;
     assert_refused(&with_a_backup, 401, Refused::Missing);
-    // The one who polls has the live token, and a key of his own.
+    // A thief who reads the live token has a different key.
     let polling = refresh(&app, Signer::OtherEc, &third.refresh_token()).await;
     assert_refused(&polling, 401, Refused::OtherKey);
     // A log holds the access token.
@@ -698,7 +699,7 @@ async fn a_replayed_proof_gives_the_thief_nothing_that_he_can_use() {
         owner.refresh_token(),
         "the same successor"
     );
-    // The proof is for this path alone, and no key comes with it.
+    // The proof is only for the refresh, and the thief has no key for another proof.
     assert_refused(
         &me(&app, &thief.access_token(), &seen).await,
         401,

@@ -1,4 +1,4 @@
-//! Who is it? Linking, and the takeovers that it must not allow.
+//! Linking of identities to users, and protection against takeovers.
 
 use serde_json::{Value, json};
 use sqlx::Executor;
@@ -19,7 +19,7 @@ async fn assert_refused(app: &App, answer: &Answer, before: [usize; 3], status: 
     );
 }
 
-/// The user, and the address that they are shown.
+/// Returns the user's id and the address in the response.
 fn shown(answer: &Answer) -> (String, Value) {
     (answer.user_id(), answer.json()["user"]["email"].clone())
 }
@@ -107,13 +107,13 @@ async fn a_changed_address_follows_only_when_it_is_verified_and_free() {
         );
         assert_eq!(answer.json()["user"]["email"], shown);
         assert_eq!(answer.json()["identity"]["email"], claimed["email"]);
-        // Back to where it was, for the next row.
+        // Resets the address for the next row.
         app.sign_in(&claims("subject-1", "old@example.com")).await;
     }
     let answer = app.sign_in(&claims("subject-1", "New@example.com")).await;
     assert_eq!(shown(&answer), (user, json!("new@example.com")));
 
-    // The address that it left is free again, and nobody is found by it.
+    // The former address is free again and leads to no user.
     let stranger = app
         .sign_in_at("second", &at("second", "stranger", "old@example.com"))
         .await;
@@ -215,7 +215,7 @@ async fn whoever_merely_claims_an_address_loses_it_to_its_owner_and_keeps_everyt
         );
     }
 
-    // They keep their user, and go on without the address, session and all.
+    // The squatter keeps the user and the session, without the address.
     assert_eq!(app.refresh(&squatter.refresh_token()).await.status, 200);
     let back = app
         .sign_in(&unverified(claims("squatter", "victim@example.com")))
@@ -308,7 +308,7 @@ async fn an_imported_user_to_whom_nobody_has_signed_in_waits_for_whoever_proves_
     );
     assert_eq!(app.database.rows().await, [1, 1, 1]);
 
-    // One that was imported with an identity is whoever's that identity is.
+    // An imported user with an identity belongs to the owner of that identity.
     let import = "WITH imported AS (INSERT INTO users (id, email, email_verified, imported_at)
                       VALUES (gen_random_uuid(), 'bob@example.com', false, now()) RETURNING id)
                   INSERT INTO identities (id, user_id, provider, subject, email)
@@ -370,7 +370,7 @@ async fn a_disabled_user_is_refused_by_every_identity_and_only_the_event_is_writ
         .sign_in_at("second", &at("second", "subject-2", "ada@example.com"))
         .await;
     assert_refused(&app, &new, before, 403, "user_disabled").await;
-    // A stranger learns nothing from an address that the provider does not vouch for.
+    // A refusal for an unverified address reveals nothing about the user.
     let stranger = app
         .sign_in(&unverified(claims("stranger", "ada@example.com")))
         .await;

@@ -1,4 +1,4 @@
-//! `/api/v1/me` and what is below it.
+//! `/api/v1/me` and the routes below it.
 
 use std::sync::Arc;
 
@@ -673,14 +673,14 @@ async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back()
             assert_problem(&linked, 422, "token_expired");
         }
         assert_eq!(app.database.rows().await, rows, "{by_staff}");
-        // The same subject elsewhere is somebody else.
+        // The same subject at another provider is a different person.
         let third = with(
             at("third", "ada", ""),
             &json!({ "iat": now() - 1, "email": null }),
         );
         assert!(app.sign_in_at("third", &third).await.status.is_success());
     }
-    // Nothing of the person is kept but the hashes, for as long as a token may be old.
+    // Only the hashes remain, for as long as an old token could be accepted.
     let kept = "SELECT count(*) FROM deleted_identities WHERE length(hash) = 32";
     assert_eq!(app.database.count(kept).await, 2);
     for (hours, deleted_identities) in [(24, 0), (1, 2)] {

@@ -1,4 +1,4 @@
-//! One person with two accounts proves both and makes them one.
+//! A user with two accounts proves both and merges them.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::support::token::{self, claims, now, with};
 
 const MERGE: &str = "/api/v1/me/merge";
 
-/// What one of the further providers says of somebody.
+/// Returns the claims of an account at a further provider.
 fn at(provider: &str, subject: &str, changes: &Value) -> Value {
     with(
         token::at(provider, subject, &format!("{subject}@{provider}.example")),
@@ -38,20 +38,20 @@ async fn ask(app: &App, signed_in: &Answer, body: &Value) -> Answer {
         .await
 }
 
-/// Asks for a merge with whoever has that identity of the provider `second`.
+/// Requests a merge with the user of an identity at the provider `second`.
 async fn merge(app: &App, signed_in: &Answer, claims: &Value, dry_run: bool) -> Answer {
     let body = json!({ "provider": "second", "id_token": app.token(claims), "dry_run": dry_run });
     ask(app, signed_in, &body).await
 }
 
-/// The user who remains, of whom the other's session is told.
+/// Returns the surviving user's id, which the merged user's session is given.
 #[track_caller]
 fn merged_into(answer: &Answer) -> String {
     assert_eq!(answer.json()["reason"], "user_merged", "{}", answer.text);
     answer.json()["merged_into"].as_str().unwrap().to_owned()
 }
 
-/// All that is stored of people, but what was refused to them.
+/// Returns all stored data except refused sign-ins.
 async fn everything(app: &App) -> String {
     app.database.everything(&["sign_in_refused"]).await
 }
@@ -110,7 +110,8 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
         );
     }
 
-    // For as long as they live, the other's tokens lead to the one who remains; so they do after a merge by staff.
+    // Until they expire, the merged user's access tokens lead to the surviving user, also after a
+    // later merge by staff.
     for session in [&gone, &again] {
         assert_problem(
             &app.refresh(&session.refresh_token()).await,
@@ -143,7 +144,7 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
         );
     }
 
-    // Both events name the other user; nobody but the users did it.
+    // Both events name the other user and have no actor, since the user made the merge.
     let events: Vec<Value> = values!(pool, "SELECT jsonb_build_array(user_id, reason, detail, actor, session_id IS NOT NULL AND ip IS NOT NULL, email)
          FROM events WHERE kind = 'users_merged' ORDER BY id LIMIT 2");
     let from = gone.user_id();
@@ -422,7 +423,7 @@ async fn a_merge_without_two_fresh_proofs_or_against_a_decision_of_staff_changes
     );
     assert_eq!(everything(&app).await, before);
 
-    // A session that is not fresh needs a third proof, of an identity of the user who asks.
+    // An older session needs a third proof, for an identity of its own user.
     app.age(601.0).await;
     let before = everything(&app).await;
     let old = token::with(ada(), &json!({ "iat": now() - 601 }));
@@ -444,7 +445,7 @@ async fn a_merge_without_two_fresh_proofs_or_against_a_decision_of_staff_changes
         "{}",
         merged.text
     );
-    // An answer that was lost: the merge is done.
+    // As after a lost response: the merge is already done.
     let again = ask(&app, &mine, &body).await;
     assert_problem(&again, 409, "identity_already_linked");
 }
@@ -481,7 +482,8 @@ async fn an_identity_is_that_of_whoever_staff_gave_it_to() {
     assert_eq!(left.user_id(), first.user_id(), "who had it is left alone");
 }
 
-/// A user with one identity and a session, as the first sign-in leaves them: the ids of the user and the session.
+/// Adds a user with one identity and a session, as the first sign-in does, and returns the ids of
+/// user and session.
 async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
     let user = Uuid::now_v7();
     let session = Uuid::now_v7();
@@ -493,7 +495,7 @@ async fn person(app: &App, name: &str) -> (Uuid, Uuid) {
     (user, session)
 }
 
-/// A merge that the user of a session asks for, with the identity of that name.
+/// Merges the identity with this name into the session's user, as the user requests it.
 async fn asked(
     app: &App,
     (user, session): (Uuid, Uuid),

@@ -1,4 +1,4 @@
-//! Mirrors the URLs under `/api/v1`.
+//! Tests of the routes under `/api/v1`, in folders like their URLs.
 
 mod admin;
 mod custom_claims;

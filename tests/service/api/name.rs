@@ -1,4 +1,4 @@
-//! The name under which a user is shown: what a provider says, what the app was told, or the user's own word.
+//! The displayed name of a user: from a provider, from the app, or chosen by the user.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
 use crate::support::token::{claims, with};
 
-/// A person as the provider tells of them, by that name or without one.
+/// Returns a person's claims with or without a name.
 fn called(subject: &str, name: Option<&str>) -> Value {
     with(
         claims(subject, &format!("{subject}@example.com")),
@@ -36,14 +36,14 @@ async fn rename(app: &App, signed_in: &Answer, name: Value) -> Answer {
     .await
 }
 
-/// The sign-in had that outcome, and the user is shown under that name.
+/// Asserts the outcome of a sign-in and the name in its response.
 #[track_caller]
 fn assert_shown(signed_in: &Answer, outcome: &str, name: &str) {
     assert_eq!(signed_in.outcome(), outcome, "{}", signed_in.text);
     assert_eq!(signed_in.json()["user"]["name"], name);
 }
 
-/// The user's name, and if it is their own word.
+/// Returns the user's name, and whether the user chose it.
 async fn stored(app: &App, signed_in: &Answer) -> (Option<String>, bool) {
     let row =
         sqlx::query_as("SELECT name, own_name FROM users WHERE id = $1").bind(signed_in.user());
@@ -65,7 +65,8 @@ async fn the_name_that_the_app_was_told_is_a_new_users_own_word_where_the_provid
     assert_shown(&ada, "created", "Ada Lovelace");
     assert_eq!(stored(&app, &ada).await, own("Ada Lovelace"));
 
-    // The second statement of a sign-in creates users, too: here, one who proves what another merely claimed.
+    // The second statement of a sign-in also creates users: here for the owner of an address that
+    // another user has without proof.
     let claimed = with(
         called("thief", None),
         &json!({ "email": "grace@example.com", "email_verified": false }),
@@ -75,7 +76,7 @@ async fn the_name_that_the_app_was_told_is_a_new_users_own_word_where_the_provid
     assert_shown(&grace, "created", "Grace");
     assert_eq!(stored(&app, &grace).await, own("Grace"));
 
-    // A provider that says a name is believed, then and later.
+    // A name from the provider takes precedence, now and later.
     let linus = told(&app, &called("linus", Some("Linus")), "Somebody").await;
     assert_eq!(stored(&app, &linus).await, of_provider("Linus"));
     let nobody = app.sign_in(&called("nobody", None)).await;
@@ -101,7 +102,7 @@ async fn the_name_that_the_app_was_told_is_a_new_users_own_word_where_the_provid
         ("created".into(), (None, false))
     );
 
-    // No provider overwrites it, on either way of a known identity.
+    // Providers do not overwrite the name, whether the known identity changes or not.
     for name in [Some("Augusta"), Some("Augusta"), None] {
         assert_shown(
             &told(&app, &called("ada", name), "Another").await,
@@ -141,26 +142,26 @@ async fn no_provider_overwrites_the_name_that_a_user_chose_until_it_is_taken_bac
     let back = rename(&app, &ada, Value::Null).await;
     assert_eq!(back.json()["name"], "New", "what the provider said last");
     assert_eq!(stored(&app, &ada).await, of_provider("New"));
-    // It follows again.
+    // The name follows the provider again.
     assert_shown(
         &app.sign_in(&called("ada", Some("Newer"))).await,
         "signed_in",
         "Newer",
     );
 
-    // The name that the provider says can be the user's own word as well.
+    // The user can choose the same name that the provider gives.
     assert_eq!(rename(&app, &ada, json!("Newer")).await.status, 200);
     app.sign_in(&called("ada", Some("Newest"))).await;
     assert_eq!(stored(&app, &ada).await, own("Newer"));
 
-    // Without a name of any identity, none remains.
+    // If no identity has a name, a reset leaves none.
     let nobody = told(&app, &called("nobody", None), "Somebody").await;
     assert_eq!(
         rename(&app, &nobody, json!("")).await.json()["name"],
         Value::Null
     );
     assert_eq!(stored(&app, &nobody).await, (None, false));
-    // Nor a name of which nothing is seen.
+    // A name without visible characters is stored as none.
     for (name, shown) in [
         ("\u{200b} \u{ad}", Value::Null),
         ("\u{3164}", Value::Null),
@@ -237,7 +238,7 @@ async fn nobody_is_named_by_a_session_that_is_over() {
     for signed_in in [&ada, &other] {
         assert!(!stored(&app, signed_in).await.1);
     }
-    // Neither does the statement itself, where the session ends after the guard.
+    // The statement itself also refuses a session that ended after the guard.
     let user = other.user();
     let session = Uuid::now_v7();
     let origin = Origin::default();

@@ -1,4 +1,5 @@
-//! `POST /api/v1/auth/token` and `/api/v1/auth/revoke`: RFC 6749 and RFC 7009, for standard clients.
+//! `POST /api/v1/auth/token` and `/api/v1/auth/revoke`: RFC 6749 and RFC 7009, for standard
+//! clients.
 
 use reqwest::Method;
 use serde_json::json;
@@ -34,7 +35,7 @@ async fn sign_in(app: &App) -> Answer {
     app.sign_in(&claims("subject", "ada@example.com")).await
 }
 
-/// The standard's own form of an error: these members and no others.
+/// Asserts an error in the standard's form, with these members only.
 #[track_caller]
 fn assert_error(answer: &Answer, error: &str) {
     assert_eq!(
@@ -99,7 +100,8 @@ async fn a_standard_refresh_rotates_as_the_other_does() {
         200,
         "the two take the same tokens"
     );
-    // A replay, and what comes after it.
+    // A replayed token, the newest token of the session that the replay ended, and an unknown
+    // token.
     for token in [
         first.refresh_token(),
         third.refresh_token(),
@@ -237,7 +239,7 @@ async fn a_standard_client_finds_what_it_needs_in_the_metadata() {
             .unwrap()
             .to_owned()
     };
-    // Whatever a client calls itself, its token is its own.
+    // The `client_id` in the request has no effect on the token.
     let form = format!("grant_type=refresh_token&refresh_token={token}&client_id=another");
     let next = app
         .send(Method::POST, &path("token_endpoint"), Some(FORM), form)
@@ -281,6 +283,6 @@ async fn a_form_of_too_many_fields_is_refused_and_ends_nothing() {
     for fields in [127, 1_500] {
         assert_error(&ask(fields).await, "invalid_request");
     }
-    // A client may send what the standard does not know (RFC 6749 §3.2).
+    // A client may send parameters that the standard does not define (RFC 6749 §3.2).
     assert_eq!(ask(126).await.status, 200);
 }

@@ -1,4 +1,5 @@
-//! What Apple and Facebook report, and Facebook's requests to delete data. The messages are signed with keys of the tests.
+//! Reports of Apple and Facebook, and Facebook's data deletion requests, signed with keys of the
+//! tests.
 
 use std::collections::BTreeSet;
 
@@ -22,15 +23,15 @@ const FACEBOOK_APP: &str = "1234567890";
 const APP_SECRET: &str = "the app secret of the tests";
 const FORM: &str = "application/x-www-form-urlencoded";
 const DELETION: &str = "/api/v1/providers/facebook/data-deletion";
-/// More than any message.
+/// One byte more than the largest accepted message.
 const TOO_LARGE: usize = 256 * 1024 + 1;
 
-/// A service with Apple and Facebook, and their published keys.
+/// Starts a service with Apple and Facebook, and a server that publishes their keys.
 async fn house() -> (App, Provider) {
     house_with(|figment, _| figment).await
 }
 
-/// With further settings, which may name the URL of the keys.
+/// Like [`house`], with further settings, which may contain the URL of the keys.
 async fn house_with(settings: impl FnOnce(Figment, &str) -> Figment) -> (App, Provider) {
     let keys = Provider::start().await;
     keys.behave(Behaviour::Json(jwks(&[Signer::Rsa.jwk()])));
@@ -51,12 +52,12 @@ async fn house_with(settings: impl FnOnce(Figment, &str) -> Figment) -> (App, Pr
     (app.await, keys)
 }
 
-/// Signs in with that subject's token.
+/// Signs in with a new token of this subject.
 async fn sign_in(app: &App, provider: &str, subject: &str) -> Answer {
     sign_in_by(app, provider, subject, now()).await
 }
 
-/// Signs in with that subject's token of that time.
+/// Signs in with this subject's token issued at `iat`.
 async fn sign_in_by(app: &App, provider: &str, subject: &str, iat: i64) -> Answer {
     let (issuer, client) = match provider {
         "apple" => ("https://appleid.apple.com", APPLE_APP),
@@ -71,7 +72,7 @@ async fn sign_in_by(app: &App, provider: &str, subject: &str, iat: i64) -> Answe
         .await
 }
 
-/// An identity after a message: its open sessions, whether it is suspended, and its events by reason.
+/// Returns an identity's open sessions, whether it is suspended, and its events by reason.
 async fn state(app: &App, subject: &str) -> (i64, bool, Vec<String>) {
     let (sessions, suspended) = sqlx::query_as(
         "SELECT count(s.id) FILTER (WHERE s.ended_at IS NULL), bool_or(i.suspended_at IS NOT NULL)
@@ -94,7 +95,7 @@ async fn state(app: &App, subject: &str) -> (i64, bool, Vec<String>) {
     (sessions, suspended, events)
 }
 
-/// Apple's claims about an event that happened so many seconds ago.
+/// Returns Apple's claims about an event that happened `ago` seconds ago.
 fn told(kind: &str, subject: &str, ago: i64) -> Value {
     let event = json!({
         "type": kind, "sub": subject, "event_time": (now() - ago) * 1000,
@@ -188,7 +189,8 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
         let padding = "p".repeat(TOO_LARGE * 3 / 4);
         let large = Signer::Rsa.token(&changed("padding", json!(padding)));
         assert_eq!(notify(&app, &large).await, 413, "{kind}");
-        // A session that was opened after it stays, however late it comes, unless the account is gone.
+        // A session that was opened after the event stays, even if the message arrives late, unless
+        // the account is gone.
         let late = Signer::Rsa.token(&told(kind, &subject, 3600));
         if !suspends {
             assert_eq!(notify(&app, &late).await, 200, "{kind}");
@@ -212,7 +214,8 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
         let refreshed = app.refresh(&opened.refresh_token()).await;
         assert_eq!(refreshed.status.is_success(), !ends, "{kind}");
 
-        // The owner comes back: whoever took the app away gives new consent, and whoever is gone cannot.
+        // The owner returns: new consent admits the user after a revocation, but a deleted account
+        // stays suspended.
         let again = sign_in(&app, "apple", &subject).await;
         if suspends {
             assert_problem(&again, 403, "identity_suspended");
@@ -250,7 +253,8 @@ async fn a_notification_about_nobody_or_of_a_new_kind_is_acknowledged_once() {
         }
     }
     assert_eq!(state(&app, "000001.apple").await, (1, false, vec![]));
-    // The address that Apple tells is never stored for somebody whom nobody can delete here.
+    // The address in a message about an unknown account is not stored, since no user's deletion
+    // would erase it.
     assert_eq!(
         app.database
             .count("SELECT count(*) FROM events WHERE email LIKE '%privaterelay%'")
@@ -289,7 +293,7 @@ async fn nothing_is_acknowledged_while_apples_keys_or_the_database_are_not_to_be
     );
 }
 
-/// The payload of a request that a Facebook user caused so many seconds ago.
+/// Returns the payload of a request that a Facebook user caused `ago` seconds ago.
 fn wish(subject: &str, ago: i64) -> Value {
     json!({ "user_id": subject, "algorithm": "HMAC-SHA256", "issued_at": now() - ago })
 }
@@ -382,7 +386,7 @@ async fn facebooks_requests_wait_while_the_app_secret_is_not_set() {
     });
     let app = app.await;
     for path in ["/api/v1/providers/facebook/events", DELETION] {
-        // An empty secret would be one that anybody knows.
+        // An empty secret would be known to every attacker.
         let answer = send(&app, path, &signed("", &wish("1", 0))).await;
         assert_problem(&answer, 503, "provider_unavailable");
     }
@@ -394,12 +398,12 @@ async fn facebooks_requests_wait_while_the_app_secret_is_not_set() {
     );
 }
 
-/// Asks for the deletion of what came from Facebook, as its user did so many seconds ago.
+/// Sends Facebook's request to delete data, which its user made `ago` seconds ago.
 async fn delete(app: &App, subject: &str, ago: i64) -> Answer {
     send(app, DELETION, &signed(APP_SECRET, &wish(subject, ago))).await
 }
 
-/// The receipt of a request: its code and the text of its page.
+/// Returns the code of a deletion request and the text of its receipt.
 async fn receipt(app: &App, answer: &Answer) -> (String, String) {
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert_eq!(answer.header("cache-control"), Some("no-store"));
@@ -422,7 +426,7 @@ async fn receipt(app: &App, answer: &Answer) -> (String, String) {
     (code, page.text)
 }
 
-/// The events of a user: kind, actor and reason.
+/// Returns a user's events: kind, actor and reason.
 async fn events(app: &App, user: &str) -> Vec<(String, Option<String>, Option<String>)> {
     all!(
         &app.database.pool,
@@ -457,7 +461,7 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
         0
     );
 
-    // Both callbacks may get the very same request.
+    // Both callbacks can receive the same request.
     let request = signed(APP_SECRET, &wish("218471", 0));
     assert_eq!(
         send(&app, "/api/v1/providers/facebook/events", &request)
@@ -490,7 +494,7 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
         (401, &json!("user_deleted"))
     );
 
-    // The person comes back, by a new token. The old request is over.
+    // The person returns with a new token. The old request does not affect the new user.
     let replayed = sign_in_by(&app, "facebook", "218471", early).await;
     assert_problem(&replayed, 401, "token_expired");
     assert_eq!(
@@ -502,7 +506,7 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
         (code.clone(), page)
     );
     assert_eq!(state(&app, "218471").await.0, 1);
-    // Nor does a request that comes late mean the new user.
+    // A late request about the former user does not affect the new user either.
     let (late, _) = receipt(&app, &delete(&app, "218471", 3600).await).await;
     assert_ne!(late, code);
     assert_eq!(state(&app, "218471").await.0, 1);
@@ -740,7 +744,7 @@ async fn a_request_about_nobody_is_done_and_one_that_was_cut_off_goes_on() {
     let request = signed(APP_SECRET, &wish("nobody", 0));
     let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;
     assert!(page.contains("holds nothing"), "{page}");
-    // As if the program had ended after the deletion.
+    // As if the process had ended after the deletion.
     app.database
         .run("UPDATE provider_events SET outcome = NULL")
         .await;

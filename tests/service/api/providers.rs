@@ -1,4 +1,4 @@
-//! `GET /api/v1/auth/providers`: what an app needs to show the right buttons.
+//! `GET /api/v1/auth/providers`: the data for an app's sign-in buttons.
 
 use figment::Figment;
 use figment::providers::{Format, Toml};
@@ -65,7 +65,8 @@ async fn an_app_learns_which_providers_are_enabled_and_what_their_sdks_need() {
     );
     let others = ["fourth", "second"].map(|name| plain(name, "oidc", Value::Null, CLIENT_ID));
     let [fourth, second] = others;
-    // The default one, the others by name, and none that is switched off; nothing of a secret or an endpoint.
+    // The default provider comes first, then the other enabled providers by name, without secrets
+    // and endpoints.
     assert_eq!(
         answer.json(),
         json!({ "providers": [main, apple, company, fourth, second] })
@@ -93,7 +94,7 @@ async fn the_list_of_providers_is_limited_as_other_requests_without_a_session_ar
     );
 }
 
-/// `GoogleSignIn` for iOS makes up a nonce that the free React Native package has no way to tell.
+/// `GoogleSignIn` for iOS makes up a nonce that the free React Native package cannot return.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_platform_whose_sdk_makes_up_a_nonce_is_let_in_alone() {
     let app = App::start_with(settings).await;
@@ -105,7 +106,7 @@ async fn a_platform_whose_sdk_makes_up_a_nonce_is_let_in_alone() {
         (ANDROID, Some("n"), 200),
         (CLIENT_ID, None, 401),
     ] {
-        // All tokens are for the backend; the platform is who they were issued to.
+        // All tokens are for the backend; `azp` names the platform.
         let token = app.token(&with(
             claims("ada", "ada@example.com"),
             &json!({ "azp": party, "nonce": "n" }),

@@ -1,4 +1,4 @@
-//! What an access token alone must not do: change what a user signs in with, or whether they exist.
+//! Changes of a user's identities or account that need more than an access token.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ async fn an_access_token_alone_changes_nothing_that_lasts() {
     let identity = format!("/api/v1/me/identities/{}", opened.identity_id());
     app.age(601.0).await;
     let before = (app.database.rows().await, app.provider.calls());
-    // Not even after a refresh: the session is as old as before.
+    // A refresh does not make the session newer.
     let refreshed = app.refresh(&opened.refresh_token()).await;
     for token in [opened.access_token(), refreshed.access_token()] {
         for answer in [

@@ -1,4 +1,4 @@
-//! `POST /api/v1/auth/refresh`: rotation, the lost answer, the replay, the end of a session.
+//! `POST /api/v1/auth/refresh`: rotation, lost responses, replays, and the end of a session.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn assert_refused(answer: &Answer) {
     assert_problem(answer, 401, "invalid_refresh_token");
 }
 
-/// When the access token expires, by its own `exp`.
+/// Returns the `exp` of the access token.
 fn expiry(answer: &Answer) -> String {
     let exp = answer.payload()["exp"].as_i64().unwrap();
     time::OffsetDateTime::from_unix_timestamp(exp)
@@ -106,7 +106,7 @@ async fn a_token_of_another_family_is_unknown_and_ends_nothing() {
     let app = App::start().await;
     let mine = sign_in(&app).await.refresh_token();
     let other = sign_in(&app).await.refresh_token();
-    // Session ids are in access tokens: whoever knows one has no family secret.
+    // Access tokens contain the session id, but not the family secret.
     let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
     let own = engine.decode(&mine).unwrap();
     let others = engine.decode(&other).unwrap();
@@ -132,7 +132,7 @@ async fn a_lost_answer_is_made_good_and_the_lost_token_dies() {
         lost,
         "another one, so that a thief and the owner are told apart"
     );
-    // An app that resumes refreshes twice at once, and may keep either answer.
+    // An app that resumes may refresh twice at once and keep either response.
     assert_eq!(
         app.refresh(&parent).await.refresh_token(),
         found.refresh_token()
@@ -141,7 +141,7 @@ async fn a_lost_answer_is_made_good_and_the_lost_token_dies() {
     assert_eq!(app.database.count(reissues).await, 1, "staff see it");
     let next = app.refresh(&found.refresh_token()).await;
     assert_eq!(next.status, 200, "{}", next.text);
-    // Whoever shows the lost one now is not the one who went on.
+    // A client that now presents the lost token is not the client that continued.
     assert_refused(&app.refresh(&lost).await);
     assert_refused(&app.refresh(&next.refresh_token()).await);
 }
@@ -253,7 +253,7 @@ async fn no_token_outlives_its_session() {
         sessions["sessions"].as_array().unwrap().len()
     };
     assert_eq!(listed().await, 2);
-    // When that time has passed.
+    // After the token's lifetime.
     app.age(2_200.0).await;
     app.database
         .run("UPDATE sessions SET expires_at = expires_at - interval '2200 seconds'")
@@ -344,7 +344,7 @@ async fn beyond_the_limit_the_clean_up_ends_the_sessions_that_an_identity_has_no
     for _ in 0..5 {
         answers.push(sign_in(&app).await.refresh_token());
     }
-    // The oldest one is in use.
+    // The oldest session is used.
     answers[0] = app.refresh(&answers[0]).await.refresh_token();
     let limits = Limits {
         sessions_per_identity: 3,

@@ -1,4 +1,4 @@
-//! Why a session is over, and who is told.
+//! The reason why a session ended, and the clients that receive it.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
 use crate::support::token::{at, claims, with};
 
-/// Signs somebody in at the default provider.
+/// Signs in at the default provider.
 async fn sign_in(app: &App, subject: &str) -> Answer {
     app.sign_in(&claims(subject, &format!("{subject}@example.com")))
         .await
@@ -21,7 +21,7 @@ async fn by_staff(app: &App, change: Change) {
     assert_eq!(app.by_staff(change).await, Some(Outcome::Done));
 }
 
-/// Shows a refresh token to both routes; returns the reason that both give.
+/// Presents a refresh token to both routes, and returns the reason that both give.
 async fn refused(app: &App, token: &str) -> Option<String> {
     let answer = app.refresh(token).await;
     assert_problem(&answer, 401, "invalid_refresh_token");
@@ -38,7 +38,7 @@ async fn refused(app: &App, token: &str) -> Option<String> {
     let described = standard["error_description"].as_str().unwrap();
     assert_eq!(standard["error"], "invalid_grant");
     match reason.as_deref() {
-        // The first to show it ended the session.
+        // The first presentation ended the session, so the second reports its end.
         Some("refresh_token_reused") => {
             assert!(described.starts_with("session_ended: "), "{described}")
         }
@@ -52,7 +52,7 @@ async fn refused(app: &App, token: &str) -> Option<String> {
     reason
 }
 
-/// A token with the session of one and the secrets of another.
+/// Returns a token with the session id of `of` and the secrets of `secrets`.
 fn forged(of: &str, secrets: &str) -> String {
     let of = URL_SAFE_NO_PAD.decode(of).unwrap();
     let secrets = URL_SAFE_NO_PAD.decode(secrets).unwrap();
@@ -112,7 +112,7 @@ async fn a_refused_refresh_says_why_to_whoever_has_a_token_of_the_session_and_to
                 shown = opened.refresh_token();
             }
         }
-        // Session ids are in access tokens, which other services see.
+        // Access tokens reveal session ids to your services.
         assert_eq!(
             refused(&app, &forged(&shown, &stranger.refresh_token())).await,
             None,
@@ -208,10 +208,10 @@ async fn a_deletion_whose_answer_was_lost_can_be_repeated() {
     for _ in 0..2 {
         assert_over(&app.delete(&token, "/api/v1/me").await, "user_deleted");
     }
-    // Whoever comes with the same identity is somebody else.
+    // The next sign-in with the same identity creates a different user.
     assert_eq!(sign_in(&app, "ada").await.outcome(), "created");
     assert_over(&app.delete(&token, "/api/v1/me").await, "user_deleted");
-    // What the event tells is forgotten with it.
+    // Without the event, the reason is unknown.
     app.database.run("DELETE FROM events").await;
     let unknown = app.get(&token, "/api/v1/me").await;
     assert_problem(&unknown, 401, "invalid_access_token");

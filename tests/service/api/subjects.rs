@@ -1,4 +1,4 @@
-//! Subjects as directories write them, at each door that takes one.
+//! Subjects as directories write them, at every route that takes one.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::support::token::{at, claims};
 
 const USERS: &str = "/api/v1/admin/users";
 
-/// Names of LDAP, and subjects that differ in a blank alone.
+/// LDAP names, and subjects that differ only in a blank.
 const SUBJECTS: [&str; 5] = [
     "uid=jdoe,ou=People, dc=example",
     "uid=jdoe,ou=People,dc=example",
@@ -58,7 +58,7 @@ async fn a_subject_with_blanks_is_the_same_identity_at_every_door() {
                 .json();
             assert_eq!(found["users"][0]["id"], user.as_str(), "{subject}: {found}");
         }
-        // A text that somebody types loses the blanks around it.
+        // The search trims blanks around its text.
         if subject.trim() == subject {
             let found = app.get(&key, &format!("{USERS}?q={encoded}")).await.json();
             assert_eq!(found["users"][0]["id"], user.as_str(), "{subject}: {found}");
@@ -86,7 +86,7 @@ async fn a_deleted_identity_is_remembered_by_provider_and_subject_exactly() {
         app.delete(&first.access_token(), "/api/v1/me").await.status,
         204
     );
-    // A token from before, whose subject begins where the other's provider ends.
+    // The deleted subject equals this provider and subject joined by a blank.
     let other: Value = at("second", "ada", "grace@example.com");
     let answer = app.sign_in_at("second", &other).await;
     assert_eq!(answer.status, 201, "{}", answer.text);

@@ -1,4 +1,4 @@
-//! Sessions of pages: the refresh token in a cookie, and what pages of other origins may call.
+//! Sessions of web pages: the refresh token in a cookie, and CORS.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ const LOGOUT: &str = "/api/v1/auth/logout";
 const SIGN_IN: &str = "/api/v1/auth/oauth/idp";
 const JSON: &[(&str, &str)] = &[("Origin", PAGE), ("Content-Type", "application/json")];
 
-/// The service with a page.
+/// Starts a service that lists one page's origin.
 async fn with_page() -> App {
     App::start_with(|figment| figment.merge(("web.origins", [PAGE]))).await
 }
 
-/// Sends JSON from the page, perhaps with a cookie.
+/// Posts JSON from the page, optionally with a cookie.
 async fn post(app: &App, path: &str, cookie: Option<&str>, body: &str) -> Answer {
     let cookie = cookie.map(|cookie| ("Cookie", cookie));
     let headers: Vec<_> = JSON.iter().copied().chain(cookie).collect();
@@ -34,7 +34,7 @@ fn asking(app: &App, claims: &Value) -> String {
     json!({ "id_token": app.token(claims), "session": "cookie" }).to_string()
 }
 
-/// Signs in from the page, and returns the answer.
+/// Signs in from the page.
 async fn sign_in(app: &App) -> Answer {
     let answer = post(
         app,
@@ -47,7 +47,7 @@ async fn sign_in(app: &App) -> Answer {
     answer
 }
 
-/// The answer's cookie: its name with the value, and its attributes.
+/// Returns the cookie that a response sets: name and value, and the attributes.
 fn set_cookie(headers: &HeaderMap) -> Option<(String, Vec<String>)> {
     let all: Vec<_> = headers.get_all("Set-Cookie").iter().collect();
     assert!(all.len() < 2, "{all:?}");
@@ -63,7 +63,7 @@ fn set_cookie(headers: &HeaderMap) -> Option<(String, Vec<String>)> {
     Some((pair, attributes))
 }
 
-/// The cookie as the browser sends it.
+/// Returns the cookie as the browser sends it.
 fn cookie(answer: &Answer) -> String {
     set_cookie(&answer.headers)
         .unwrap_or_else(|| panic!("no cookie: {}", answer.text))
@@ -230,7 +230,8 @@ async fn a_page_on_which_nobody_has_signed_in_is_told_so() {
     assert_problem(&phone, 400, "invalid_request");
 }
 
-/// What no browser sends for a listed page, beside the cookie: a page elsewhere, a form, a frame, a navigation.
+/// Headers that no browser sends with the cookie for a listed page: from another page, a form, a
+/// frame, a navigation.
 const ELSEWHERE: [&[(&str, &str)]; 11] = [
     &[("Content-Type", "application/json")],
     &[
@@ -368,7 +369,7 @@ async fn a_cookie_beside_another_sessions_access_token_is_refused() {
     let second = sign_in(&app).await;
     let other = app.sign_in(&claims("grace", "grace@example.com")).await;
     let pair = cookie(&second);
-    // Nobody has signed this one, as nobody signs one that has expired.
+    // An unsigned token, since tests cannot sign an expired one. Its `sid` alone counts.
     let session = app.database.count("SELECT count(*) FROM sessions").await;
     let stale = encode(
         r#"{"alg":"ES256"}"#,
@@ -510,7 +511,7 @@ async fn a_listed_page_may_send_the_headers_that_its_instruments_add() {
             &["authorization,request-context,request-id"],
             "request-context, request-id",
         ),
-        // What is no name of a header is not repeated.
+        // The response repeats only valid header names.
         (&["baggage, a b, x:y, \u{e9}, \"q\", *"], "baggage, *"),
         (&[""], ""),
         (&[], ""),
@@ -616,7 +617,7 @@ async fn with_the_user_the_sessions_cookie_goes() {
     }
 }
 
-/// The methods at each path that apps call, as they are mounted.
+/// Returns the mounted methods of each path under `/api/v1`.
 fn of_apps(app: &App) -> BTreeMap<String, Vec<&'static str>> {
     let mut paths = BTreeMap::<_, Vec<_>>::new();
     for (method, path) in &app.routes {
@@ -721,7 +722,7 @@ async fn each_route_of_apps_and_no_other_answers_the_preflights_of_listed_pages(
     }
 }
 
-/// The page may read the answer.
+/// Asserts that the page may read the response.
 #[track_caller]
 fn assert_shared(answer: &Answer) {
     assert_eq!(
@@ -740,7 +741,7 @@ fn assert_shared(answer: &Answer) {
     }
 }
 
-/// No page may read the answer.
+/// Asserts that no page may read the response.
 #[track_caller]
 fn assert_foreign(answer: &Answer) {
     let named = answer
@@ -777,7 +778,7 @@ async fn listed_pages_read_each_answer_of_apps_routes_and_foreign_ones_none() {
             }
         }
     }
-    // What only Rocket or the fairings refuse.
+    // Rocket and the fairings refuse these requests before any route.
     for (method, path) in [(Method::GET, "/api/v1/nothing"), (Method::PUT, REFRESH)] {
         assert_shared(&app.send_with(method, path, &[("Origin", PAGE)], "").await);
     }

@@ -1,4 +1,4 @@
-//! Changes by API key: what they leave, what a dry run tells before, and what is refused.
+//! Changes by API key: their effects, dry runs and refusals.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
 use crate::support::token::{claims, with};
 
-/// A service, and the key of its backend.
+/// A service, and the API key of its backend.
 struct Backend {
     app: App,
     key: String,
@@ -29,7 +29,7 @@ impl Backend {
             .await
     }
 
-    /// Makes a change for a reason.
+    /// Makes a change with a reason.
     async fn make(&self, user: &str, change: &str, more: &Value) -> Answer {
         self.post(
             user,
@@ -39,7 +39,7 @@ impl Backend {
         .await
     }
 
-    /// What a change would do.
+    /// Returns the response of a dry run, which must change nothing.
     async fn dry(&self, user: &str, change: &str, more: &Value) -> Value {
         let before = self.app.database.everything(&[]).await;
         let answer = self
@@ -55,7 +55,7 @@ impl Backend {
         answer.json()
     }
 
-    /// Asks what a change would do, then makes it: the answers tell the same.
+    /// Runs a change dry, then makes it, and compares the two responses.
     async fn make_as_seen(&self, user: &str, change: &str, more: &Value) -> Value {
         let dry = self.dry(user, change, more).await;
         let made = self
@@ -73,7 +73,7 @@ impl Backend {
         expected
     }
 
-    /// The kinds of the events about a user by the backend; each has its reason.
+    /// Returns the kinds of the backend's events about a user; each has its reason.
     async fn kinds(&self, user: &str) -> Vec<String> {
         values!(&self.app.database.pool, "SELECT kind FROM events WHERE user_id = $1::uuid AND actor = 'key:shop-backend'
                     AND detail->>'reason' = 'ticket 4711' AND ip IS NOT NULL AND request_id IS NOT NULL ORDER BY id", Uuid::parse_str(user).unwrap())
@@ -247,7 +247,8 @@ async fn a_backend_moves_unlinks_merges_and_deletes_as_it_was_told_before() {
         .make_as_seen(&ada_id, "unlink", &json!({ "identity": identity(&again) }))
         .await;
     assert_eq!(unlinked["ended_sessions"], 1);
-    // The proof of her address went with the identity, so she is somebody new, with the address.
+    // Her identity took the proof of the address with it, so the sign-in creates a new user with
+    // the address.
     let new = backend.grace().await;
     assert_eq!(new.outcome(), "created");
     let grace_id = new.user_id();
@@ -260,7 +261,7 @@ async fn a_backend_moves_unlinks_merges_and_deletes_as_it_was_told_before() {
         (&json!(ada_id), &json!("ada@example.com"))
     );
     assert_eq!(backend.grace().await.user_id(), ada_id);
-    // As after a lost answer.
+    // As after a lost response.
     let repeated = backend
         .make(&grace_id, "merge", &json!({ "into": ada_id }))
         .await;
@@ -274,7 +275,7 @@ async fn a_backend_moves_unlinks_merges_and_deletes_as_it_was_told_before() {
         "SELECT count(*) FROM events WHERE kind = 'user_deleted' AND actor = 'key:shop-backend'
                    AND detail->>'reason' = 'ticket 4711'";
     assert_eq!(backend.app.database.count(deleted).await, 1);
-    // The erasure after the deletion leaves who did it.
+    // The erasure keeps the actor of these events.
     let kept = "SELECT count(DISTINCT kind) FROM events WHERE actor = 'key:shop-backend'
                 AND kind IN ('identity_moved', 'identity_unlinked', 'users_merged')";
     assert_eq!(backend.app.database.count(kept).await, 3);
@@ -420,7 +421,7 @@ async fn whoever_or_whatever_does_not_exist_is_named() {
             );
         }
     }
-    // Nobody ends the session of another user by naming it.
+    // A session id of another user is refused.
     let theirs = backend
         .app
         .get(&grace.access_token(), "/api/v1/me/sessions")

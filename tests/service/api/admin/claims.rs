@@ -1,4 +1,4 @@
-//! The claims that the backend sets for a user.
+//! Custom claims that the backend sets for a user.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ async fn stored(app: &App) -> Option<Value> {
     app.database.value("SELECT claims FROM users").await
 }
 
-/// The events of changed claims: who did it, and the detail.
+/// Returns the events of changed claims: actor and detail.
 async fn events(app: &App) -> Vec<(String, Value)> {
     app.database
         .all("SELECT actor, detail FROM events WHERE kind = 'claims_changed' ORDER BY id")
@@ -107,7 +107,7 @@ async fn claims_that_a_verifier_could_mistake_are_refused() {
     assert_eq!((stored(&app).await, events(&app).await.len()), (None, 0));
 }
 
-/// The state as whoever follows the events knows it, and as it is.
+/// The state according to the newest events, and the stored state.
 const TOLD: &str = "SELECT (SELECT detail->'claims' FROM events WHERE kind = 'claims_changed' ORDER BY id DESC LIMIT 1),
                            (SELECT kind = 'user_disabled' FROM events WHERE kind IN ('user_disabled', 'user_enabled')
                             ORDER BY id DESC LIMIT 1),

@@ -45,7 +45,7 @@ async fn whoever_proves_the_address_is_the_user_who_was_created_for_it() {
         "it reads what it has written"
     );
 
-    // An address that nobody has verified goes to whoever proves it, with the user that waits for it.
+    // An unverified address goes to the owner who proves it, together with its waiting user.
     let grace = created(&app, &key, &json!({ "email": "grace@example.com" })).await;
     for (subject, address, expected) in [
         ("1", "ada@example.com", id),

@@ -1,4 +1,4 @@
-//! The feed of events, for a backend that would rather poll.
+//! The feed of events, for backends that poll.
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,10 @@ use crate::support::process::eventually;
 use crate::support::token::claims;
 
 const WRITERS: u32 = 8;
-/// What each of them writes.
+/// The number of events of each writer.
 const EVENTS: u32 = 150;
 
-/// SQL for an id of that many seconds ago.
+/// Returns SQL for an id that is `seconds` seconds old.
 fn id_of(seconds: u32) -> String {
     format!(
         "(lpad(to_hex(((extract(epoch FROM clock_timestamp()) - {seconds}) * 1000)::bigint), 12, '0')
@@ -95,7 +95,8 @@ async fn an_event_is_in_the_feed_once_it_is_a_minute_old_and_the_place_is_kept()
     );
 }
 
-/// Its id is almost a minute old when its transaction begins; that of a request is younger.
+/// The event's id is almost a minute old when its transaction begins, older than in any real
+/// request.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_feed_waits_for_a_commit_that_takes_longer_than_a_minute() {
     use sqlx::Connection;
@@ -131,8 +132,8 @@ async fn the_feed_waits_for_a_commit_that_takes_longer_than_a_minute() {
     assert_eq!(tested().await, ["first", "second"]);
 }
 
-/// Ids are drawn before their events are committed, in any order. These are 57 seconds old when they are drawn, so that three
-/// seconds later the feed has passed them.
+/// Writers draw ids before they commit, in any order. The ids are 57 seconds old when drawn, so
+/// that the feed passes them three seconds later.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backend_that_follows_eight_writers_misses_nothing_and_reads_nothing_twice() {
     let app = App::start().await;
@@ -193,7 +194,7 @@ async fn a_backend_that_follows_eight_writers_misses_nothing_and_reads_nothing_t
     );
 }
 
-/// Another role of the database, which sees less of the others' transactions than a superuser.
+/// A database role that, unlike a superuser, sees little of other roles' transactions.
 struct Serving {
     name: String,
     pool: PgPool,
@@ -255,7 +256,7 @@ async fn the_feed_waits_for_a_late_commit_of_another_role() {
         (Instant::now() > later).then_some(())
     })
     .await;
-    // However often it is asked: the mark before the slow one stays.
+    // Repeated reads do not move the mark past the slow transaction.
     for _ in 0..3 {
         assert_eq!(
             serving.tested().await,
@@ -279,7 +280,8 @@ async fn an_event_that_another_role_commits_late_is_counted() {
             .await
     };
     assert_eq!(counted().await, 0);
-    // By its id it is almost ten minutes old when its transaction begins, so that the test need not wait for them.
+    // The event's id is almost ten minutes old when its transaction begins, so that the test need
+    // not wait.
     let late = AssertSqlSafe(format!(
         "INSERT INTO events (id, kind, provider) VALUES ({}, 'signed_in', 'idp')",
         id_of(599)

@@ -1,4 +1,4 @@
-//! API keys: what opens the admin API, and what does not.
+//! API keys and the requests that they admit.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::support::race::{assert_either_came_first, at_once, rounds};
 use crate::support::raw::Raw;
 use crate::support::token::{at, claims};
 
-/// A request that every key with the role of support may send: it ends no session of a user who does not exist.
+/// Returns a path that every key with the role support may post to; its user does not exist.
 fn path() -> String {
     format!("/api/v1/admin/users/{}/end-sessions", Uuid::nil())
 }
@@ -43,13 +43,13 @@ fn bearer(key: &str) -> String {
     format!("Bearer {key}")
 }
 
-/// The key was accepted: only the user is unknown.
+/// Asserts that the key was accepted: only the user is unknown.
 #[track_caller]
 fn assert_accepted(answer: &Answer) {
     assert_problem(answer, 404, "user_not_found");
 }
 
-/// The key was refused, with that challenge.
+/// Asserts that the key was refused with this challenge.
 #[track_caller]
 fn assert_challenged(answer: &Answer, challenge: &str) {
     assert_problem(answer, 401, "invalid_api_key");
@@ -122,7 +122,7 @@ async fn nothing_opens_the_admin_api_but_one_valid_key_in_one_header() {
             MISSING,
         );
     }
-    // And a key opens nothing else.
+    // Conversely, an API key gives access to nothing else.
     assert_problem(
         &app.get(&key, "/api/v1/me").await,
         401,
@@ -156,7 +156,7 @@ async fn a_key_is_refused_from_the_moment_it_is_revoked_or_expires() {
         &ask(&app, &[("Authorization", &bearer(&other))]).await,
         INVALID,
     );
-    // The name of a revoked key is free, and its successor is another key.
+    // The name of a revoked key is free, and a new key with it is different.
     let successor = app.api_key("one", KeyRole::Support).await;
     assert_ne!(one, successor);
     assert_challenged(
@@ -166,10 +166,10 @@ async fn a_key_is_refused_from_the_moment_it_is_revoked_or_expires() {
     assert_accepted(&ask(&app, &[("Authorization", &bearer(&successor))]).await);
 }
 
-/// What may happen to a key while the body of its request arrives.
+/// Changes that can happen to a key while the body of its request arrives.
 const ENDS: [&str; 4] = [
     "DELETE FROM api_keys",
-    // Another key gets the name.
+    // The name passes to another key.
     "UPDATE api_keys SET id = gen_random_uuid(), hash = sha256('another')",
     "UPDATE api_keys SET expires_at = now()",
     "UPDATE api_keys SET role = 'reader'",
@@ -250,7 +250,7 @@ async fn a_key_revoked_before_the_last_byte_changes_nothing() {
         ),
     ];
     let writes = app.routes.iter().filter(|(method, path)| {
-        // The test of a webhook has no body, and changes nothing.
+        // The test of a webhook has no body and changes nothing.
         path.starts_with("/api/v1/admin") && method.as_str() != "GET" && !path.ends_with("/test")
     });
     let writes: BTreeSet<_> = writes
@@ -299,7 +299,7 @@ async fn a_key_revoked_before_the_last_byte_changes_nothing() {
             assert_challenged(&answer, INVALID);
         }
     }
-    // With a key that still counts, each of them is made.
+    // With a valid key, each of the changes is made.
     let key = app.api_key("whole", KeyRole::Admin).await;
     let [.., merge, delete, claims, replay] = &changes;
     for (method, path, body) in [claims, replay, merge, delete] {
@@ -380,7 +380,7 @@ async fn the_use_of_a_key_is_written_once_a_minute() {
     app.database
         .run("UPDATE api_keys SET last_used_at = now() - interval '61 seconds'")
         .await;
-    // While somebody else holds the row, the key works all the same.
+    // The key works while another transaction locks its row.
     let mut holder = app.database.pool.begin().await.unwrap();
     sqlx::query("SELECT FROM api_keys FOR UPDATE")
         .execute(&mut *holder)
@@ -404,7 +404,8 @@ async fn made_up_keys_are_counted_by_address_and_valid_ones_by_key() {
     .await;
     let one = app.api_key("one", KeyRole::Support).await;
     let other = app.api_key("other", KeyRole::Support).await;
-    // The first request with a key is counted by address, too: nobody knows yet that it is valid.
+    // The first request with a key also counts by address, since the key is not known to be valid
+    // yet.
     for key in [&one, &other] {
         assert_accepted(&ask(&app, &[("Authorization", &bearer(key))]).await);
     }
@@ -442,7 +443,7 @@ async fn made_up_keys_are_counted_by_address_and_valid_ones_by_key() {
     let refused = ask(&app, &[("Authorization", &bearer(&one))]).await;
     assert_eq!(refused.error(), "rate_limited", "{}", refused.text);
     assert_accepted(&ask(&app, &[("Authorization", &bearer(&other))]).await);
-    // A key that is revoked counts as made up from its next request on.
+    // A revoked key counts as invalid from its next request.
     app.database.run("DELETE FROM api_keys").await;
     assert_challenged(
         &ask(&app, &[("Authorization", &bearer(&other))]).await,

@@ -1,4 +1,4 @@
-//! What a backend finds and reads: users, their sessions and their events.
+//! Reads of the admin API: users, their sessions and their events.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Which API keys may do what: every route under `/api/v1/admin`, asked for by everybody.
+//! The role that each route under `/api/v1/admin` needs, checked with every kind of credential.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::support::desk::Desk;
 use crate::support::people::sign_in;
 use crate::support::problem::assert_problem;
 
-/// Every route that is mounted, and the least role of its keys.
+/// All mounted routes, and the least role of their keys.
 const ROUTES: [(&str, &str, KeyRole); 18] = [
     ("GET", "/api/v1/admin/users", KeyRole::Reader),
     ("GET", "/api/v1/admin/users/<id>", KeyRole::Reader),
@@ -94,10 +94,10 @@ async fn every_route_admits_the_keys_that_its_row_names_and_nobody_else() {
                     "{method} {route}: {detail}"
                 );
             } else {
-                // Nothing but the key: whoever may do it is asked for the rest.
+                // The body is empty: a permitted request then fails for its missing members.
                 let expected = match method {
                     Method::GET => 200,
-                    // It asks for nothing more, and there is no such webhook.
+                    // The route needs no body, and this webhook does not exist.
                     _ if path.ends_with("/test") => 404,
                     _ => 400,
                 };
@@ -127,7 +127,7 @@ async fn every_route_admits_the_keys_that_its_row_names_and_nobody_else() {
         "nothing was done without a reason"
     );
 
-    // And the other way round: a key opens no page.
+    // Conversely, a key opens no page.
     for (_, key) in &keys {
         for path in ["/admin", "/admin/users", "/admin/staff"] {
             let answer = browser_without_cookies(&mut browser, path, key).await;

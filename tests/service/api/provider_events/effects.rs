@@ -1,4 +1,4 @@
-//! Each event, genuine and otherwise, and what it does to sessions, identity, user and audit.
+//! Each provider event, genuine and forged, and its effect on sessions, identity, user and audit.
 
 use serde_json::{Value, json};
 
@@ -17,18 +17,18 @@ use crate::support::problem::assert_problem;
 use crate::support::signer::Signer;
 use crate::support::token::{at, claims, now, with};
 
-/// The end of an event's type, what more it says, and what it does.
+/// An event's type, its further members, and its effects.
 struct Case {
     event: String,
     more: Value,
-    /// As the audit names it.
+    /// The reason in the audit.
     kind: &'static str,
     cause: Option<&'static str>,
     ends: bool,
     suspends: bool,
 }
 
-/// What an event does: ends the sessions, suspends.
+/// An event's effects: it ends the sessions, it suspends the identity.
 const NOTHING: [bool; 2] = [false, false];
 const ENDS: [bool; 2] = [true, false];
 const SUSPENDS: [bool; 2] = [true, true];
@@ -193,7 +193,8 @@ async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine(
             "{what}"
         );
 
-        // Another key, another issuer, another app, too early, too late, too large: nothing is done.
+        // Messages with another key, issuer or app, too early, too late or too large change
+        // nothing.
         let with = |name: &str, value: Value| {
             let mut claims = claims.clone();
             claims[name] = value;
@@ -230,7 +231,7 @@ async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine(
         );
         assert_eq!(after, before, "{what}");
 
-        // About somebody whom nobody knows: acknowledged, recorded, and nothing is done.
+        // A message about an unknown account is acknowledged and recorded, and changes nothing.
         house
             .tell(&message(&case.event, "nobody", &case.more))
             .await;
@@ -243,7 +244,7 @@ async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine(
         );
         assert_eq!(house.state(&subject).await, before.0, "{what}");
 
-        // Genuine, and then again.
+        // A genuine message, then its replay.
         for round in ["genuine", "replayed"] {
             house.tell(&claims).await;
             let expected = State {
@@ -271,7 +272,7 @@ async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine(
             let ended = detail["sessions"].as_i64().unwrap_or_default();
             assert_eq!(ended, i64::from(case.ends), "{what}");
         }
-        // The user is who they were, and whether they may come back is the identity's matter.
+        // The user remains unchanged; only the identity decides whether they can sign in again.
         let refreshed = house.app.refresh(&opened.refresh_token()).await;
         assert_eq!(
             refreshed.status,
@@ -334,7 +335,7 @@ async fn a_late_message_ends_no_later_session_and_undoes_no_later_message() {
     let new = house.app.refresh(&new.refresh_token()).await;
     assert_eq!(new.status, 200, "it was opened afterwards");
 
-    // The later word counts, in whatever order they arrive.
+    // The event with the later time counts, in any order of arrival.
     house.tell(&told("account-enabled", 60)).await;
     assert_eq!(
         house.app.refresh(&new.refresh_token()).await.status,
@@ -439,7 +440,7 @@ async fn a_token_from_before_the_end_of_the_sessions_opens_none_and_proves_nothi
     for subject in ["ada", "grace"] {
         house.tell(&message(&revoked, subject, &json!({}))).await;
     }
-    // A report of earlier that comes late takes nothing back.
+    // A late report of an earlier event does not undo this one.
     house
         .tell(&with(
             message(&revoked, "ada", &json!({})),
@@ -520,7 +521,7 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
     })
     .await;
     let app = &house.app;
-    // One account under two names, and a stranger's with the same subject at another issuer.
+    // One account under two provider names, and a stranger with the same subject at another issuer.
     let second = house.sign_in("ada").await;
     let elsewhere = || with(account("ada"), &json!({ "email": "ada@elsewhere.example" }));
     let third = app.sign_in_at("third", &elsewhere()).await;
@@ -571,7 +572,7 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
         app.sign_in_at("third", &elsewhere()).await.user_id(),
         third.user_id()
     );
-    // A test of the connection is about no account.
+    // A verification event concerns no account.
     house
         .tell(&message(&format!("{RISC}/verification"), "ada", &json!({})))
         .await;

@@ -1,5 +1,5 @@
-//! A report about a hijacked account holds every identity that came to its user while the account may have been another
-//! person's, whatever has become since of the identities in between.
+//! A hijacking report holds every identity that came to the user while another person may have had
+//! the account, whatever happened since to the identities in between.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::support::problem::assert_problem;
 use crate::support::race::rounds;
 use crate::support::token::{at, claims, unverified};
 
-/// An account at a provider, and the address that the provider tells of it.
+/// An account at a provider, and the address that the provider reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Account {
     provider: &'static str,
@@ -30,7 +30,7 @@ const fn account(provider: &'static str, subject: &'static str, email: &'static 
     }
 }
 
-/// The account that will be reported.
+/// The account that the provider will report.
 const ADA: Account = account(NAME, "ada", "ada@example.com");
 /// The owner's other account.
 const OTHER: Account = account("idp", "ada", "ada@example.com");
@@ -107,7 +107,7 @@ impl House {
         house
     }
 
-    /// Lets that many days pass for all that is known of sign-ins and identities.
+    /// Ages all stored sign-ins and identities by this many days.
     pub(super) async fn days_later(&self, days: i32) {
         for sql in [
             "UPDATE sessions SET created_at = created_at - $1 * interval '1 day'",
@@ -126,7 +126,7 @@ impl House {
         }
     }
 
-    /// Asserts that after the report these accounts are held, and the owner's other one is not.
+    /// Reports ADA, then asserts that exactly these accounts are held, and [`OTHER`] is not.
     async fn assert_held(&self, what: &str, held: &[Account]) {
         self.hijacked("ada").await;
         for account in held {
@@ -391,7 +391,7 @@ const HIJACKERS: [Account; 4] = [
 struct Sequence {
     house: House,
     rng: Rng,
-    /// The user whose account will be reported, while it exists.
+    /// The user whose account will be reported, while the user exists.
     victim: Option<Uuid>,
     steps: Vec<String>,
 }
@@ -401,7 +401,7 @@ impl Sequence {
         accounts[self.rng.usize(..accounts.len())]
     }
 
-    /// Lets a person who has these accounts do something with one or two of them.
+    /// Performs a random action with one or two accounts of the same person.
     async fn act(&mut self, own: &[Account]) {
         let who = self.one_of(own);
         let other = self.one_of(own);
@@ -470,7 +470,7 @@ impl Sequence {
         }
     }
 
-    /// Lets staff move an identity, or merge two users.
+    /// Lets staff move an identity or merge two users.
     async fn by_staff(&mut self) {
         let all = [&OWNERS[..], &FRIENDS, &HIJACKERS].concat();
         let one = self.one_of(&all);

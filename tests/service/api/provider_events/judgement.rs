@@ -1,4 +1,4 @@
-//! Which messages are genuine, and how their senders name an account.
+//! Verification of messages, and the ways in which senders name an account.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn revoked() -> String {
     format!("{RISC}/sessions-revoked")
 }
 
-/// The claims of a message with that event about an account.
+/// Returns the claims of a message that revokes an account's sessions.
 fn revocation(subject: &str) -> Value {
     message(&revoked(), subject, &json!({}))
 }
@@ -54,7 +54,7 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
         house.tell(&with(revocation("x"), &form)).await;
         assert_eq!(house.state("ada").await.sessions, 0, "{form}");
     }
-    // Nobody here is called by these. They are acknowledged, and do nothing.
+    // These identifiers match no account here. The message is acknowledged and changes nothing.
     house.sign_in("ada").await;
     for form in [
         named(json!({ "format": "phone_number", "phone_number": "+15550100" })),
@@ -68,7 +68,7 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
         house.tell(&with(revocation("x"), &form)).await;
         assert_eq!(house.state("ada").await.sessions, 1, "{form}");
     }
-    // What names nobody, or an account elsewhere, is a mistake.
+    // A missing, malformed or foreign identifier makes the message invalid.
     for form in [
         json!({ "events": { revoked(): {} } }),
         by_subject(json!({ "subject_type": "iss-sub", "iss": SENDER })),
@@ -155,7 +155,7 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
     ] {
         assert_refused(&house.send(&token).await, err);
     }
-    // Other tokens, with claims that their users chose, which the same keys have signed.
+    // Other tokens that the same keys have signed, with claims that users chose.
     for (typ, more) in [
         (
             json!("JWT"),
@@ -165,7 +165,7 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
         (json!("application/jwt"), json!({ "exp": now() + 3600 })),
         (json!("JWT"), json!({ "nonce": "n" })),
         (json!("JWT"), json!({ "azp": CLIENT_ID })),
-        // What Keycloak and Amazon Cognito write into their tokens, and signed data about a user.
+        // Members in the tokens of Keycloak and Amazon Cognito, and signed data about a user.
         (json!("JWT"), json!({ "typ": "at+jwt" })),
         (json!("JWT"), json!({ "token_use": "access" })),
         (
@@ -187,7 +187,7 @@ async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
         (house.state("ada").await.sessions, house.known().await),
         (1, 0)
     );
-    // Each key of the provider, and each header that senders use.
+    // All keys of the provider, and all headers that senders use.
     for (signer, typ) in [
         (Signer::Ec, json!("secevent+jwt")),
         (Signer::Rsa, json!("application/SECEVENT+jwt")),
@@ -242,7 +242,7 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
         assert_refused(&house.send(&genuine(&foreign)).await, "invalid_audience");
     }
     assert_eq!((house.keys.calls(), house.transmitter.calls()), (0, 0));
-    // An id_token that the same keys have signed is no message.
+    // An `id_token` signed with the same keys is not a message.
     for changes in [
         json!({ "events": null }),
         json!({ "events": {} }),
@@ -296,7 +296,7 @@ async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
     );
     house.transmitter.behave(Behaviour::status(503));
     assert_problem(&house.send(&token).await, 503, "provider_unavailable");
-    // The table is as good as gone.
+    // Renames the table, so that recording fails.
     house.transmitter.behave(sound);
     house
         .app
@@ -305,7 +305,7 @@ async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
         .await;
     let mut answer = house.send(&token).await;
     while answer.error() == "provider_unavailable" {
-        // The failure is remembered for some seconds.
+        // The service remembers the failure for some seconds.
         tokio::task::yield_now().await;
         answer = house.send(&token).await;
     }
@@ -388,7 +388,7 @@ async fn of_the_document_about_events_only_what_a_message_needs_is_judged() {
         let metadata = Provider::start().await;
         keys.behave(Behaviour::Json(jwks(&[Signer::Ec384.jwk()])));
         let issuer = metadata.url();
-        // `jwks_uri` is optional in it (OpenID Shared Signals Framework 1.0 §7.1).
+        // `jwks_uri` is optional in this document (OpenID Shared Signals Framework 1.0 §7.1).
         let ssf = ssf.unwrap_or_else(|| {
             let methods = json!([{ "delivery_method": 7 }]);
             Behaviour::Json(json!({

@@ -1,4 +1,4 @@
-//! Genuine messages of a provider come in bursts, and forged ones cost little.
+//! Limits: bursts of genuine messages pass, and forged messages cost little.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::support::cluster::Database;
 use crate::support::problem::assert_problem;
 use crate::support::token::{claims, with};
 
-/// A house with limits.
+/// Opens a house with rate limits.
 async fn limited() -> House {
     let (keys, transmitter) = transmitter().await;
     let ssf_url = format!("{}/.well-known/risc-configuration", transmitter.url());
@@ -35,7 +35,7 @@ async fn a_burst_of_genuine_messages_is_accepted_and_a_flood_of_forged_ones_is_n
             .tell(&message(&event, &format!("subject-{number}"), &json!({})))
             .await;
     }
-    // They count as no sign-in of the sender's address.
+    // Messages do not count as sign-ins of the sender's address.
     assert_eq!(
         house
             .app

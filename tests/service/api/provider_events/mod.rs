@@ -1,4 +1,4 @@
-//! What providers report about their accounts, and what it does here.
+//! Reports of providers about their accounts, and their effects.
 
 mod effects;
 mod history;
@@ -21,7 +21,7 @@ use crate::support::token::{CLIENT_ID, at, now};
 /// The provider that sends messages, and the issuer of its tokens.
 const NAME: &str = "second";
 const ISSUER: &str = "https://second.example";
-/// The issuer of its messages, with a slash as Google's.
+/// The issuer of its messages; like Google's, it ends with a slash.
 const SENDER: &str = "https://second.example/";
 const EVENTS: &str = "/api/v1/providers/second/events";
 const MEDIA_TYPE: &str = "application/secevent+jwt";
@@ -30,12 +30,12 @@ const RISC: &str = "https://schemas.openid.net/secevent/risc/event-type";
 const CAEP: &str = "https://schemas.openid.net/secevent/caep/event-type";
 const OAUTH: &str = "https://schemas.openid.net/secevent/oauth/event-type";
 
-/// A service, one of whose providers signs messages with keys of its own.
+/// A service with a provider that signs messages with keys of the tests.
 struct House {
     app: App,
-    /// Publishes the keys.
+    /// The server of the keys.
     keys: Provider,
-    /// Publishes the issuer and where the keys are.
+    /// The server of the metadata, which contains the issuer and the keys' URL.
     transmitter: Provider,
 }
 
@@ -48,7 +48,7 @@ impl House {
         Self::open_with(database, |figment| figment).await
     }
 
-    /// With further settings.
+    /// Like `open`, with further settings.
     async fn open_with(database: Database, settings: impl FnOnce(Figment) -> Figment) -> Self {
         let (keys, transmitter) = transmitter().await;
         let ssf_url = format!("{}/.well-known/risc-configuration", transmitter.url());
@@ -73,7 +73,7 @@ impl House {
             .await
     }
 
-    /// Sends a genuine message, which is accepted.
+    /// Sends a genuine message and asserts that it is accepted.
     async fn tell(&self, claims: &Value) {
         let answer = self.send(&genuine(claims)).await;
         assert_eq!(
@@ -100,7 +100,7 @@ impl House {
         .await;
     }
 
-    /// Everything that a message may change about an account.
+    /// Returns everything that a message may change about an account.
     async fn state(&self, subject: &str) -> State {
         let row: (i64, bool, Option<String>) = sqlx::query_as(
             "SELECT (SELECT count(*) FROM sessions s WHERE s.identity_id = i.id AND s.ended_at IS NULL),
@@ -119,7 +119,7 @@ impl House {
         }
     }
 
-    /// The events that were recorded of messages, oldest first: kind, whose, detail.
+    /// Returns the events recorded for messages, oldest first: reason, user and detail.
     async fn recorded(&self) -> Vec<(String, Option<uuid::Uuid>, Value)> {
         self.app
             .database
@@ -127,7 +127,7 @@ impl House {
             .await
     }
 
-    /// The number of messages that are known.
+    /// Returns the number of messages whose id is stored.
     async fn known(&self) -> i64 {
         self.app
             .database
@@ -136,7 +136,7 @@ impl House {
     }
 }
 
-/// The publisher of the keys, and that of the issuer and of where the keys are.
+/// Starts the server of the keys, and the server of the metadata.
 async fn transmitter() -> (Provider, Provider) {
     let keys = Provider::start().await;
     let transmitter = Provider::start().await;
@@ -151,7 +151,7 @@ async fn transmitter() -> (Provider, Provider) {
     (keys, transmitter)
 }
 
-/// An account as messages change it.
+/// The state of an account that messages change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct State {
     sessions: i64,
@@ -159,12 +159,12 @@ struct State {
     why: Option<String>,
 }
 
-/// What the provider says of an account when somebody signs in.
+/// Returns the claims of an account's token.
 fn account(subject: &str) -> Value {
     at(NAME, subject, &format!("{subject}@example.com"))
 }
 
-/// The claims of a message with one event about an account.
+/// Returns the claims of a message with one event about an account.
 fn message(event: &str, subject: &str, more: &Value) -> Value {
     let subject = json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": subject });
     let mut event_claims = json!({ "subject": subject });
@@ -177,7 +177,7 @@ fn message(event: &str, subject: &str, more: &Value) -> Value {
     })
 }
 
-/// A message signed as the provider does.
+/// Signs a message with the provider's key.
 fn genuine(claims: &Value) -> String {
     Signer::Ec.token_with(&header(Signer::Ec), claims)
 }
@@ -186,7 +186,7 @@ fn header(signer: Signer) -> Value {
     json!({ "alg": signer.alg(), "typ": "secevent+jwt", "kid": signer.kid() })
 }
 
-/// The message is refused with that error, in the form of RFC 8935.
+/// Asserts that the message is refused with this error, in the form of RFC 8935.
 #[track_caller]
 fn assert_refused(answer: &Answer, err: &str) {
     assert_eq!(answer.status, 400, "{err}: {}", answer.text);

@@ -1,4 +1,4 @@
-//! A proof of an address lasts as long as its prover: what becomes of a user's address, and who is let in by it.
+//! Proofs of addresses: how identities verify a user's address, lose it, and lead to the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,14 +34,14 @@ async fn unlink(app: &App, who: &Answer, identity: Uuid) -> Answer {
     .await
 }
 
-/// The user's address and whether it is verified, as the user sees them.
+/// Returns the user's address and whether it is verified, as the user sees them.
 async fn address(app: &App, user: &str) -> (Option<String>, bool) {
     let row =
         sqlx::query_as("SELECT email, email_verified FROM users WHERE id::text = $1").bind(user);
     row.fetch_one(&app.database.pool).await.unwrap()
 }
 
-/// How often an event says that a user's address is no longer verified.
+/// Counts the events that record the loss of an address's verification.
 async fn losses(app: &App) -> i64 {
     app.database
         .count("SELECT count(*) FROM events WHERE reason = 'proof_gone'")
@@ -350,7 +350,7 @@ async fn a_proven_new_address_is_taken_from_somebody_who_merely_claims_it() {
 async fn a_hijacker_is_linked_by_no_address_that_the_account_ever_showed() {
     let house = House::open().await;
     let app = &house.app;
-    // The identity that goes on proving the address was there first, and so it is not held.
+    // The identity that still proves the address was linked first, and so it is not held.
     app.sign_in_at("third", &at("third", "ada", "old@example.com"))
         .await;
     let linked = app
@@ -364,7 +364,7 @@ async fn a_hijacker_is_linked_by_no_address_that_the_account_ever_showed() {
     assert_problem(&hijacker, 409, "link_required");
 }
 
-/// Somebody is refused because of a suspended identity.
+/// Asserts a refusal because of a suspended identity.
 #[track_caller]
 fn assert_suspended(answer: &Answer) {
     assert_problem(answer, 403, "identity_suspended");
@@ -379,7 +379,8 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
     let owner = app.sign_in(&own).await;
     assert_eq!(app.sign_in_at(NAME, &account).await.outcome(), "linked");
 
-    // The hijacker links an account of his own, by that another one, and a further one by the mailbox.
+    // The hijacker links his account with her session, a second account with his session, and a
+    // third one by the mailbox's address.
     let [eve, mallory] = [
         at("third", "eve", "eve@example.com"),
         at("fourth", "mallory", ""),
@@ -423,7 +424,7 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
     let back = app
         .sign_in_at(NAME, &at(NAME, "ada", "ada@example.com"))
         .await;
-    // The provider's word releases none.
+    // The provider's report does not release the held identities.
     assert_suspended(&app.sign_in_at("third", &eve).await);
     let user = owner.user();
     for (change, outcome) in [
@@ -560,13 +561,13 @@ async fn a_user_whose_account_is_hijacked_is_neither_deleted_nor_merged() {
 
 const PEOPLE: usize = 4;
 const MAILBOXES: usize = 5;
-/// As many changes happen in one world.
+/// The number of changes in one world.
 const STEPS: usize = 250;
 
-/// An account at a provider: the provider's number, the person who has it.
+/// An account: the provider's number, and the person who has it.
 type Account = (usize, usize);
 
-/// What an account's token says, and what the service keeps of it.
+/// The claims of an account's token, as far as the service stores them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Word {
     mailbox: usize,
@@ -575,7 +576,7 @@ struct Word {
 
 #[derive(Debug, Clone, Default)]
 struct User {
-    /// What the latest token of each identity said.
+    /// The claims of each identity's latest token.
     identities: BTreeMap<Account, Word>,
     /// The accounts that the user no longer has.
     former: BTreeSet<Account>,
@@ -595,7 +596,7 @@ struct World {
     rng: Rng,
     /// The person who has each mailbox at the moment.
     owners: [usize; MAILBOXES],
-    /// What each account says at its next sign-in.
+    /// The claims of each account at its next sign-in.
     accounts: BTreeMap<Account, Word>,
     users: BTreeMap<String, User>,
     suspended: BTreeMap<Account, &'static str>,
@@ -674,7 +675,7 @@ impl World {
             .map(|(id, _)| id.clone())
     }
 
-    /// Somebody's account shows another address: one of theirs, which the provider verifies, or any other.
+    /// Changes an account's address: to one of its person's mailboxes, verified, or to any other.
     fn readdress(&mut self) {
         let account = self.account();
         let mailbox = self.below(MAILBOXES);
@@ -685,7 +686,7 @@ impl World {
         }
     }
 
-    /// A mailbox gets another owner. Accounts that showed it go on until somebody changes them.
+    /// Gives a mailbox to another person. Accounts with its address keep it until they are changed.
     fn recycle(&mut self) {
         let mailbox = self.below(MAILBOXES);
         let person = self.below(PEOPLE);
@@ -883,7 +884,7 @@ impl World {
         }
     }
 
-    /// The second provider reports one of its accounts.
+    /// Lets the second provider report one of its accounts.
     async fn report(&mut self) {
         let account = (1, self.below(PEOPLE));
         let Some(owner) = self.owner(account) else {
@@ -918,7 +919,7 @@ impl World {
                 .unwrap()
                 .verified = false;
         }
-        // Which identities are held is the subject of other tests.
+        // Other tests check which identities are held.
         let rows: Vec<(String, String, String)> = self
             .house
             .app
@@ -944,7 +945,8 @@ impl World {
             .collect();
     }
 
-    /// Each user has the address that the model says, and it is verified if one of the identities proves it.
+    /// Compares each user's address with the model: it is verified if one of the identities proves
+    /// it.
     async fn compare(&self) {
         let rows: Vec<(String, Option<String>, bool)> = self
             .house
@@ -974,7 +976,8 @@ async fn whatever_becomes_of_identities_and_addresses_nobody_is_let_in_but_by_a_
     let mut worlds = 0;
     let mut linked = 0;
     let mut taken = 0;
-    // A world may end where staff's merges and open reports leave nothing to link: chance gets another one.
+    // Merges by staff and open reports can leave a world nothing to link; then chance gets another
+    // one.
     while worlds * STEPS < 500 + rounds() || linked == 0 || taken == 0 {
         worlds += 1;
         assert!(

@@ -1,4 +1,4 @@
-//! Messages that arrive at once.
+//! Messages that arrive at the same time.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ async fn no_session_outlives_a_suspension_whoever_signs_in_meanwhile() {
     }
 }
 
-/// Sign-ins by themselves, and reports.
+/// The statements of a single sign-in, and of a report.
 const WAITING: &str = "^-- (Signs in one identity|Applies a report)";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,7 +87,7 @@ async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
             async move { house.sign_in("ada").await }
         });
         house.app.database.until_waiting(1, WAITING).await;
-        // The time of a report is in whole seconds.
+        // A report's time has whole seconds.
         let second = now();
         until("the next second", async || now() > second).await;
         let report = message(&format!("{RISC}/sessions-revoked"), "ada", &json!({}));
@@ -101,7 +101,7 @@ async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
         lock.rollback().await.unwrap();
         telling.await.unwrap();
         let opened = signing_in.await.unwrap();
-        // It may have waited for too long.
+        // The sign-in may have exceeded its time limit.
         if opened.status == 200 {
             break opened;
         }

@@ -1,4 +1,4 @@
-//! What a suspended identity cannot do.
+//! Requests that a suspended identity is refused.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
         ("linked", mine.user_id())
     );
     house.hijacked("ada").await;
-    // Known as it was, and with another name, which takes another statement.
+    // With the known name, and with a new name, which takes a different statement.
     let renamed = with(account("ada"), &json!({ "name": "Eve" }));
     for claims in [account("ada"), renamed] {
         assert_problem(
@@ -56,7 +56,7 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
         401,
         "invalid_access_token",
     );
-    // Beside the session of another identity.
+    // Linking is refused also in a session of another identity.
     let token = app
         .sign_in(&claims("ada", "ada@example.com"))
         .await
@@ -107,7 +107,7 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
     let grace = house.sign_in("grace").await;
     let [ada, grace] = [ada, grace].map(|answer| answer.user());
     house.hijacked("ada").await;
-    // As if it had been opened at the moment of the suspension.
+    // As if the session had been opened at the moment of the suspension.
     let session: uuid::Uuid = value!(
         pool,
         "UPDATE sessions SET ended_at = NULL WHERE ended_at IS NOT NULL RETURNING id"
@@ -164,7 +164,7 @@ async fn a_hijacked_mailbox_links_nobody_at_another_provider() {
             .await,
         0
     );
-    // An account that is gone proves nothing either: its address is whoever's it is now.
+    // A deleted account proves nothing either: its address may have a new owner.
     house.risc("account-purged", "ada").await;
     let linked = app.sign_in(&elsewhere).await;
     assert_eq!(linked.outcome(), "created");
@@ -188,7 +188,7 @@ async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one()
     assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
     assert_problem(&unlink(&mine, &mine).await, 409, "last_identity");
 
-    // A reason that reads like the end of the account is not its end, nor is one that reads like a hold a hold.
+    // The provider's reason can equal our own words for a deletion or a hold without being one.
     for reads_like in ["account_deleted", "held"] {
         let reason = json!({ "reason": reads_like });
         house
@@ -202,7 +202,7 @@ async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one()
         assert_problem(&unlink(&mine, &linked).await, 403, "identity_suspended");
     }
 
-    // Nobody can sign in with an account that is gone.
+    // A deleted account cannot sign in, so the user may unlink it.
     house.risc("account-enabled", "ada").await;
     let by_its_owner = json!({ "initiating_entity": "user" });
     house
@@ -281,7 +281,8 @@ async fn the_id_of_a_message_is_kept_for_longer_than_the_message_is_accepted() {
     }
 }
 
-/// A desk whose provider sends messages, with a member of staff, and the publishers of the keys.
+/// Opens a desk whose provider sends messages, with a member of staff, and the servers of keys and
+/// metadata.
 async fn desk() -> (Desk, [Provider; 2]) {
     let (keys, transmitter) = transmitter().await;
     let url = transmitter.url();
@@ -290,7 +291,7 @@ async fn desk() -> (Desk, [Provider; 2]) {
     (desk, [keys, transmitter])
 }
 
-/// Tells the desk of an event, about whoever that names.
+/// Sends the desk an event about the named account.
 async fn tell_desk(desk: &Desk, event: &str, named: &Value) {
     let claims = message(
         &format!("{RISC}/{event}"),
@@ -346,7 +347,7 @@ async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or
     assert_eq!(ada.get("/admin/users").await.status, 303, "it stays ended");
     desk.signed_in("ada@example.com").await;
 
-    // A reset lets another account in, and not this one.
+    // A reset admits another account, but not the reported one.
     tell_desk(&desk, "account-disabled", &account).await;
     let by = By {
         actor: Actor::COMMAND_LINE,

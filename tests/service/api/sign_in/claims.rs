@@ -1,4 +1,5 @@
-//! What becomes of a provider's claims. `tests/provider/verify` holds the verdict on each of them at each provider.
+//! Storage of a provider's claims. `tests/provider/verify` has the verdict on each claim at each
+//! provider.
 
 use serde_json::{Value, json};
 
@@ -10,14 +11,15 @@ use crate::support::token::{CLIENT_ID, ISSUER, claims, encode, now, with};
 const RS256: &str = r#"{"alg":"RS256","typ":"JWT"}"#;
 const ANDROID: &str = "android.example";
 
-/// Sound claims, one of them replaced; unlike with `token::with`, a `null` stays a `null`.
+/// Returns sound claims with one replaced; unlike with `token::with`, a `null` stays a `null`.
 fn changed(name: &str, value: impl Into<Value>) -> Value {
     let mut claims = claims("subject-1", "ada@example.com");
     claims[name] = value.into();
     claims
 }
 
-/// The provider is asked, and its answer is refused so; no row is written.
+/// Asserts that the provider is called, its response is refused with this error, and no row is
+/// written.
 async fn assert_refused(app: &App, provider: &str, claims: &Value, status: u16, error: &str) {
     let rows = app.database.rows().await;
     let calls = app.provider.calls();
@@ -26,7 +28,7 @@ async fn assert_refused(app: &App, provider: &str, claims: &Value, status: u16, 
     assert_eq!(app.database.rows().await, rows, "{claims}");
 }
 
-/// The provider's answer is good enough for a session.
+/// Asserts that the provider's response opens a session.
 async fn assert_accepted(app: &App, provider: &str, claims: &Value) -> Answer {
     let answer = app.sign_in_at(provider, claims).await;
     let accepted = [200, 201].contains(&answer.status.as_u16());
@@ -159,7 +161,7 @@ async fn claims_that_mean_nothing_here_change_nothing() {
     assert_eq!(answer.json()["identity"], plain.json()["identity"]);
 }
 
-/// What becomes of a claim in the user of a first sign-in.
+/// Returns the member of a new user that a claim becomes.
 async fn shown(app: &App, number: usize, name: &str, value: &Value) -> Value {
     let subject = format!("{name}-{number}");
     let claims = with(

@@ -1,4 +1,4 @@
-//! `POST /api/v1/auth/oauth/<provider>`: what it answers and what it writes.
+//! `POST /api/v1/auth/oauth/<provider>`: its responses and its effects.
 
 mod claims;
 mod malformed;

@@ -1,4 +1,4 @@
-//! What a request may say beside its token.
+//! The members of a request beside its token.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ async fn a_token_may_be_sent_again_and_finds_the_same_user() {
         first.json()["refresh_token"],
         second.json()["refresh_token"]
     );
-    // The provider is asked each time: a token that it has taken back is not remembered as good.
+    // The service calls the provider each time: it does not remember that a token was valid.
     assert_eq!(app.provider.calls(), 2);
     app.provider.revoke(request["id_token"].as_str().unwrap());
     assert_problem(&app.post("idp", &request).await, 401, "invalid_token");
@@ -59,7 +59,7 @@ async fn with_create_false_an_unknown_identity_is_not_found_and_a_known_one_sign
         (200, created.user_id())
     );
 
-    // Linking would be a creation, too; and the address's owner is not given away.
+    // Linking counts as creation, too, and the response must not reveal the user with the address.
     let rows = app.database.rows().await;
     let linkable = app
         .post(
@@ -161,7 +161,7 @@ async fn a_provider_of_any_format_gets_the_token_as_it_was_sent() {
         assert_eq!(answer.outcome(), "created", "{token:.40} {}", answer.text);
         assert_eq!(app.provider.requests().last().unwrap().token(), Some(token));
     }
-    // Longer than a server takes in a query, also when it is only encoded that the token is.
+    // Tokens that are too long for a query, also when only their encoding is.
     for token in ["t".repeat(16_384), "+".repeat(2700)] {
         app.provider
             .accept(&token, claims(&format!("subject-{}", token.len()), ""));
@@ -188,7 +188,7 @@ async fn a_provider_of_any_format_gets_the_token_as_it_was_sent() {
     assert_eq!(app.provider.calls(), calls);
 }
 
-/// Claims of somebody in two hundred groups, whose token is that long.
+/// Adds two hundred groups to the claims, so that the token is long.
 fn in_groups(mut claims: Value) -> Value {
     let group = |number: usize| format!("{number:08x}-b07e-4a9c-8e5f-5f4c2b1d0c{number:03x}");
     claims["groups"] = (0..200).map(group).collect();

@@ -1,4 +1,5 @@
-//! The provider in the path: it alone says who is asked and what is accepted.
+//! The provider in the path: it alone decides which provider is called and which tokens are
+//! accepted.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use crate::support::problem::assert_problem;
 use crate::support::raw::Raw;
 use crate::support::token::{at, claims};
 
-/// Posts a sound sign-in to a path exactly as it is written, which an HTTP library would mend.
+/// Posts a sound sign-in to a path exactly as written, which an HTTP library would normalize.
 async fn post_to(app: &App, path: &str) -> Answer {
     let body =
         json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();

@@ -1,4 +1,4 @@
-//! Bodies that are not one JSON object of the right members.
+//! Bodies that are not one JSON object with the right members.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ async fn a_body_that_is_not_one_json_object_is_malformed() {
     ] {
         assert_malformed(&app, body).await;
     }
-    // What was bent each time is sound, blanks around it included.
+    // The token that the malformed bodies contained is valid.
     let answer = app.post("idp", &json!({ "id_token": token })).await;
     assert_eq!(answer.outcome(), "created", "{}", answer.text);
 }
@@ -170,7 +170,7 @@ async fn json_of_too_many_values_is_malformed_at_every_door() {
         }
     }
     assert_eq!(app.provider.calls(), 0);
-    // The values of a token are counted by themselves.
+    // The values of a token have a limit of their own.
     for values in pads(600) {
         let token = encode(r#"{"alg":"RS256"}"#, &format!(r#"{{"groups":[{values}]}}"#));
         let answer = app.post("idp", &json!({ "id_token": token })).await;

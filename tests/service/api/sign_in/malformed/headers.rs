@@ -1,4 +1,4 @@
-//! Headers of every answer, and those that are never there.
+//! Headers that every response has or must not have.
 
 use serde_json::json;
 

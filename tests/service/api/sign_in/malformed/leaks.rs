@@ -1,4 +1,4 @@
-//! What no error may tell: tokens, hosts, paths, SQL, names of types, other users' data.
+//! Secrets that no error may reveal: tokens, hosts, paths, SQL, type names, other users' data.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::support::problem::assert_problem;
 use crate::support::provider::Behaviour;
 use crate::support::token::{CLIENT_ID, ISSUER, claims, encode, with};
 
-/// In every value that is sent, so that any echo shows.
+/// This mark is in every value that is sent, so that any echo shows.
 const MARK: &str = "mark-9f3c";
 
-/// What would give something away. None of these words is needed to explain an error.
+/// Words that would reveal internals; no error needs them.
 const TELLING: [&str; 16] = [
     MARK,
     "127.0.0.1",
@@ -32,7 +32,7 @@ const TELLING: [&str; 16] = [
     "line ",
 ];
 
-/// The error gives nothing away, neither in its body nor in its headers.
+/// Asserts that the error reveals nothing in its body and headers.
 fn assert_silent(app: &App, answer: &Answer, sent: &str) {
     assert_problem(answer, answer.status.as_u16(), &answer.error());
     let told = format!("{} {:?}", answer.text, answer.headers);

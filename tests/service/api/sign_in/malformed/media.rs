@@ -1,4 +1,4 @@
-//! What the body is said to be, and how much of it there is.
+//! The media type and the size of the body.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ async fn a_body_that_is_not_declared_as_json_is_not_read() {
     ] {
         assert_refused(&app, content_type, &sound, 415, "unsupported_media_type").await;
     }
-    // RFC 9110 §5.6.6: parameters may be empty, and the service reads none.
+    // RFC 9110 §5.6.6: parameters may be empty. The service ignores all of them.
     for content_type in [
         &b"application/json; charset=utf-8"[..],
         b"APPLICATION/JSON",
@@ -91,7 +91,7 @@ async fn a_body_beyond_the_limit_is_too_large() {
         "payload_too_large",
     )
     .await;
-    // At the limit it is read, and found to hold no token.
+    // A body at the limit is read, and contains no token.
     assert_malformed(&app, padded(LIMIT)).await;
     let mut raw = Raw::connect(&app).await;
     raw.send(format!(
@@ -123,7 +123,7 @@ async fn bodies_that_stall_use_up_a_budget_and_keep_no_app_out() {
         .await;
         raw
     };
-    // Eight megabytes are 128 of them.
+    // 128 such bodies exhaust the budget of eight megabytes.
     let mut stalled = Vec::new();
     for _ in 0..140 {
         stalled.push(large().await);
@@ -176,7 +176,7 @@ async fn an_endless_body_is_refused_at_the_limit_and_the_connection_closed() {
         head()
     ))
     .await;
-    // Of the gigabyte announced no more than this is sent, so the answer does not wait for it.
+    // The chunk announces a gigabyte and ends here: the response must not wait for the rest.
     raw.send(" ".repeat(LIMIT + 1)).await;
     assert_problem(
         &raw.answer().await.expect("an answer"),

@@ -1,4 +1,4 @@
-//! Methods and paths that nothing answers to.
+//! Methods and paths that have no route.
 
 use reqwest::Method;
 

@@ -1,4 +1,4 @@
-//! Requests that are not what they should be: refused in one form, before anyone is asked.
+//! Malformed requests: all get the same form of error, before any provider call.
 
 mod body;
 mod headers;
@@ -15,12 +15,12 @@ use crate::support::problem::assert_problem;
 
 const PATH: &str = "/api/v1/auth/oauth/idp";
 
-/// The first lines of a sign-in.
+/// Returns the first lines of a sign-in.
 fn head() -> String {
     format!("POST {PATH} HTTP/1.1\r\nContent-Type: application/json\r\n")
 }
 
-/// The body is refused so; nobody was asked and no row was written.
+/// Asserts that the body is refused with this error, without a provider call and without a new row.
 async fn assert_refused(
     app: &App,
     content_type: Option<&str>,
@@ -45,7 +45,7 @@ async fn assert_refused(
     assert_eq!(app.database.rows().await, rows, "{shown}");
 }
 
-/// The JSON body is refused as malformed.
+/// Asserts that the JSON body is refused as malformed.
 async fn assert_malformed(app: &App, body: impl AsRef<[u8]>) {
     assert_refused(app, Some("application/json"), body, 400, "invalid_request").await;
 }

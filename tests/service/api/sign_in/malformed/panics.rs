@@ -1,4 +1,4 @@
-//! A handler that panics: a mistake that must cost one request and nothing more.
+//! A handler that panics: it must fail its own request only.
 
 use reqwest::Method;
 use rocket::{get, routes};

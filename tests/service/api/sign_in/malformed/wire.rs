@@ -1,4 +1,4 @@
-//! Bytes that are not HTTP, or two kinds of it at once: refused or hung up on, and forgotten.
+//! Bytes that are not HTTP, or ambiguous HTTP: the service refuses them or closes the connection.
 
 use std::time::Instant;
 
@@ -10,7 +10,8 @@ use crate::support::problem::assert_problem;
 use crate::support::raw::Raw;
 use crate::support::token::claims;
 
-/// The service refuses such a request head, hangs up, and serves the next one.
+/// Asserts that the service refuses a request head, closes the connection, and serves the next
+/// request.
 async fn assert_hung_up(app: &App, headers: &[u8], body: &str) {
     let shown = String::from_utf8_lossy(headers).into_owned();
     let mut raw = Raw::connect(app).await;
@@ -68,8 +69,8 @@ async fn a_head_that_two_readers_could_read_differently_is_refused() {
     );
 }
 
-/// RFC 9112 §6.1 lets a server read such a request by its chunks, as long as it then hangs up: what
-/// a proxy took for the rest of the body is no second request here.
+/// RFC 9112 §6.1 lets a server read such a request by its chunks if it then closes the connection:
+/// the bytes that a proxy took for the rest of the body must not become a second request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_with_both_a_length_and_chunks_is_read_by_its_chunks_and_is_the_connections_last()
 {
