@@ -1,5 +1,5 @@
-//! `vestibule check`, as an operator runs it before the service starts: a line for each thing, with a
-//! remedy where something is wrong, and nothing changed.
+//! `vestibule check`, as an operator runs it before the service starts: one line for each check,
+//! with a remedy for each problem, and no changes.
 
 use std::process::Output;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::support::provider::{Behaviour, Refusing};
 use crate::support::tls::SelfSigned;
 use crate::support::token::{ISSUER, claims, now};
 
-/// What it printed, a line's state and the rest of it.
+/// The output of a check: exit code, lines with their state, and standard error.
 struct Said {
     code: Option<i32>,
     lines: Vec<(String, String)>,
@@ -23,7 +23,7 @@ struct Said {
 }
 
 impl Said {
-    /// The one line of that state.
+    /// Returns the only line with this state.
     #[track_caller]
     fn only(&self, state: &str) -> &str {
         let mut lines = self.lines.iter().filter(|(found, _)| found == state);
@@ -38,7 +38,7 @@ impl Said {
     }
 }
 
-/// The settings of a provider, the only one, that the service's provider is.
+/// Returns settings of a provider `other` at the test provider's URL.
 fn other(app: &App, fields: &str) -> String {
     format!(
         "{{other={{issuer=\"{}\",client_id=\"x\",{fields}}}}}",
@@ -46,7 +46,7 @@ fn other(app: &App, fields: &str) -> String {
     )
 }
 
-/// Runs it with that provider.
+/// Runs a check with `other` as the only provider.
 async fn check_other(app: &App, other: &str) -> Said {
     check(
         app,
@@ -55,7 +55,7 @@ async fn check_other(app: &App, other: &str) -> Said {
     .await
 }
 
-/// Runs it in the release profile beside a service, with these settings changed.
+/// Runs a check in the release profile, with the service's settings and these changes.
 async fn check(app: &App, changes: &[(&str, &str)]) -> Said {
     let endpoint = app.provider.tokeninfo_url();
     let complete = complete_settings(&app.database.url, &endpoint);
@@ -200,7 +200,7 @@ async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
         (Behaviour::status(404), "responds with 404"),
     ] {
         app.provider.behave(behaviour);
-        // For the other endpoint, which is asked before.
+        // The tokeninfo endpoint is called before the token endpoint.
         app.provider.behave_once(says(400, "invalid_token"));
         let said = check(&app, &settings).await;
         assert!(said.only("wrong").contains(words), "{:#?}", said.lines);
@@ -588,7 +588,7 @@ async fn whether_any_provider_introspects_id_tokens_is_not_taken_for_granted() {
             "{preset} {:#?}",
             said.lines
         );
-        // Nor that it lets every client ask.
+        // The check must not assume either that every client may introspect.
         app.provider.behave_once(Behaviour::Json(metadata));
         app.provider.behave_once(Behaviour::status(403));
         let said = check_other(&app, &other).await;
@@ -759,7 +759,7 @@ async fn an_endpoint_of_staff_that_was_left_at_google_is_named() {
         ),
         (&[google, ("IDP_AUTHORIZATION_URL", &own)], "IDP_TOKEN_URL"),
     ] {
-        // The other endpoint may say what it likes, and Google's is not asked.
+        // The responses of the other endpoints do not matter, and Google is not called.
         let settings = [
             settings,
             &[("IDP_CLIENT_SECRET", ""), ("IDP_SSF_URL", own.as_str())],
@@ -799,7 +799,7 @@ async fn what_a_provider_reports_is_registered_where_check_says_and_its_keys_are
             .collect::<Vec<_>>()
     };
     let place = "ok provider idp, events: are received at http://127.0.0.1:8000/api/v1/providers/idp/events; ";
-    // One answer serves as both documents.
+    // One response serves as both documents.
     let mut document: Value = app.get("", "/.well-known/jwks.json").await.json();
     document["issuer"] = ISSUER.into();
     document["jwks_uri"] = url.as_str().into();

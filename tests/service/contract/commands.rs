@@ -1,4 +1,4 @@
-//! Commands that serve nobody: they ask for what they use, and for nothing else.
+//! Commands other than `serve`: each needs only the settings that it uses.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ async fn commands_that_serve_nobody_need_no_provider() {
                 .success()
         );
     }
-    // Of a provider, the name is enough.
+    // A provider needs only its name for an import.
     let settings = [
         ("ROCKET_PROFILE", "release"),
         ("DATABASE_URL", database.url.as_str()),
@@ -216,7 +216,7 @@ async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(service.stdout.take().unwrap()).lines();
-    // Once it is ready, it names the database and, last, the pages.
+    // A ready service prints the database and, last, the pages.
     let welcome = tokio::task::spawn_blocking(move || {
         let mut welcome = Vec::new();
         for line in lines.by_ref().map_while(Result::ok) {
@@ -227,7 +227,7 @@ async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
         }
         (welcome.join("\n"), lines)
     });
-    // It may write on.
+    // The reader stays open, so that the service can go on writing.
     let (welcome, _lines) = welcome.await.unwrap();
     let database = welcome
         .split_once("psql '")
@@ -258,7 +258,7 @@ async fn whoever_starts_the_program_for_development_may_see_the_staff_pages() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
-/// A page of the web can point a name of its own at this machine.
+/// A web page can point its own host name at this machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_development_server_answers_to_the_names_of_this_machine_alone() {
     let database = Database::create().await;
@@ -447,7 +447,7 @@ async fn an_operator_looks_after_users_while_staff_cannot_sign_in_and_the_audit_
         found.starts_with(&format!("{id}\tada@example.com\t\t")) && found.lines().count() == 1,
         "{found}"
     );
-    // What another version stored turns no line around and ends none.
+    // Direction marks and line separators in stored text must not change the output's lines.
     app.database
         .run("UPDATE users SET name = E'a\\u202eb\\u2028c'")
         .await;
@@ -522,13 +522,13 @@ async fn an_operator_looks_after_users_while_staff_cannot_sign_in_and_the_audit_
     ] {
         assert!(audit.contains(words), "{words}: {audit}");
     }
-    // A search that finds no user is in the audit as well.
+    // A search that finds no user is also audited.
     for (kind, times) in [("users_viewed", 2), ("user_viewed", 1), ("audit_viewed", 2)] {
         assert_eq!(by_operator(&app, kind, None).await, times, "{kind}");
     }
 }
 
-/// The number of events of that kind by the command line, with that reason.
+/// Counts the command line's events of a kind with this reason.
 async fn by_operator(app: &App, kind: &str, reason: Option<&str>) -> i64 {
     let count = "SELECT count(*) FROM events WHERE kind = $1 AND actor = 'the command line'
                  AND detail->>'reason' IS NOT DISTINCT FROM $2";
@@ -536,7 +536,7 @@ async fn by_operator(app: &App, kind: &str, reason: Option<&str>) -> i64 {
     count.fetch_one(&app.database.pool).await.unwrap()
 }
 
-/// The names in the list of commands that `help` prints.
+/// Returns the commands that `help` lists.
 async fn commands_of(path: &[&str]) -> Vec<String> {
     let help = run(&[], &[&["help"], path].concat()).await;
     let help = String::from_utf8(help.stdout).unwrap();
@@ -568,7 +568,7 @@ async fn each_command_that_changes_something_leaves_an_event() {
     let complete = complete_settings(&database.url, "http://127.0.0.1:1/");
     let on_ada = ["--reason", "ticket 4711", &ada];
     let add = ["--role", "support"];
-    // The events by the command line that each leaves. What only reads or runs leaves none, or that of a view.
+    // Each command, its arguments, and the events that it records. Reads record a view or nothing.
     let commands: [(&[&str], &[&str], &[&str]); 27] = [
         (&["serve"], &[], &[]),
         (&["migrate"], &[], &[]),
@@ -648,7 +648,7 @@ async fn each_command_that_changes_something_leaves_an_event() {
         );
     }
     for (command, arguments, kinds) in all() {
-        // These run until they are stopped, or change no database of the operator's.
+        // These run until they are stopped, or use a database other than the operator's.
         if [&["serve"][..], &["dev"]].contains(command) {
             continue;
         }

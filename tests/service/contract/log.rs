@@ -1,5 +1,4 @@
-//! What the log tells an operator, of a provider that is not set up as it should be or not to blame for one, and that neither
-//! a flood nor a reader who stalls makes it a danger.
+//! The log: misconfigured or failing providers, floods, and a reader that stalls.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
@@ -157,7 +156,7 @@ async fn a_pages_cookie_is_in_no_line_whether_it_is_taken_or_refused() {
     }
 }
 
-/// A service at which staff sign in with that provider.
+/// Starts a service where staff sign in at this provider.
 async fn with_staff(database: &Database, provider: &Provider) -> Process {
     let authorize = format!("{}/authorize", provider.url());
     let token = format!("{}/token", provider.url());
@@ -325,7 +324,7 @@ async fn an_idle_instance_writes_nothing_about_the_probes_that_it_answers() {
     }
     assert_eq!(lines(), before, "{}", service.log());
 
-    // A probe that begins to fail, fails for another cause or succeeds again is told of, once.
+    // The log reports once that a probe begins to fail, changes its cause or succeeds again.
     database
         .run("UPDATE _sqlx_migrations SET success = false")
         .await;
@@ -361,7 +360,7 @@ async fn an_idle_instance_writes_nothing_about_the_probes_that_it_answers() {
 async fn the_level_of_the_log_decides_which_lines_there_are() {
     let database = Database::create().await;
     let provider = Provider::start().await;
-    // A line for a probe, for a request, and for a failure of the provider.
+    // The lines of a probe, of a request, and of a provider failure.
     for (level, expected) in [
         ("debug", [true, true, true]),
         ("info", [false, true, true]),
@@ -453,7 +452,7 @@ async fn a_refused_issuer_is_in_the_line_with_the_setting_and_not_in_the_answer(
     );
 }
 
-/// Asks for a path a thousand times on one connection, and reads the answers, which have that status.
+/// Sends a thousand requests on one connection, and asserts the status of each response.
 async fn ask(service: &Process, path: &str, status: u16) {
     let mut stream = TcpStream::connect(service.url.strip_prefix("http://").unwrap())
         .await
@@ -488,7 +487,7 @@ async fn ask(service: &Process, path: &str, status: u16) {
 async fn a_reader_of_the_log_who_stalls_stops_nothing_and_hears_how_many_lines_were_not_written() {
     let database = Database::create().await;
     let provider = Provider::start().await;
-    // Then each probe has a line.
+    // At this level each probe is logged.
     let settings = [("ROCKET_LOG_LEVEL", "debug")];
     let (mut service, pipe) = Process::start_piped(
         free_port(),
@@ -601,7 +600,7 @@ async fn a_flood_gets_few_lines_in_the_log() {
             1000,
             "{kind}: each has a line or is counted in one"
         );
-        // There is another hundred in each ten seconds.
+        // Each further ten seconds allow another hundred lines.
         assert!((100..=500).contains(&written), "{kind}: {written}");
     }
     let served = lines
@@ -644,7 +643,7 @@ async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_end
         );
     };
     write(70, 9).await;
-    // More than one step.
+    // More events than one step logs.
     write(50, 900).await;
     let settings = [("ROCKET_EVENTS", "{log=true}")];
     let two = [(); 2].map(|()| {

@@ -1,4 +1,4 @@
-//! What is promised in writing, held against what is.
+//! Documented behaviour, compared with the program.
 
 mod check;
 mod commands;

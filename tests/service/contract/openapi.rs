@@ -1,4 +1,4 @@
-//! The API's description: whole, sound, and of exactly the routes that there are.
+//! The OpenAPI description: complete, valid, and with exactly the mounted routes.
 
 mod examples;
 mod requests;
@@ -16,13 +16,13 @@ use crate::support::cluster::Database;
 use crate::support::description::{self as document, Document};
 use crate::support::problem::{assert_problem, catalogue};
 
-/// What is mounted outside `/api/v1` and not described. This list may only shrink.
+/// Prefixes of mounted routes that are not described. This list may only shrink.
 const UNDESCRIBED: [&str; 1] = ["/admin"];
 
-/// Errors that no route of its own answers; the introduction tells of them.
+/// Errors that belong to no route; the introduction describes them.
 const OF_NO_ROUTE: [&str; 1] = ["method_not_allowed"];
 
-/// A path with its parameters' names left out, which Rocket and OpenAPI spell differently.
+/// Removes parameter names from a path, since Rocket and OpenAPI spell them differently.
 fn anonymous(path: &str) -> String {
     let segment = |segment: &str| {
         if segment.starts_with(['<', '{']) {
@@ -34,7 +34,7 @@ fn anonymous(path: &str) -> String {
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
-/// Methods and paths of the routes that the service mounts.
+/// Returns methods and paths of the routes that the service mounts.
 async fn mounted() -> BTreeSet<(String, String)> {
     let database = Database::create().await;
     let figment: Figment = figment(&database.url, "http://127.0.0.1:9/tokeninfo");
@@ -229,7 +229,7 @@ fn every_operation_says_what_it_does_and_how_it_ends() {
         }
         let headers = responses.get("401").map(|response| &response["headers"]);
         let has = |header: &str| headers.is_some_and(|headers| headers[header].is_object());
-        // A request without a bearer may have to prove a key.
+        // A route without a bearer token may still require a DPoP proof.
         assert_eq!(
             !security.is_empty() || has("DPoP-Nonce"),
             has("WWW-Authenticate"),
@@ -252,7 +252,7 @@ fn every_operation_says_what_it_does_and_how_it_ends() {
     }
 }
 
-/// What generators of clients make of a description that is sound.
+/// Client generators mishandle some valid descriptions.
 #[test]
 fn nothing_is_described_that_generators_of_clients_trip_over() {
     fn members<'a>(value: &'a Value, found: &mut Vec<(&'a str, &'a Value)>) {
@@ -273,7 +273,7 @@ fn nothing_is_described_that_generators_of_clients_trip_over() {
             .flatten()
         {
             let name = parameter["name"].as_str().unwrap();
-            // oapi-codegen makes a Go variable of it, beside those of its own.
+            // oapi-codegen makes a Go variable of the name, which must not collide with its own.
             let taken = [
                 "error", "string", "any", "len", "type", "func", "range", "body", "params", "ctx",
             ];
@@ -284,7 +284,7 @@ fn nothing_is_described_that_generators_of_clients_trip_over() {
     members(&document.0["components"]["schemas"], &mut found);
     assert!(found.len() > 30);
     for (name, schema) in found {
-        // openapi-typescript takes a member with a default for one that is always there.
+        // openapi-typescript takes a member with a default as always present.
         assert!(schema.get("default").is_none(), "{name}");
     }
 }
@@ -330,7 +330,7 @@ fn every_error_of_the_catalogue_is_described_under_its_status() {
         let statuses = described.remove(entry.error).unwrap_or_default();
         let mut expected: BTreeSet<u64> = BTreeSet::new();
         expected.extend((!OF_NO_ROUTE.contains(&entry.error)).then_some(u64::from(entry.status)));
-        // What is wrong with an `id_token` is 422 where an access token is the credential.
+        // A fault of an `id_token` is 422 if an access token is the credential.
         expected.extend(
             statuses
                 .contains(&422)

@@ -1,4 +1,5 @@
-//! Providers are called through the proxy of the environment, and nothing else is.
+//! The service calls providers through the environment's proxy, and uses the proxy for nothing
+//! else.
 
 use std::process::Output;
 use std::sync::{Arc, Mutex};
@@ -12,13 +13,13 @@ use crate::support::app::App;
 use crate::support::process::{complete_settings, eventually, run};
 use crate::support::tls::SelfSigned;
 
-/// A provider that only the proxy finds.
+/// A provider whose host only the proxy resolves.
 const PROVIDER: &str = "https://id.example.invalid/tokeninfo";
 
-/// An HTTP proxy: each tunnel leads to that server, whatever its client asks for.
+/// An HTTP proxy that leads every tunnel to one server, whatever host the client requests.
 struct Proxy {
     port: u16,
-    /// The heads of the requests.
+    /// The heads of the requests that it received.
     heads: Arc<Mutex<Vec<String>>>,
     task: AbortHandle,
 }
@@ -52,7 +53,7 @@ impl Proxy {
         }
     }
 
-    /// Takes what was asked of it.
+    /// Returns and clears the received request heads.
     fn taken(&self) -> Vec<String> {
         std::mem::take(&mut self.heads.lock().unwrap())
     }
@@ -64,7 +65,7 @@ impl Drop for Proxy {
     }
 }
 
-/// The provider's server, for the name that only the proxy finds.
+/// Starts the provider's server, with a certificate for the host that only the proxy resolves.
 async fn provider() -> SelfSigned {
     SelfSigned::start_with(|certificate: &mut CertificateParams| {
         certificate.subject_alt_names =
@@ -73,7 +74,7 @@ async fn provider() -> SelfSigned {
     .await
 }
 
-/// Writes a certificate to be trusted, and returns the file's path.
+/// Writes a trusted certificate to a file, and returns its path.
 fn trusted(pem: &str) -> String {
     let file = format!(
         "{}/outbound-proxy-{}.pem",
@@ -164,7 +165,7 @@ async fn no_proxy_and_this_machine_are_reached_directly() {
         let told = text(&run(&settings, &["check"]).await);
         assert_eq!(proxy.taken(), [""; 0], "{tokeninfo} {exceptions}: {told}");
     }
-    // Providers are https, for which this variable says nothing.
+    // Providers use https, so `HTTP_PROXY` has no effect.
     let settings = [
         &complete_settings(&app.database.url, PROVIDER)[..],
         &[("HTTP_PROXY", &address)],

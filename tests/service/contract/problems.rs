@@ -1,4 +1,4 @@
-//! The catalogue of errors and the pages that explain it.
+//! The catalogue of errors and its pages.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use reqwest::Method;
 use crate::support::app::{Answer, App};
 use crate::support::problem::{assert_problem, catalogue};
 
-/// Names and statuses that clients have been promised; none may change or go.
+/// Names and statuses that clients rely on; they must not change or disappear.
 const PROMISED: [(u16, &str); 24] = [
     (400, "invalid_request"),
     (401, "invalid_token"),
@@ -35,7 +35,7 @@ const PROMISED: [(u16, &str); 24] = [
     (503, "service_unavailable"),
 ];
 
-/// A page's text as a reader sees it, with what is shown as code between backticks.
+/// Returns a page's text as displayed, with code between backticks.
 fn unescaped(page: &Answer) -> String {
     let named = [
         ("<code>", "`"),
@@ -141,7 +141,7 @@ async fn one_page_lists_every_error_and_links_to_its_page() {
             entry.error
         );
     }
-    // The index before them: by status, each leading to its place on the page.
+    // The index precedes the errors, sorted by status, and links each error on the page.
     let (index, _) = text.split_once("</nav>").expect("an index");
     let listed: Vec<_> = index
         .split("<li>")

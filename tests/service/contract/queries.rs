@@ -1,5 +1,5 @@
-//! The committed descriptions of the queries (`.sqlx`), by which the compiler checks them, are
-//! those of the schema that the migrations make.
+//! The committed descriptions (`.sqlx`), by which the compiler checks queries, match the schema
+//! that the migrations create.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Wrong settings stop the start with one line that names the key, where it was set and what to do,
-//! and shows no secret.
+//! Wrong settings stop the start with one line that names the key, its source and the remedy, and
+//! reveals no secret.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::support::process::command;
 const URL: &str = "postgres://vestibule:database-password@127.0.0.1:1/people";
 const KEY: &str = "8K2vXqJ5n0sRz7yTgWb1mHc4LdPe9aFu";
 
-/// Settings with which the program would start, if the database were there.
+/// Settings with which the program would start if the database existed.
 const SOUND: [(&str, &str); 5] = [
     ("ROCKET_PROFILE", "release"),
     ("DATABASE_URL", URL),
@@ -24,12 +24,12 @@ const SOUND: [(&str, &str); 5] = [
     ("IDP_CLIENT_ID", "client.example"),
 ];
 
-/// The sound settings with these changes.
+/// Returns the sound settings with these changes.
 fn environment(changes: &[(&str, &str)]) -> Environment {
     let mut environment = Environment::new();
     for (name, value) in SOUND.iter().chain(changes) {
         match *value {
-            // It stands for "not set".
+            // `-` removes the variable.
             "-" => environment.remove(&OsString::from(name)),
             _ => environment.insert(name.into(), value.into()),
         };
@@ -37,7 +37,8 @@ fn environment(changes: &[(&str, &str)]) -> Environment {
     environment
 }
 
-/// Reads settings as the program does before it opens its port. The error is the line that it prints.
+/// Reads settings as the program does before it opens its port. The error is the line that it
+/// prints.
 fn read(environment: &Environment) -> Result<(), String> {
     let config =
         Config::read(config::figment_of(environment)).map_err(|error| error.to_string())?;
@@ -50,7 +51,8 @@ fn assert_sound(changes: &[(&str, &str)]) {
     assert_eq!(read(&environment(changes)), Ok(()), "{changes:?}");
 }
 
-/// The settings are refused with a line that has these words, in this order and with others between them where `…` is.
+/// Asserts that the settings are refused with a line that contains these words in order; `…` stands
+/// for any text between them.
 fn assert_refused(changes: &[(&str, &str)], words: &str) {
     let line = read(&environment(changes)).expect_err(&format!("{changes:?}"));
     assert_says(&line, words);
@@ -69,7 +71,7 @@ fn assert_says(line: &str, words: &str) {
     }
 }
 
-/// Runs a command of the program, which fails, and returns what it writes to standard error.
+/// Runs a command that fails, and returns its standard error.
 fn run(subcommand: &str, changes: &[(&str, &str)]) -> String {
     let output = command(&[&SOUND, changes].concat(), &[subcommand])
         .output()
@@ -98,7 +100,7 @@ fn sound_settings_get_as_far_as_the_database_and_the_port() {
         text.trim_end(),
         "the connection to the database failed … DATABASE_URL … `people` at `127.0.0.1`, port 1 … percent-encoded",
     );
-    // A service does not wait for its database to find out that its port is taken.
+    // The service reports an occupied port before it waits for its database.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let text = run("serve", &[("ROCKET_PORT", &port)]);
@@ -516,7 +518,7 @@ fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
     }
 }
 
-/// Returns the servers and the database that a URL names.
+/// Returns the servers and the database in a URL.
 fn place(url: &str) -> Result<(Vec<(String, u16)>, String), String> {
     let config = Config::read(config::figment_of(&environment(&[("DATABASE_URL", url)])));
     let place = app::place(&config.map_err(|error| error.to_string())?.figment);
@@ -584,7 +586,7 @@ fn managed_databases_urls_are_read_as_libpq_reads_them() {
             "postgres://app:p@[fdaa:0:1::3]:5433/people",
             &[("[fdaa:0:1::3]", 5433)],
         ),
-        // RDS, and parameters that tune what the service does in its own way.
+        // RDS, and tuning parameters that the service replaces by its own.
         (
             "postgres://app:p@a.rds.amazonaws.com/people?sslrootcert=system&connect_timeout=10&application_name=eu-1\
              &target_session_attrs=any&keepalives=1&keepalives_idle=30&client_encoding=UTF8&gssencmode=disable",
@@ -809,7 +811,7 @@ fn a_mistake_in_the_file_is_named_with_the_files_whole_path() {
             "client_secret … (set in $file)",
         ),
         ("not toml", "settings-Rocket.toml"),
-        // The file is above our defaults.
+        // Settings in the file override our defaults.
         (
             "[default]\nlog_level = \"verbose\"\n",
             "`ROCKET_LOG_LEVEL` / `log_level` … must be one of",
@@ -826,7 +828,7 @@ fn a_mistake_in_the_file_is_named_with_the_files_whole_path() {
             "[release]\nip_header = \"x-real-ip\"\n",
             "`ROCKET_IP_HEADER` / `ip_header` … any client",
         ),
-        // What is in a table that is no profile would not be read.
+        // Tables that are not profiles would be ignored.
         (
             "[providers.partner]\nclient_id = \"x\"\n",
             "`[providers]` (set in $file) … unknown profile … write `[default.providers]`",
@@ -905,7 +907,7 @@ fn the_database_and_the_secret_key_may_be_in_files() {
             assert_refused(changes, &format!("{file} … {words}"));
         }
     }
-    // What is in the file is judged as if it were in the variable.
+    // A value from a file is checked like a value in the variable.
     assert_refused(
         &[("DATABASE_URL", "-"), ("DATABASE_URL_FILE", &key)],
         "DATABASE_URL_FILE",
@@ -915,7 +917,7 @@ fn the_database_and_the_secret_key_may_be_in_files() {
         ("ROCKET_SECRET_KEY_FILE", "/etc/hostname"),
     ];
     assert_refused(&short, "too short");
-    // A new key, and the one before it.
+    // A new key, then the previous one.
     let two = format!("a new key, of more than 32 characters\n{KEY}\n");
     written("secret_key", &two);
     assert_sound(&key_file);
@@ -936,10 +938,10 @@ fn a_database_elsewhere_without_tls_is_warned_of() {
     }
 }
 
-/// A secret of a webhook that is sound.
+/// A valid secret of a webhook.
 const WEBHOOK_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// A webhook's settings; `$url` and `$secret` are sound ones.
+/// Returns a webhook's settings; `$url` and `$secret` stand for valid values.
 fn webhook(name: &str, fields: &str) -> String {
     let fields = fields
         .replace("$url", r#"url="https://shop.example.com/hush?key=hush""#)

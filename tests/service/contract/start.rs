@@ -1,4 +1,4 @@
-//! The program from its start on: it waits for its database, and writes a log that machines can read.
+//! The start of the program: it waits for its database, and its log is machine-readable.
 
 use std::fs;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready
         );
         service.answers("/api/v1/me", 401).await;
     };
-    // Whoever asks from now on, on a connection of their own each time, is never refused one.
+    // Meanwhile, each request on a new connection is accepted.
     let alive = async {
         loop {
             let answer = service
@@ -113,7 +113,8 @@ async fn a_start_that_fails_late_ends_the_service_and_says_why() {
     );
 }
 
-/// What a newer release adds to the schema: new tables, columns and indexes, and a migration that stopped half-way.
+/// Schema changes of a newer release: new tables, columns and indexes, and a migration that stopped
+/// half-way.
 const ADDED: &str = "
     CREATE TABLE passkeys (id uuid PRIMARY KEY, user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE);
     ALTER TABLE users ADD COLUMN nickname text, ADD COLUMN level integer NOT NULL DEFAULT 1;
@@ -215,14 +216,16 @@ async fn a_service_that_is_told_to_stop_between_its_database_and_its_first_reque
     turn.rollback().await.unwrap();
 }
 
-/// The port of what a client takes for a PostgreSQL with that certificate.
+/// Starts a server that speaks enough PostgreSQL for TLS with this certificate, and returns its
+/// port.
 async fn postgres_with(certificate: &SelfSigned) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = certificate.url().replace("https://", "");
     tokio::spawn(async move {
         while let Ok((mut client, _)) = listener.accept().await {
-            // PostgreSQL, "SSL Session Encryption": the client asks, and a server that has TLS says so.
+            // PostgreSQL, "SSL Session Encryption": the client requests TLS, and the server replies
+            // `S`.
             client.read_exact(&mut [0; 8]).await.unwrap();
             client.write_all(b"S").await.unwrap();
             let mut server = TcpStream::connect(&server).await.unwrap();
@@ -317,7 +320,7 @@ async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
     let mut service = Process::ready(&database, &provider, &settings).await;
     let token = provider.token(claims("subject-of-ada", "ada@example.com"));
     let body = json!({ "id_token": token, "device": { "name": "a\nb" } });
-    // Nothing of this may become a line of its own.
+    // None of these values may become a line of the log.
     let headers = [
         ("X-Request-Id", "mine.1"),
         ("User-Agent", "\t{\"level\":\"FORGED\"}"),
@@ -372,7 +375,7 @@ async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
         !log.contains("guard"),
         "Rocket tells what our lines tell: {log}"
     );
-    // A statement takes time, and so does the wait for a connection.
+    // Statements take time, and so do waits for connections.
     for name in [
         "vestibule_database_statement_seconds_count",
         "vestibule_database_wait_seconds_count",
@@ -443,7 +446,8 @@ async fn changed_settings_are_applied_at_a_hangup_all_of_them_or_none() {
     write("one", "", "60", "");
     let settings = [("ROCKET_CONFIG", file.to_str().unwrap())];
     let mut service = Process::ready(&database, &provider, &settings).await;
-    // The limit that a sign-in is told, and the credentials that the provider is asked with.
+    // Returns the limit in a sign-in's response, and the credentials that the service sent to the
+    // provider.
     let used = async || {
         let answer = service
             .sign_in("introspection", &json!({ "id_token": "a-token" }))
@@ -489,7 +493,7 @@ async fn changed_settings_are_applied_at_a_hangup_all_of_them_or_none() {
     service.answers("/livez", 200).await;
     service.tells("\"DEBUG\"", 1).await;
 
-    // A part that takes a restart, and one that is wrong.
+    // One file has a setting that needs a restart, the other has an invalid one.
     for (top, limit, told, why) in [
         (
             "drain = 9",

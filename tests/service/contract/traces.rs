@@ -1,4 +1,4 @@
-//! Traces and log lines, as a collector receives them by OTLP.
+//! Traces and log records, as a collector receives them by OTLP.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use crate::support::process::{Process, free_port};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::token::claims;
 
-/// What was sent to a collector.
+/// The data that a collector received.
 struct Sent {
     bodies: String,
     spans: Vec<Span>,
     records: Vec<LogRecord>,
 }
 
-/// Takes what was sent to a collector after its first requests.
+/// Decodes the requests that a collector received after the first `before`.
 fn sent(collector: &Provider, before: usize) -> Sent {
     let mut sent = Sent {
         bodies: String::new(),
@@ -103,7 +103,7 @@ async fn each_request_is_a_span_with_its_waits_in_it_and_a_log_record_and_joins_
         service.terminate();
         assert!(service.ended().await.success());
 
-        // The service sends what is left before it stops.
+        // The service sends the rest before it stops.
         let Sent {
             bodies,
             spans,

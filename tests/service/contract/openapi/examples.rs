@@ -1,4 +1,5 @@
-//! Examples, held against the schemas. `tests/support/description.rs` does the same with every real answer.
+//! The description's examples match its schemas. `tests/support/description.rs` checks every real
+//! response in the same way.
 
 use std::collections::BTreeSet;
 
@@ -42,8 +43,8 @@ fn every_body_has_an_example_and_every_example_fits_its_schema() {
     }
 }
 
-/// What the service serialises it always serialises whole: an app need not ask whether a member is there. Only a page's refresh
-/// token is in its cookie.
+/// Responses always contain every member of their schema, so that apps need not test for one. The
+/// exception is a page's refresh token, which is in its cookie.
 #[test]
 fn every_member_of_an_answer_is_promised() {
     let document = Document::new();

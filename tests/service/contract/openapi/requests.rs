@@ -1,4 +1,4 @@
-//! The requests' schemas, which no parser is made from, against what the guards take.
+//! The request schemas match the hand-written request guards.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
 use crate::support::token::claims;
 
-/// A user and a backend, who send what the document describes.
+/// A user and a backend that send the described requests.
 struct Sender {
     app: App,
     token: String,
@@ -53,7 +53,7 @@ impl Sender {
     }
 }
 
-/// The JSON bodies that are examples of an operation, and their schema.
+/// Returns the JSON examples of an operation's body, and their schema.
 fn examples<'a>(document: &'a Document, operation: &Operation<'a>) -> (Vec<&'a Value>, &'a Value) {
     let content = &operation.body["requestBody"]["content"]["application/json"];
     let several = content["examples"]
@@ -66,7 +66,7 @@ fn examples<'a>(document: &'a Document, operation: &Operation<'a>) -> (Vec<&'a V
     (examples.collect(), &content["schema"])
 }
 
-/// The places (RFC 6901) of texts and flags in a body.
+/// Collects the JSON pointers (RFC 6901) of strings and booleans in a body.
 fn places(body: &Value, place: &str, found: &mut Vec<String>) {
     match body {
         Value::Object(members) => {
@@ -83,7 +83,7 @@ fn places(body: &Value, place: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The greatest lengths of texts in a schema.
+/// Collects the greatest lengths of strings in a schema.
 fn bounds(document: &Document, schema: &Value, found: &mut BTreeSet<usize>) {
     let inner = schema
         .as_object()
@@ -105,9 +105,9 @@ fn bounds(document: &Document, schema: &Value, found: &mut BTreeSet<usize>) {
     );
 }
 
-/// An example with all texts and flags of its schema: those that may be left out are `null`.
+/// Returns an example with all strings and booleans of its schema; optional members are `null`.
 fn whole(document: &Document, example: &Value, schema: &Value) -> Value {
-    // One that is configured: else it is the mistake.
+    // The provider must be configured, or it would be the error.
     let mut body: Value =
         serde_json::from_str(&example.to_string().replace("google", "idp")).unwrap();
     let pointer = schema["$ref"]
@@ -133,7 +133,7 @@ async fn a_member_is_refused_by_name_exactly_when_the_schema_says_so() {
     let document = Document::new();
     let mut usual = vec![json!(7), json!(["x"]), json!(true), Value::Null];
     usual.extend(["", " ", "true", "x\n", "ä", "https://x.example"].map(Value::from));
-    // What a schema does not say.
+    // Rules that a schema cannot express.
     let beyond = [
         "512 bytes",
         "a JWT",
@@ -151,7 +151,7 @@ async fn a_member_is_refused_by_name_exactly_when_the_schema_says_so() {
             .await
             .access_token();
         if operation.method == "delete" {
-            // Of a new session, it would be done.
+            // In a new session the deletion would succeed.
             sender.app.age(660.0).await;
         }
         for example in examples {
@@ -218,7 +218,7 @@ async fn every_scope_that_is_described_can_be_signed_out_of() {
     );
 }
 
-/// What a misspelt member asks for would be lost. Only a sign-in and a refresh do no harm by it.
+/// A misspelt member would be lost silently. At a sign-in and a refresh that is harmless.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_changes_or_ends_something_has_no_unknown_member() {
     let sender = Sender::start().await;
@@ -262,7 +262,8 @@ async fn a_body_that_changes_or_ends_something_has_no_unknown_member() {
         }
     }
     assert!(tried > 20, "{tried}");
-    // Nor is one ignored whose type is not named, or a `null` where something cannot be undone.
+    // Misspelt members are refused without a media type, too, and so is a `null` for a change that
+    // cannot be undone.
     let untyped = app
         .send(
             Method::POST,
