@@ -1,4 +1,4 @@
-//! The database gives a transaction up for the sake of another.
+//! PostgreSQL aborts a transaction because of a conflict with another.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::support::problem::assert_problem;
 use crate::support::process::eventually;
 use crate::support::token::{at, claims};
 
-/// Makes so many inserts of an event fail as PostgreSQL does when transactions are at odds.
+/// Makes this many inserts of an event fail with a conflict's error code.
 async fn fail(app: &App, code: &str, times: i64) {
     let statements = format!(
         "DROP TRIGGER IF EXISTS conflict ON events;
@@ -74,14 +74,15 @@ async fn what_the_database_does_not_support_is_not_run_again() {
     assert_eq!(tries, 2, "with others, then by itself");
 }
 
-/// What a sign-in saw of the user who has the address is old once it has waited for that user's row.
+/// A sign-in's first read of the user with its address is outdated after the wait for that user's
+/// row.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sign_in_that_waited_for_the_holder_of_its_address_looks_at_them_again() {
     let app = App::start_with(|figment| figment.merge(("idp.recycled_email", "refuse"))).await;
     let app = Arc::new(app);
     app.sign_in_at("second", &at("second", "ada", "ada@example.com"))
         .await;
-    // Somebody links an identity of the same provider, and has not committed yet.
+    // Another transaction links an identity of the same provider, and has not committed yet.
     let mut linking = app.database.pool.begin().await.unwrap();
     for sql in [
         "UPDATE users SET updated_at = now()",

@@ -1,4 +1,4 @@
-//! Of a deleted user's addresses nothing stays, however often others have used them.
+//! A deletion erases the user's addresses from all events, however many contain them.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::support::token::{at, claims, unverified};
 
 const ADA: &str = "ada@example.com";
 
-/// Refused attempts that claimed Ada's address.
+/// Records refused attempts with Ada's address.
 async fn claim(app: &App, times: i32) {
     run!(&app.database.pool, "INSERT INTO events (id, kind, email, ip, user_agent, detail)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'sign_in_refused', $1, '192.0.2.1', 'a phone',
@@ -31,7 +31,8 @@ async fn claim(app: &App, times: i32) {
          FROM generate_series(1, $2) AS n", ADA, times);
 }
 
-/// Events that hold the address in any way, and addresses that are still to be forgotten.
+/// Counts the events that contain the address in any way, and the addresses that are still to be
+/// erased.
 async fn traces(app: &App, address: &str) -> (i64, i64) {
     sqlx::query_as(
         "SELECT (SELECT count(*) FROM events e WHERE strpos(lower(e::text), lower($1)) > 0),
@@ -53,7 +54,7 @@ async fn whoever_was_claimed_to_be_very_often_is_deleted_and_forgotten_all_the_s
         204
     );
     assert_eq!(app.database.rows().await, [0; 3]);
-    // What took too long for the one who asked.
+    // Pruning erases the rest, which took too long for the request.
     let (left, _) = traces(&app, ADA).await;
     assert!(left < 300_000, "the deletion itself has begun with it");
     let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
@@ -67,7 +68,7 @@ async fn whoever_was_claimed_to_be_very_often_is_deleted_and_forgotten_all_the_s
     );
 }
 
-/// Deletes a user as they do it themselves.
+/// Deletes a user as the user's own request does.
 async fn delete(pool: &PgPool, user: Uuid) -> Deletion {
     let sql = "SELECT s.id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE i.user_id = $1 LIMIT 1";
     let session = value!(pool, sql, user);
@@ -240,7 +241,7 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
     );
     assert_eq!(erase(pool, Some(&[])).await.unwrap(), None);
     assert_eq!(erase(pool, None).await.unwrap(), Some(1_000));
-    // Any instance goes on where this one was interrupted.
+    // Any instance continues the interrupted erasure.
     let (one, other) = tokio::join!(prune(pool, LIMITS), prune(pool, LIMITS));
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_501);
     assert_eq!(app.database.count(about).await, 0);
@@ -256,11 +257,11 @@ async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_has_the_attempts_on_anothers_address_forgotten() {
-    // Ada's address is her user's own, or only that of an identity of hers.
+    // Ada's address is her user's own, or only an identity of hers has it.
     for own in [ADA, "lovelace@example.com"] {
         let app =
             App::start_with(|figment| figment.merge(("providers.second.link", "never"))).await;
-        // Verified there, and yet it links to nobody.
+        // This provider verifies the address, but never links by it.
         let link = async |token: &str, subject: &str| {
             let linked = app.link(token, "second", &at("second", subject, ADA)).await;
             assert_eq!(linked.status, 201, "{}", linked.text);
@@ -284,7 +285,8 @@ async fn nobody_has_the_attempts_on_anothers_address_forgotten() {
     }
 }
 
-/// What is recorded about an address without its owner: refused sign-ins, one to the admin pages, and a search.
+/// Records events about an address without its owner: refused sign-ins, one to the admin pages, and
+/// a search.
 async fn evidence(app: &App, address: &str) {
     run!(
         &app.database.pool,
@@ -297,7 +299,7 @@ async fn evidence(app: &App, address: &str) {
     );
 }
 
-/// The number of those events that still have all of it.
+/// Counts the events of [`evidence`] that are still complete.
 async fn kept(app: &App, address: &str) -> i64 {
     value!(
         &app.database.pool,
@@ -311,7 +313,7 @@ const BOSS: &str = "boss@example.com";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_merely_claims_an_address_erases_no_evidence_about_it() {
-    // The claim is the user's own, that of a user who was merged into them, or what a linked identity says.
+    // The claimed address is the user's own, a merged user's, or a linked identity's.
     for claim in ["own", "merged", "linked"] {
         let app = App::start().await;
         evidence(&app, BOSS).await;
@@ -349,7 +351,7 @@ async fn who_merely_claims_an_address_erases_no_evidence_about_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_deletion_erases_evidence_about_a_member_of_staff() {
-    // Members may use the product, too.
+    // A member of staff may also be a user.
     for former in [false, true] {
         let app = App::start().await;
         let pool = &app.database.pool;

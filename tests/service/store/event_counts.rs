@@ -7,7 +7,7 @@ use vestibule::events::counts::{count, since};
 
 use crate::support::cluster::Database;
 
-/// A sign-in that is written at one time by an instance whose clock shows another.
+/// Records a sign-in at one time by an instance whose clock shows another.
 async fn sign_in(database: &Database, at: &str, by_its_clock: &str) {
     run!(
         &database.pool,
@@ -20,7 +20,7 @@ async fn sign_in(database: &Database, at: &str, by_its_clock: &str) {
     );
 }
 
-/// What the overview shows: how many sign-ins in the hours that begin at 19:00 and 20:00.
+/// Returns the overview's sign-ins in the hours that begin at 19:00 and 20:00.
 async fn shown(pool: &PgPool) -> [i64; 2] {
     let counts = since(pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
     let of = |hour| {
@@ -61,7 +61,7 @@ async fn what_an_instance_writes_whose_clock_is_ten_minutes_off_is_counted_once(
     );
 }
 
-/// Events of an hour ago.
+/// A thousand events of an hour ago.
 const EVENTS: &str = "INSERT INTO events (id, kind, provider)
                       SELECT first_id(now() - interval '1 hour' + n * interval '1 second'), 'signed_in', 'idp'
                       FROM generate_series(1, 1000) AS n";

@@ -1,4 +1,4 @@
-//! Every sign-in and every refusal is one event, with what staff need to understand it and no more.
+//! Every sign-in and every refusal is one event, with the data that staff need and no more.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ type Event = (
     Option<Value>,
 );
 
-/// The events, once there are that many: refusals are written off the caller's path.
+/// Returns the events once there are `count`: the service writes refusals in the background.
 async fn events(app: &App, count: usize) -> Vec<Event> {
     eventually(&format!("there are {count} events"), async || {
         let events: Vec<Event> = app.database.all("SELECT kind, reason, provider, email, host(ip), request_id, detail FROM events ORDER BY created_at, id").await;
@@ -113,7 +113,7 @@ async fn invented_tokens_fill_no_audit_and_hide_no_refusal_of_a_verified_one() {
             .await
             .error()
     };
-    // Nobody signed the one, and the provider rejects the other.
+    // One token is unsigned, and the provider rejects the other.
     let invented = [
         encode(
             r#"{"alg":"none"}"#,
@@ -159,7 +159,7 @@ async fn invented_tokens_fill_no_audit_and_hide_no_refusal_of_a_verified_one() {
     );
 }
 
-/// What happened to a user, in order: the kinds, and the details but ids of other users.
+/// Returns a user's events in order: kinds, and details without other users' ids.
 async fn history(app: &App, signed_in: &Answer) -> Vec<(String, Value)> {
     all!(
         &app.database.pool,
@@ -198,7 +198,8 @@ async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_
             &["email", "picture"],
         ),
         (with(claims("ada", "third@example.com"), &pictured), &[]),
-        // The identity's address changes, not the user's, which nothing proves any more.
+        // Only the identity's address changes. The user keeps theirs, which no identity proves any
+        // more.
         (with(claims("ada", taken), &pictured), &["email_verified"]),
         (with(claims("ada", taken), &bare), &[]),
     ];
@@ -257,7 +258,7 @@ async fn what_becomes_of_an_identity_names_it_and_what_it_changes_of_its_user() 
     expected.push(updated(&["email", "email_verified"]));
     assert_eq!(history(&app, &ada).await, expected);
 
-    // The e-mail address is the user's own by now.
+    // The user has this address by now.
     let linked = app
         .sign_in_at("third", &at("third", "ada@example.com"))
         .await;

@@ -1,4 +1,4 @@
-//! `vestibule import`, as an operator runs it: real files into a real database, beside a service.
+//! `vestibule import`, as an operator runs it: real files, a real database, and a running service.
 
 use std::fs;
 use std::io::Write;
@@ -22,7 +22,7 @@ use crate::support::token::{at, claims, with};
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
-/// A file of its own.
+/// Writes a file with a name of its own.
 fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("import");
     fs::create_dir_all(&directory).unwrap();
@@ -31,7 +31,7 @@ fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     path
 }
 
-/// The program in the release profile, with two providers.
+/// Builds the command in the release profile, with two providers.
 fn command(url: &str, arguments: &[&str]) -> Command {
     let second = (
         "ROCKET_PROVIDERS",
@@ -46,7 +46,7 @@ fn command(url: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// How an import ended: its exit code, what it counted, and the refused rows by their lines.
+/// The result of an import: exit code, counts, and the refused rows by their lines.
 #[derive(Debug)]
 struct Ended {
     code: Option<i32>,
@@ -103,7 +103,7 @@ impl Ended {
         (self.code, self.imported, self.already, self.refused.len())
     }
 
-    /// The one reason why that line was refused.
+    /// Returns the only reason why this line was refused.
     #[track_caller]
     fn why(&self, line: u64) -> &str {
         let mut reasons = self.refused.iter().filter(|(refused, _)| *refused == line);
@@ -136,7 +136,7 @@ async fn import_with(database: &Database, path: &Path, arguments: &[&str]) -> En
     )
 }
 
-/// Everybody with everything but what is new each time, in lines.
+/// Returns all users with their identities as lines, without values that differ between imports.
 async fn everybody(database: &Database) -> Vec<String> {
     database.values("SELECT concat_ws('|', CASE WHEN substr(u.id::text, 15, 1) = '7' THEN 'new' ELSE u.id::text END, u.email, u.email_verified,
                           u.name, u.picture, CASE WHEN u.created_at < now() - interval '1 day' THEN u.created_at END,
@@ -281,7 +281,7 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
     );
     assert_eq!(database.rows().await[..2], [6, 2]);
 
-    // Of people who are there.
+    // Rows that contradict existing users.
     let rows = "email,provider,subject,id\nd@example.com,idp,1,\n\
         f@example.com,,,00000000-0000-4000-8000-000000000001\n,idp,1,00000000-0000-4000-8000-000000000003\n";
     let ended = import(&database, &file("contradicting.csv", rows)).await;
@@ -340,7 +340,7 @@ async fn the_owner_of_an_imported_address_gets_it_and_joins_nobody_who_never_pro
         (Some(0), 2, 0, 0)
     );
 
-    // Known by the identity, as if they had always been here.
+    // An imported identity signs in as an existing user.
     let mallory = with(
         claims("mallory", "grace@example.com"),
         &json!({ "iss": "https://second.example", "email_verified": false }),
@@ -372,7 +372,7 @@ async fn the_owner_of_an_imported_address_gets_it_and_joins_nobody_who_never_pro
         "each has an account of their own"
     );
 
-    // The same file does not let them in again, nor take anything from anybody.
+    // Importing the file again neither restores access nor takes anything from a user.
     let again = import(&app.database, &path).await;
     assert_eq!((again.code, again.already), (Some(3), 1), "{again:?}");
     assert!(
@@ -471,7 +471,7 @@ async fn who_signed_up_before_the_import_and_proved_the_address_gets_what_the_ro
     let ended = import(&app.database, &path).await;
     assert_eq!(ended.counts(), (Some(3), 3, 0, 1), "{ended:?}");
     assert!(ended.why(5).contains("nothing is added"), "{ended:?}");
-    // Eve merely claimed an address that the old system has verified.
+    // Eve has the address unverified, and the old system has verified it for Grace.
     let eves = app
         .sign_in(&with(
             claims("eve", "grace@example.com"),
@@ -513,7 +513,8 @@ async fn who_signed_up_before_the_import_and_proved_the_address_gets_what_the_ro
     assert_eq!(again.counts(), (Some(3), 0, 3, 1), "{again:?}");
 }
 
-/// So many people, each with a row for either provider, one behind all others.
+/// Returns a file of this many people: first a row for each at `idp`, then a row for each at
+/// `second`.
 fn crowd(people: i64) -> String {
     let row =
         |number, provider| format!("p{number}@example.com,true,P {number},{provider},s{number}\n");
@@ -537,7 +538,7 @@ async fn killed_in_the_middle_and_run_again_it_is_exactly_the_file() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // As soon as it has written something, with the rest under way.
+        // Waits until the import has written something, and kills it while it continues.
         while database.count(IDENTITIES).await == there && child.try_wait().unwrap().is_none() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -552,7 +553,8 @@ async fn killed_in_the_middle_and_run_again_it_is_exactly_the_file() {
         );
         there = now;
     }
-    // The last one's connections may still be at work for a moment; what they do is what the next one would.
+    // Statements of the killed import may still run for a moment; their effect equals the next
+    // import's.
     let ended = import(&database, &path).await;
     assert_eq!((ended.code, ended.refused.len()), (Some(0), 0), "{ended:?}");
     assert_eq!(
@@ -595,7 +597,8 @@ async fn people_sign_in_while_they_are_imported_and_are_one_person_each() {
         }
     };
     let (ended, ()) = tokio::join!(imported, signed_in);
-    // Who came before their rows keeps what they came with; the other identity is not added to them.
+    // Users who signed in before their rows keep their identity; the row's other identity is not
+    // added.
     assert!(
         ended
             .refused
@@ -622,7 +625,7 @@ async fn standard_input_is_read_too_and_what_is_refused_is_said() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Who is told of a mistake before it reads has closed it.
+        // The program closes its input if it fails before it reads.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
     };
@@ -690,7 +693,7 @@ async fn standard_input_is_read_too_and_what_is_refused_is_said() {
     }
 }
 
-/// The columns of everything that a user's events and messages say about an import.
+/// Selects kind, reason, actor and provider of the events of linked identities.
 const LINKED: &str =
     "SELECT kind || ' ' || coalesce(reason, '-') || ' ' || coalesce(actor, '-') || ' ' || provider
     FROM events WHERE kind = 'identity_linked' ORDER BY id";
@@ -719,7 +722,7 @@ async fn an_import_brings_no_deleted_user_back() {
             204
         );
     }
-    // Another user takes over Joan, whose id names nobody from then on.
+    // Joan is merged into another user, so that her id belongs to no user any more.
     let into = app.sign_in(&claims("joan", "joan@new.example")).await;
     let joan = Uuid::parse_str("8e7f5c51-5f6e-4b57-9c4e-9f0f3a2c6a03").unwrap();
     let merge = Change::Merge {
@@ -742,7 +745,8 @@ async fn an_import_brings_no_deleted_user_back() {
     );
     assert_eq!(app.database.rows().await[0], 1);
 
-    // The hash of an identity is kept for a day, the event of a deletion with the events.
+    // The hash of a deleted identity expires after a day, the event of a deletion only with all
+    // events.
     app.database.run("DELETE FROM deleted_identities").await;
     let later = import(&app.database, &path).await;
     assert_eq!(later.counts(), (Some(3), 1, 0, 3), "{later:?}");
@@ -866,7 +870,7 @@ async fn an_import_again_vouches_for_no_existing_user() {
         0,
         "no token has shown that the identity has the address"
     );
-    // The vouch ended with a prover, who is gone.
+    // The import's verification has ended, as after the end of an identity's proof.
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     assert_eq!(ada.outcome(), "linked");
     app.database
@@ -929,7 +933,7 @@ async fn columns_are_read_however_they_are_spelt_and_unknown_ones_named() {
         "has a duplicate member"
     );
 
-    // The separator is the one that a first line names, or that makes known columns.
+    // The separator is named by a first line, or is the one with the most known columns.
     for (number, text) in [
         "sep=;\r\nemail;name\r\nada@example.com;Ada\r\n",
         "\u{feff}SEP=|\nemail|name\nada@example.com|Ada\n",
@@ -1026,7 +1030,8 @@ async fn a_bad_row_costs_no_other_row() {
             bad.push((line, why.to_owned()));
         }
     }
-    // More than a row may have, so that the search for the closing mark ends before the file does.
+    // These exceed the size limit of a row, so that the search for the closing quotation mark ends
+    // before the file does.
     for number in 0..40_000 {
         rows.extend(format!("n{number}@example.com,A name of some length\n").bytes());
     }
@@ -1074,7 +1079,7 @@ async fn values_are_read_as_databases_and_spreadsheets_write_them() {
     );
 }
 
-/// Runs a program over a file of `deploy/moving`; `None` if the program is not there.
+/// Runs a program on a file of `deploy/moving`; returns `None` if the program is not installed.
 fn moved_by(program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
     let run = Command::new(program)
         .args(arguments)
@@ -1092,8 +1097,9 @@ fn moved_by(program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
     Some(output.stdout)
 }
 
-/// Ten kinds of users, a thousand of each: with Google and GitHub (0 and 1), GitHub (2), a password (3), Google (4 to 6), a
-/// phone number alone (7), anonymous (8), and with Twitter and no address (9).
+/// Ten kinds of users, a thousand of each: with Google and GitHub (0 and 1), GitHub (2), a password
+/// (3), Google (4 to 6), only a phone number (7), anonymous (8), and with Twitter and no address
+/// (9).
 const SUPABASE: &str = "CREATE SCHEMA auth;
     CREATE TABLE auth.users (id uuid PRIMARY KEY, email text, email_confirmed_at timestamptz, phone text,
         raw_user_meta_data jsonb, created_at timestamptz, banned_until timestamptz, deleted_at timestamptz,
@@ -1129,7 +1135,8 @@ async fn ten_thousand_users_of_supabase_are_all_accounted_for() {
     };
     let path = file("supabase.jsonl", lines);
     let ended = import(&database, &path).await;
-    // All but the thousand who are anonymous are in the file: a thousand have a phone number alone, a thousand Twitter.
+    // The file has all users except the thousand anonymous ones: a thousand have only a phone
+    // number, a thousand Twitter.
     assert_eq!(ended.counts(), (Some(0), 7_000, 0, 0), "{ended:?}");
     assert_eq!(ended.left_out, 2_000, "{ended:?}");
     assert!(

@@ -21,14 +21,15 @@ const DAY: u32 = 24 * 60 * 60;
 /// `keys.announce` and `keys.rotate_every`, by default.
 const ANNOUNCE: u32 = 600;
 const ROTATE_EVERY: u32 = 30 * DAY;
-/// How long a key stays published after it has signed: a token's longest lifetime, and a minute.
+/// The time for which a key stays published after its last signature: the longest lifetime of a
+/// token, and a minute.
 const KEEP: u32 = DAY + 60;
 
 fn config(database: &Database) -> Config {
     Config::read(figment(&database.url, "http://127.0.0.1:1/")).unwrap()
 }
 
-/// The rotation of an instance with connections of its own.
+/// Returns a rotation with its own connections, as another instance has.
 async fn rotation(database: &Database) -> Rotation {
     let config = config(database);
     let pool = sqlx::PgPool::connect(&database.url).await.unwrap();
@@ -92,7 +93,7 @@ async fn tokens_of_one_instance_are_accepted_by_the_other_before_during_and_afte
     one.keys.reload().await.unwrap();
     let new = [access_token(&one).await];
     assert_ne!(kid(&new[0]), kid(&old[0]));
-    // The other has not reloaded since: it still signs with the old key, and knows the new one.
+    // The other instance has not reloaded: it still signs with the old key, but knows the new one.
     all_accept(&new).await;
     all_accept(&old).await;
     all_accept(&[access_token(&other).await]).await;
@@ -172,7 +173,8 @@ async fn keys_follow_each_other_on_the_schedule() {
         (1, 1),
         "the old one is gone"
     );
-    // An instance that slept for months makes one key, not one for each month, and one with another secret makes none.
+    // After months of sleep an instance makes one key, not one a month. An instance with another
+    // secret makes none.
     pass(&database, 400 * DAY).await;
     let secret = Secret::new("another key, of more than 32 characters".to_owned()).into();
     let other = Rotation::new(database.pool.clone(), &secret, config(&database).keys).unwrap();
@@ -190,7 +192,7 @@ async fn eight_instances_that_rotate_at_once_make_one_key() {
         let mut rotations = JoinSet::new();
         for _ in 0..8 {
             let rotation = rotation(&database).await;
-            // By the schedule and by command, both at once.
+            // These stand for the schedule and the command at once.
             rotations.spawn(async move { rotation.rotate().await.unwrap() });
         }
         let made = rotations
@@ -266,7 +268,7 @@ async fn unknown_keys_are_looked_for_rarely_however_many_are_named() {
     for kid in unknown {
         assert!(app.keys.find_or_reload(&kid, now()).await.is_none());
     }
-    // One at once, one each five seconds, and those of the task itself.
+    // One reload at once, one each five seconds, and the reloads of the background task.
     let allowed = 2 + started.elapsed().as_secs() / 5 + started.elapsed().as_secs() / 30;
     let reloads = app.keys.reloads() - before;
     assert!((1..=allowed).contains(&reloads), "{reloads} reloads");
@@ -288,7 +290,7 @@ async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
         .unwrap();
     let forged = forged.expose();
 
-    // Their public part in our row: the sealed part counts.
+    // Their public key in our row has no effect: only the sealed private key counts.
     run!(
         &app.database.pool,
         "UPDATE signing_keys SET public_key = $1",
@@ -298,7 +300,7 @@ async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
     let own = access_token(&app).await;
     assert!(accepts(&app, &own).await && !accepts(&app, forged).await);
 
-    // A row of theirs beside ours: an error for the operator, and the keys in memory stay.
+    // Their row beside ours is an error for the operator, and the keys in memory stay.
     run!(
         &app.database.pool,
         "INSERT INTO signing_keys (kid, number, public_key, sealed_private_key, signs_from)

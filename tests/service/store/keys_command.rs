@@ -15,7 +15,7 @@ async fn keys(database: &Database, secret_key: &str, arguments: &[&str]) -> Outp
     run(&settings, &[&["keys"], arguments].concat()).await
 }
 
-/// What it printed: a row's first two words, the id and the state.
+/// Returns the first two words of each printed row: the id and the state.
 async fn states(database: &Database, arguments: &[&str]) -> Vec<(String, String)> {
     let output = keys(database, SECRET_KEY, arguments).await;
     let out = String::from_utf8(output.stdout).unwrap();

@@ -1,4 +1,5 @@
-//! When somebody was last seen: a day that the sessions tell, and that the user's row notes now and then, in nobody's way.
+//! The day on which a user was last seen: sessions give it, and the user's row notes it from time
+//! to time without blocking other requests.
 
 use crate::support::app::{Answer, App, LIMITS};
 use crate::support::token::{at, claims, with};
@@ -6,7 +7,8 @@ use serde_json::{Value, json};
 use vestibule::admin::lists::person as directory;
 use vestibule::prune::prune;
 
-/// A service whose day does not end meanwhile, the one user, and the answer that she has signed in.
+/// Starts a service on a day that does not end during the test, signs in one user, and returns the
+/// app, the claims and the response.
 async fn start() -> (App, Value, Answer) {
     let app = App::start().await;
     app.database.within_an_hour().await;
@@ -15,7 +17,7 @@ async fn start() -> (App, Value, Answer) {
     (app, ada, signed_in)
 }
 
-/// Makes everybody's last day so many days ago, and the noted one as many as that.
+/// Sets the last use of all sessions to `days` ago, and the noted day to `noted` days ago.
 async fn long_ago(app: &App, days: i32, noted: i32) {
     run!(
         &app.database.pool,
@@ -29,7 +31,7 @@ async fn long_ago(app: &App, days: i32, noted: i32) {
     );
 }
 
-/// For how many days the one user has not been seen.
+/// Returns the days since the only user was last seen.
 async fn seen(app: &App) -> i64 {
     let user = app.database.value("SELECT id FROM users").await;
     let day = directory::user(&app.database.pool, user)
@@ -42,8 +44,8 @@ async fn seen(app: &App) -> i64 {
     (today - day.unwrap()).whole_days()
 }
 
-/// The age in days of the noted day, which version of the row says so, and whether something that others decide by has changed
-/// since it was created.
+/// Returns the age of the noted day in days, the version of the user's row, and whether
+/// `updated_at` has changed since the creation.
 async fn noted(app: &App) -> (Option<i32>, String, bool) {
     app.database
         .row("SELECT current_date - seen_noted_on, xmin::text, updated_at <> created_at FROM users")

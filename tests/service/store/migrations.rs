@@ -12,7 +12,7 @@ use vestibule::database::migrations;
 use crate::support::cluster::Database;
 use crate::support::process::eventually;
 
-/// Begins to apply a migration, and waits until it needs a lock that somebody holds.
+/// Begins to apply a migration, and waits until it needs a lock that another transaction holds.
 async fn begin(
     database: &Database,
     sql: &'static str,

@@ -1,4 +1,4 @@
-//! What the database is asked, and what concurrent requests may not do to each other.
+//! The database: statements, constraints and concurrent requests.
 
 mod conflicts;
 mod erasure;

@@ -1,4 +1,4 @@
-//! Sign-ins, refreshes and everything that ends a session, in random order, against a plain model of who must be signed in.
+//! Random sign-ins, refreshes and ends of sessions, compared with a plain model of live sessions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::support::token::{at, claims};
 
 const USERS: usize = 4;
 
-/// A session as it must be.
+/// A session's expected state.
 #[derive(Debug, Clone)]
 struct Session {
     user: usize,
-    /// The provider that it was opened at.
+    /// True if it was opened at the second provider.
     second: bool,
     alive: bool,
     access: String,
     live: String,
-    /// The token that the live one was given for, and whether its repeat still gets the same.
+    /// The previous token, and the expected result of its repeat.
     parent: Option<(String, Repeat)>,
-    /// Tokens that nobody should show any more.
+    /// Tokens that a client should no longer present.
     old: Vec<String>,
 }
 
@@ -31,11 +31,12 @@ struct Session {
 enum Repeat {
     Same,
     Another,
-    /// One after a lost answer gets the same for half a minute by the service's clock, which no test moves.
+    /// A repeat after a lost response gets the same token for half a minute of the service's clock,
+    /// which tests cannot move.
     Either,
 }
 
-/// What is shown to the service.
+/// The token that the test presents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Live,
@@ -43,7 +44,7 @@ enum Shown {
     Old,
 }
 
-/// What must come of it.
+/// The expected result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Next,
@@ -73,7 +74,7 @@ impl Session {
         }
     }
 
-    /// Takes note of an answer.
+    /// Updates the model with a response's token.
     fn answered(&mut self, shown: Shown, expected: Expected, enabled: bool, token: String) {
         match expected {
             Expected::Next => {
@@ -96,7 +97,7 @@ impl Session {
 struct World {
     app: Arc<App>,
     sessions: Vec<Session>,
-    /// Which users are not disabled.
+    /// True for each user who is not disabled.
     enabled: [bool; USERS],
     ids: HashMap<usize, String>,
     rng: Rng,
@@ -149,7 +150,7 @@ impl World {
         });
     }
 
-    /// Refreshes of up to eight sessions at once.
+    /// Refreshes up to eight sessions at once.
     async fn refresh(&mut self) {
         let first = self.below(self.sessions.len());
         let count = 1 + self.below(8);
@@ -196,7 +197,7 @@ impl World {
             .unwrap();
     }
 
-    /// Half a minute passes.
+    /// Lets half a minute pass.
     async fn wait(&mut self) {
         self.app.half_a_minute_later().await;
         for session in &mut self.sessions {
@@ -222,7 +223,7 @@ impl World {
         }
     }
 
-    /// Disables or enables a user, as staff do: their sessions end in both cases.
+    /// Disables or enables a user, as staff do: the user's sessions end in both cases.
     async fn toggle(&mut self) {
         let user = self.below(USERS);
         let Some(id) = self.ids.get(&user).cloned() else {
@@ -266,7 +267,7 @@ impl World {
         }
     }
 
-    /// Deletes a user; whoever signs in after it is somebody new.
+    /// Deletes a user; a later sign-in creates a new one.
     async fn delete(&mut self) {
         let user = self.below(USERS);
         let Some(id) = self.ids.remove(&user) else {
@@ -295,7 +296,7 @@ impl World {
         }
     }
 
-    /// Who is alive here is alive there.
+    /// Compares the live sessions in the model and in the service.
     async fn compare(&self) {
         let alive = "SELECT count(*) FROM sessions s JOIN identities i ON i.id = s.identity_id
                      JOIN users u ON u.id = i.user_id WHERE s.ended_at IS NULL AND u.disabled_at IS NULL";

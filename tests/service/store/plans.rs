@@ -1,5 +1,5 @@
-//! No page reads a whole table: not the list in any order, not a search, not a person's page. No statement reads again what
-//! is done with.
+//! Query plans: no page scans a whole table, whether list, search or user page, and no statement
+//! reads finished rows again.
 
 use std::str::FromStr;
 
@@ -29,7 +29,7 @@ use crate::support::cluster::Database;
 const PEOPLE: i32 = 20_000;
 const PAGE: usize = 50;
 
-/// Statements on one connection, in one transaction, in which PostgreSQL counts the sequential scans
+/// A connection in one transaction, for which PostgreSQL counts the sequential scans
 /// (`pg_stat_xact_user_tables`).
 struct Watched {
     pool: PgPool,
@@ -55,7 +55,7 @@ impl Watched {
         }
     }
 
-    /// Notes down a statement that was just run if it read a table from end to end.
+    /// Records the statement that just ran if it scanned a whole table.
     async fn check(&mut self, what: String) {
         let scans: i64 = value!(&self.pool, "SELECT coalesce(sum(seq_scan), 0)::bigint FROM pg_stat_xact_user_tables
              WHERE relname IN ('users', 'identities', 'sessions', 'notes') OR relname LIKE 'events%' AND relname <> 'events_default'");
@@ -65,7 +65,7 @@ impl Watched {
         self.seen = scans;
     }
 
-    /// The index entries and the blocks that were read so far, those of rows that are gone among them.
+    /// Returns the index entries and blocks read so far, including entries of deleted rows.
     async fn read(&self) -> i64 {
         value!(
             &self.pool,
@@ -75,7 +75,7 @@ impl Watched {
         )
     }
 
-    /// Runs a statement, and returns what it reads.
+    /// Runs a statement, and returns the number of entries and blocks that it reads.
     async fn cost<T>(&self, statement: impl Future<Output = T>) -> (i64, T) {
         let before = self.read().await;
         let done = statement.await;
@@ -153,8 +153,9 @@ fn all_filters() -> Vec<Filters> {
     all
 }
 
-/// One filter at most, in the order of creation: a page costs the same wherever in the order the matches are. Only for days on
-/// which users were last seen, which an index has in another order, the planner may prefer to pass the newer users.
+/// Returns true for at most one filter in the order of creation. Such a page costs the same
+/// wherever its matches are. Filters by the day last seen do not count: their index has another
+/// order, so that the planner may prefer to skip newer users.
 fn is_usual(filters: &Filters, sort: Sort) -> bool {
     let given = [
         filters.provider.is_some(),
@@ -285,7 +286,7 @@ async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
     assert!(watched.wrong.is_empty(), "{:#?}", watched.wrong);
 }
 
-/// Each filter in each order, page after page.
+/// Reads each filter in each order, page after page.
 async fn lists(watched: &mut Watched) {
     let pool = watched.pool.clone();
     for filters in all_filters() {
@@ -294,7 +295,7 @@ async fn lists(watched: &mut Watched) {
         for &sort in Sort::VARIANTS {
             let mut cursor: Option<Cursor> = None;
             for page in ["first", "second", "later", "last"] {
-                // A long page leads deep into the list.
+                // A long page reaches deep into the list.
                 let size = if page == "later" { 2_000 } else { PAGE };
                 let (cost, found) = watched
                     .cost(listing::page(&pool, &filters, sort, cursor.as_ref(), size))
@@ -323,7 +324,7 @@ async fn lists(watched: &mut Watched) {
     }
 }
 
-/// What the product's backend reads and creates, beside what the pages show.
+/// Runs the reads and creations of the product's backend, beside the statements of the pages.
 async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: &str) {
     let pool = watched.pool.clone();
     let page = listing::page(&pool, &Filters::default(), Sort::Newest, None, 100)
@@ -331,7 +332,7 @@ async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: 
         .unwrap();
     watched.check("a page of a hundred".into()).await;
     let ids: Vec<_> = page.users.iter().map(|user| user.id).collect();
-    // Some of the first executions of a prepared statement have plans of their own.
+    // The first executions of a prepared statement can have custom plans.
     for execution in 1..=8 {
         assert_eq!(merging::users(&pool, &ids).await.unwrap().len(), 100);
         watched
@@ -399,7 +400,7 @@ async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: 
         .await;
 }
 
-/// What the audit is asked for: each of its choices, and each of its fields.
+/// Returns the filters of the audit: each choice, and each field.
 fn audits(user: Uuid, email: &str) -> Vec<Filter> {
     let mut filters: Vec<_> = EventCategory::VARIANTS
         .iter()
@@ -448,7 +449,7 @@ fn audits(user: Uuid, email: &str) -> Vec<Filter> {
     filters
 }
 
-/// Rows that are dealt with while a dump runs, which keeps them in the tables and their indexes.
+/// Rows that are processed while a dump runs, which keeps their old versions in tables and indexes.
 const GONE: [&str; 2] = [
     "INSERT INTO webhooks (name, events) VALUES ('shop', '{user.merged}');
      INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, payload, next_attempt_at)
@@ -560,7 +561,7 @@ async fn a_batch_of_what_is_pruned_does_not_read_those_before_it() {
     database.pool.execute(old).await.unwrap();
     let watched = Watched::connect(&database.url).await;
     let pool = &watched.pool;
-    // As in a table that is large enough.
+    // Plans as for a large table.
     pool.execute("SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off")
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! What has served its time goes; what has not stays.
+//! Pruning deletes expired data and keeps the rest.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::support::token::claims;
 const ADA: &str = "INSERT INTO users (id) VALUES ('00000000-0000-7000-8000-000000000001');
      INSERT INTO identities (id, user_id, provider, subject) SELECT id, id, 'idp', 'ada' FROM users";
 
-/// Opens a session of the only identity for each row of `sql`: its id, and when it expires.
+/// Opens a session of the only identity for each row of `sql`: its id, and its expiry.
 async fn open(pool: &PgPool, sql: &str) {
     let sql = format!(
         "INSERT INTO sessions (id, expires_at, identity_id, family_hash, token_hash, client_id)
@@ -37,7 +37,7 @@ async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
     let pool = &app.database.pool;
     let live = app.sign_in(&claims("live", "live@example.com")).await;
     let next = app.refresh(&live.refresh_token()).await;
-    // More sessions than one step looks at, a live one between them.
+    // More sessions than one step reads, with a live one among them.
     open(
         pool,
         "SELECT first_id(now() - interval '50 days' + n * interval '1 second') AS id,
@@ -45,7 +45,7 @@ async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
          FROM generate_series(1, 2501) AS n",
     )
     .await;
-    // More than one batch.
+    // More events than one batch.
     let old = "INSERT INTO events (id, kind, created_at)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'signed_in', now() - interval '401 days'
          FROM generate_series(1, 2500) AS n";
@@ -118,7 +118,7 @@ async fn a_session_that_expired_stays_to_say_so_and_takes_no_live_ones_place() {
 async fn a_session_is_read_four_times_at_most_and_goes_within_a_week() {
     let database = Database::create().await;
     database.pool.execute(ADA).await.unwrap();
-    // One that was used for the last time on each day of a year.
+    // 365 sessions, each last used on a different day of a year.
     open(
         &database.pool,
         "SELECT first_id(now() - n * interval '1 second') AS id,
@@ -129,7 +129,7 @@ async fn a_session_is_read_four_times_at_most_and_goes_within_a_week() {
     let pool = database.in_hours(0).await;
     let mut deleted = 0;
     let mut read = 0;
-    // PostgreSQL counts what a transaction reads.
+    // PostgreSQL counts the rows that a transaction reads.
     pool.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
         .await
         .unwrap();
@@ -150,7 +150,8 @@ async fn a_session_is_read_four_times_at_most_and_goes_within_a_week() {
         assert_eq!(usize::try_from(kept).unwrap(), used, "{day}");
     }
     assert_eq!(deleted, 365);
-    // Three times by the walks, and once to find a later sign-in of the identity.
+    // The walks read a session three times, and the search for a later sign-in of the identity
+    // once.
     assert!(
         (deleted..=4 * deleted).contains(&usize::try_from(read).unwrap()),
         "{read}"
@@ -168,7 +169,7 @@ async fn instances_that_prune_at_once_read_a_session_twice_and_wait_for_nobody()
          FROM generate_series(1, 12000) AS n",
     )
     .await;
-    // As in a table that is large enough.
+    // Plans as for a large table.
     let options = PgConnectOptions::from_str(&database.url)
         .unwrap()
         .options([("enable_seqscan", "off"), ("enable_bitmapscan", "off")]);
@@ -200,7 +201,7 @@ async fn instances_that_prune_at_once_read_a_session_twice_and_wait_for_nobody()
         let read = database.count(read).await;
         (read >= 12_000).then_some(read)
     });
-    // Once by the walk, and once to find a later sign-in of the identity.
+    // The walk reads a session once, and the search for a later sign-in of the identity once.
     assert!((12_000..=24_000).contains(&read.await));
 }
 
@@ -274,7 +275,7 @@ async fn months_of_events_are_made_ahead_and_dropped_when_they_are_old() {
             .await,
         0
     );
-    // A month that was not made in time takes over what was written meanwhile.
+    // A partition that was created late takes over the events that were written meanwhile.
     app.database.run(NO_MONTH).await;
     app.sign_in(&claims("ada", "ada@example.com")).await;
     assert_eq!(
@@ -299,7 +300,7 @@ async fn months_of_events_are_made_ahead_and_dropped_when_they_are_old() {
     assert_eq!(app.database.count("SELECT count(*) FROM events").await, 1);
 }
 
-/// Waits until a task needs a lock that somebody holds, or has ended.
+/// Waits until a task waits for a lock, or has ended.
 async fn until_it_waits<T>(database: &Database, task: &JoinHandle<T>) {
     eventually("it waits", async || {
         (task.is_finished() || database.waiting("").await == 1).then_some(())
@@ -307,7 +308,7 @@ async fn until_it_waits<T>(database: &Database, task: &JoinHandle<T>) {
     .await;
 }
 
-/// Makes partitions, until it waits for a lock.
+/// Starts the creation of partitions, and waits until it waits for a lock.
 async fn keep_partitions(database: &Database) -> JoinHandle<Result<(), Error>> {
     let pool = database.pool.clone();
     let keeping =
@@ -380,7 +381,7 @@ async fn a_new_month_takes_over_what_was_being_written_when_it_was_made() {
         request.commit().await.unwrap();
         match keeping.await.unwrap() {
             Ok(()) => break,
-            Err(Error::Unavailable(_)) => {} // The commit took longer than its patience.
+            Err(Error::Unavailable(_)) => {} // The maintenance timed out before the commit.
             Err(error) => panic!("{error:?}"),
         }
     }
@@ -450,7 +451,7 @@ async fn whoever_signs_in_while_a_new_month_takes_over_is_signed_in() {
         assert_eq!(answer.status, 201, "{}", answer.text);
         match keeping.await.unwrap() {
             Ok(()) => break,
-            Err(Error::Unavailable(_)) => {} // They met too late for its patience.
+            Err(Error::Unavailable(_)) => {} // The maintenance timed out before the commit.
             Err(error) => panic!("{error:?}"),
         }
     }
@@ -462,7 +463,8 @@ async fn whoever_signs_in_while_a_new_month_takes_over_is_signed_in() {
     );
 }
 
-/// A row that is due to go in each table that pruning empties, and a deleted user who is still in an event.
+/// A row that is due in each table that pruning empties, and a deleted user who is still in an
+/// event.
 const DUE: [&str; 9] = [
     ADA,
     "INSERT INTO events (kind, email) VALUES ('sign_in_refused', 'ada@example.com')",
@@ -476,7 +478,7 @@ const DUE: [&str; 9] = [
     "INSERT INTO webhook_messages (webhook, message_id, type, user_id, payload, next_attempt_at, parked_at)
      VALUES ('old', gen_random_uuid(), 'user.updated', gen_random_uuid(), '{}', 'infinity', now() - interval '31 days')",
 ];
-/// The tables of those rows, in which nothing else is, and the steps that empty them.
+/// The tables of these rows, which have no other rows, and the steps that empty them.
 const EMPTIED: [(&str, Step); 7] = [
     ("pending_erasures", Step::Erasure),
     ("deleted_identities", Step::DeletedIdentities),

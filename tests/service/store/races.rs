@@ -11,12 +11,13 @@ use crate::support::app::{Answer, App};
 use crate::support::race::rounds;
 use crate::support::token::{claims, with};
 
-/// The number of requests that race each other in a round: few come closest together, many overtake each other.
+/// Returns the number of racing requests in a round: few come closest together, many overtake each
+/// other.
 const fn parallel(round: usize) -> usize {
     if round.is_multiple_of(10) { 40 } else { 8 }
 }
 
-/// Sends that many requests at once, request `n` with the token and provider that `which` gives it.
+/// Sends `parallel` requests at once, request `n` with the token and provider from `which`.
 async fn at_once(
     app: &Arc<App>,
     parallel: usize,
@@ -57,7 +58,7 @@ fn outcomes(answers: &[(usize, Answer)]) -> BTreeMap<(u16, String), usize> {
 async fn parallel_first_sign_ins_of_one_identity_make_one_user() {
     let app = Arc::new(App::start().await);
     for round in 0..rounds() {
-        // Without an address, nothing but the identity's own key can tell the requests apart.
+        // Without an address, only the unique key of identities distinguishes the requests.
         let email = if round % 2 == 0 {
             json!(format!("user-{round}@example.com"))
         } else {

@@ -1,4 +1,4 @@
-//! Refreshes that race each other, unlinkings that race each other.
+//! Refreshes and unlinkings that race each other.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ const REPLAYS: &str = "SELECT count(*) FROM events WHERE kind = 'refresh_token_r
 async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
     let app = Arc::new(App::start().await);
     for round in 0..rounds() {
-        // A session's first refresh differs from those after it, so every other round has a fresh session.
+        // A session's first refresh differs from later ones, so every other round has a fresh
+        // session.
         let mut token = app
             .sign_in(&claims("subject", "ada@example.com"))
             .await
@@ -26,7 +27,7 @@ async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
             token = app.refresh(&token).await.refresh_token();
         }
         let token = token;
-        // Few come closest together, many overtake each other.
+        // Few requests come closest together, many overtake each other.
         let number = if round % 10 == 0 { 60 } else { 8 };
         let barrier = Arc::new(Barrier::new(number));
         let mut clients = JoinSet::new();
@@ -71,7 +72,7 @@ async fn a_thief_and_the_owner_are_both_signed_out_whoever_comes_first() {
         } else {
             (&second, &first)
         };
-        // Each goes on with what it got, in turn, until the service notices that they are two.
+        // Each continues with its token, in turn, until the service detects two clients.
         let turns = [thief.refresh_token(), owner.refresh_token()];
         let answers = [app.refresh(&turns[0]).await, app.refresh(&turns[1]).await];
         assert!(
@@ -89,7 +90,7 @@ async fn a_thief_and_the_owner_are_both_signed_out_whoever_comes_first() {
     }
 }
 
-/// Refreshes as a client at that address with that user agent.
+/// Refreshes as a client with this address and user agent.
 async fn refresh_as(app: &App, token: &str, address: &str, agent: &str) -> Answer {
     let request = reqwest::Client::new().post(format!("{}/api/v1/auth/refresh", app.url));
     let request = request
@@ -214,7 +215,7 @@ async fn a_user_who_unlinks_both_identities_at_once_keeps_one() {
             .await;
         let identity = at("second", &format!("second-{round}"), &email);
         let second = app.sign_in_at("second", &identity).await;
-        // Each session takes away the other's identity.
+        // Each session unlinks the other's identity.
         let unlink = async |mine: &Answer, theirs: &Answer| {
             let path = format!("/api/v1/me/identities/{}", theirs.identity_id());
             app.delete(&mine.access_token(), &path)
@@ -225,7 +226,7 @@ async fn a_user_who_unlinks_both_identities_at_once_keeps_one() {
         let (one, other) = at_once(unlink(&first, &second), unlink(&second, &first)).await;
         let mut statuses = [one, other];
         statuses.sort_unstable();
-        // The one that loses has lost its session, too, or finds that its target is the last.
+        // The later request has lost its session, or finds that its target is the last identity.
         assert!(
             matches!(statuses[..], [204, 401 | 409 | 404]),
             "round {round}: {statuses:?}"
@@ -243,7 +244,7 @@ async fn a_deletion_that_races_a_sign_in_leaves_no_half_of_anybody() {
         let (deleted, signed_in) =
             at_once(app.delete(&token, "/api/v1/me"), app.sign_in(&claimed)).await;
         for answer in [deleted, signed_in] {
-            // A deletion in the next second is after the token.
+            // A deletion in the next second is later than the token.
             let done = answer.status.is_success() || answer.error() == "token_expired";
             assert!(done, "round {round}: {}", answer.text);
         }

@@ -1,4 +1,4 @@
-//! A role that owns the schema and another one that serves, created as docs/production.md says.
+//! Separate database roles for the schema and the service, created as docs/production.md says.
 
 use std::process::Output;
 
@@ -14,13 +14,13 @@ use crate::support::token::{claims, opaque};
 
 const PAGE: &str = include_str!("../../../docs/production.md");
 
-/// A database with both roles, under names of its own.
+/// A database with both roles, whose names are unique.
 struct TwoRoles {
     number: String,
 }
 
 impl TwoRoles {
-    /// Runs the statements of the page, in which only the names differ.
+    /// Runs the statements of the page with unique names.
     async fn create() -> Self {
         let roles = Self {
             number: Uuid::now_v7().simple().to_string(),
@@ -52,12 +52,12 @@ impl TwoRoles {
         roles
     }
 
-    /// A text with the names of the page replaced.
+    /// Replaces the names of the page in a text.
     fn own(&self, text: &str) -> String {
         text.replace("vestibule", &format!("vestibule_{}", self.number))
     }
 
-    /// The address of the database for a role.
+    /// Returns the database URL for a role.
     async fn url(&self, role: &str) -> String {
         let mut url = Url::parse(&cluster().await.url(&self.own("vestibule"))).unwrap();
         url.set_username(&self.own(role)).unwrap();
@@ -109,7 +109,7 @@ async fn run(url: &str, command: &str) -> Output {
     output
 }
 
-/// Signs somebody in and refreshes.
+/// Signs in and refreshes.
 async fn use_it(service: &Process, provider: &Provider, subject: &str) {
     let client = reqwest::Client::new();
     let post = async |path: &str, body: serde_json::Value| -> serde_json::Value {
@@ -216,7 +216,7 @@ async fn a_role_that_owns_nothing_serves_what_the_owner_has_migrated() {
     assert!(!running.log().contains("WARN"), "{}", running.log());
     drop(running);
 
-    // A month that the owner has forgotten.
+    // The owner has not created this month's partition.
     let this = "SELECT to_char(now() AT TIME ZONE 'UTC', '\"events_\"YYYY_MM')";
     let this: String = sqlx::query_scalar(this)
         .fetch_one(&mut schema)

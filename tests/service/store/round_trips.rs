@@ -1,4 +1,4 @@
-//! What a sign-in, and what made-up credentials ask of the database, counted on the wire.
+//! The statements of sign-ins, refreshes and forged credentials, counted on the wire.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,17 +15,17 @@ use crate::support::token::{claims, encode, with};
 /// Messages from the service to PostgreSQL (PostgreSQL, "Message Formats").
 #[derive(Debug, Default)]
 struct Counts {
-    /// `Parse`: a statement is prepared.
+    /// `Parse`: prepares a statement.
     parse: AtomicUsize,
-    /// `Execute`: a prepared statement is run.
+    /// `Execute`: runs a prepared statement.
     execute: AtomicUsize,
-    /// `Query`: a simple statement, such as `BEGIN`, is run.
+    /// `Query`: runs a simple statement, such as `BEGIN`.
     query: AtomicUsize,
-    /// `Sync`: the server answers what was sent before it, or nothing but that it is there.
+    /// `Sync`: ends a group of messages, which the server then answers. Alone it is a ping.
     sync: AtomicUsize,
 }
 
-/// A way to the tests' PostgreSQL that counts what passes.
+/// A relay to the tests' PostgreSQL that counts messages.
 struct Counted {
     relay: Relay,
     counts: Arc<Counts>,
@@ -39,7 +39,7 @@ impl Counted {
             let count = match message.kind {
                 b'P' => Some(&counted.parse),
                 b'E' => Some(&counted.execute),
-                // The pool's own question, when the connection has rested.
+                // The pool's health check of an idle connection.
                 b'Q' if message
                     .contents()
                     .starts_with(b"SELECT current_setting('transaction_read_only')") =>
@@ -63,7 +63,7 @@ impl Counted {
         self.counts.execute.load(Ordering::SeqCst)
     }
 
-    /// Returns what something returns, and how many statements it takes.
+    /// Returns the result of a future, and the number of statements that it takes.
     async fn cost<T>(&self, asked: impl Future<Output = T>) -> (T, usize) {
         let before = self.executed();
         (asked.await, self.executed() - before)
@@ -81,7 +81,7 @@ async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three(
         (claims("first", "first@example.com"), 1),
         (claims("other", "first@example.com"), 3),
         (with(claims("refused", "first@example.com"), &unverified), 3),
-        // What the provider says has changed.
+        // The provider's claims have changed.
         (changed.clone(), 3),
         (changed.clone(), 1),
     ] {
@@ -166,7 +166,8 @@ async fn between_refreshes_no_connection_goes_back_to_the_pool() {
     let executed = counts().0 - executed;
     let synced = counts().1 - synced;
     assert_eq!(executed, REFRESHES);
-    // The first statement on each connection is prepared, and a slow machine may let one rest for a second.
+    // The first statement on each connection is prepared, and on a slow machine a connection may be
+    // idle for a second.
     assert!(synced < REFRESHES + REFRESHES / 2, "{synced} round trips");
 }
 
@@ -185,7 +186,7 @@ async fn a_sign_in_asks_nothing_of_the_database_while_the_provider_is_asked() {
     const SIGN_INS: usize = 20;
     let relay = Counted::open().await;
     let app = behind(&relay).await;
-    // Connections open, and statements are prepared on them.
+    // Opens connections and prepares statements.
     app.sign_in(&claims("first", "first@example.com")).await;
     let executed = || relay.executed();
     let others =
@@ -236,7 +237,7 @@ async fn a_sign_in_asks_nothing_of_the_database_while_the_provider_is_asked() {
     );
 }
 
-/// Statements of tasks that run beside the requests, such as the one that looks for a key by an unknown `kid`.
+/// An allowance for background tasks, such as the reload of keys for an unknown `kid`.
 const BESIDE: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]

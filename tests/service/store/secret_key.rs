@@ -1,4 +1,4 @@
-//! `secret_key` is changed on purpose, instance by instance.
+//! The change of `secret_key`, instance by instance.
 
 use serde_json::Value;
 use vestibule::app;
@@ -11,10 +11,10 @@ use crate::support::token::claims;
 
 const OLD: &str = "the old key, of more than 32 characters";
 const NEW: &str = "the new key, of more than 32 characters";
-/// The settings of an instance, one after the other, as docs/operation.md says.
+/// The successive settings of an instance, as docs/operation.md says.
 const STEPS: [&[&str]; 4] = [&[OLD], &[OLD, NEW], &[NEW, OLD], &[NEW]];
 
-/// After it, a repeat no longer gets the same successor.
+/// After a minute, a repeat no longer gets the same successor.
 const A_MINUTE_PASSES: &str = "UPDATE sessions SET rotated_at = rotated_at - interval '1 minute'";
 
 async fn start(database: &Database, keys: &'static [&'static str]) -> App {
@@ -31,7 +31,7 @@ fn token(answer: &Answer) -> String {
     answer.refresh_token()
 }
 
-/// Loses the answers of each of the two instances, and asks the other one.
+/// Loses a response of each instance, and repeats the request at the other one.
 async fn lose_answers(database: &Database, one: &App, other: &App) {
     for (one, other) in [(one, other), (other, one)] {
         let first = one
@@ -59,7 +59,7 @@ async fn lose_answers(database: &Database, one: &App, other: &App) {
     }
 }
 
-/// Announces a key on one instance, which the other one loads.
+/// Announces a key on one instance, and loads it on the other.
 async fn rotate(one: &App, other: &App) {
     one.keys.rotation().rotate().await.unwrap();
     other
@@ -77,14 +77,14 @@ async fn two_instances_change_their_secret_key_one_after_the_other_and_nobody_no
         start(&database, STEPS[0]).await,
         start(&database, STEPS[0]).await,
     ];
-    // A phone whose answer got lost under the old key, and that comes back in the end.
+    // A phone whose response was lost under the old key repeats its request at the end.
     let parent = one
         .sign_in(&claims("phone", "grace@example.com"))
         .await
         .refresh_token();
     let lost = token(&one.refresh(&parent).await);
     for keys in &STEPS[1..] {
-        // While the old one is recognised, the phone may come back late.
+        // While the old key is recognized, the phone may repeat its request late.
         if **keys == [NEW] {
             database.run(A_MINUTE_PASSES).await;
             let reissued = token(&one.refresh(&parent).await);

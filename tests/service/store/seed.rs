@@ -1,4 +1,4 @@
-//! Made-up people are sound, various, and can be added to.
+//! Made-up users are valid and varied, and more can be added.
 
 use time::OffsetDateTime;
 use vestibule::accounts::seed::add_users;
@@ -74,7 +74,7 @@ async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
         "SELECT count(*) FROM identities i JOIN users u ON u.id = i.user_id WHERE i.created_at < u.created_at",
         "SELECT count(*) FROM users WHERE email !~ '@(.*\\.)?example(\\.com|\\.org|\\.net)?$'",
         "SELECT count(*) FROM users u WHERE NOT EXISTS (SELECT FROM identities i WHERE i.user_id = u.id)",
-        // Ids and dates tell the same time.
+        // Ids and dates contain the same time.
         "SELECT count(*) FROM users WHERE abs(extract(epoch FROM created_at) * 1000
              - ('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint) > 1",
     ];

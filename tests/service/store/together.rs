@@ -1,4 +1,4 @@
-//! Sign-ins and refreshes that share a statement: what is bad about one of them is nobody else's matter.
+//! Sign-ins and refreshes that share a statement: a failing item does not affect the others.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::support::token::claims;
 
 const PEOPLE: usize = 40;
 
-/// Ways in which one item can make a statement fail: the SQL of a trigger, and whether its own retries mend it.
+/// Ways in which one item can make a statement fail, and the SQL of a trigger for each.
 const FAILURES: [(&str, &str); 8] = [
     (
         "a constraint",
@@ -39,7 +39,7 @@ const FAILURES: [(&str, &str); 8] = [
     ),
 ];
 
-/// Makes a change of the session whose device is called "bad" fail like that.
+/// Makes changes of a session fail like that if its device is called "bad".
 async fn break_it(app: &App, sql: &str) {
     let statements = format!(
         "CREATE OR REPLACE FUNCTION bad() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -59,7 +59,8 @@ async fn mend_it(app: &App) {
         .await;
 }
 
-/// Everybody's sign-in, released by the provider at one moment. The first one's device is called "bad".
+/// Signs everyone in at the same moment, which the provider releases. The first device is called
+/// "bad".
 async fn sign_in_together(app: &App, name: &str) -> Vec<Answer> {
     let sign_in = async |number| {
         let subject = format!("{name}-{number}");
@@ -82,7 +83,7 @@ async fn refresh_together(app: &App, tokens: &[String]) -> Vec<Answer> {
 async fn one_bad_item_of_a_batch_fails_alone_in_whatever_way_it_fails() {
     let app = App::start().await;
     for (way, sql) in FAILURES {
-        // New, known, refreshed.
+        // New users, then known users, then a refresh.
         for step in ["created", "signed_in"] {
             break_it(&app, sql).await;
             let sessions = app.database.rows().await[2];
@@ -130,7 +131,7 @@ async fn sign_ins_of_one_new_identity_and_of_one_new_address_in_a_batch_make_one
     let app = App::start().await;
     for round in 0..20 {
         let sign_in = async |number| {
-            // Four identities, two of which have the address in common.
+            // Four identities, two of which have the same address.
             let which: usize = number % 4;
             let subject = format!("subject-{round}-{which}");
             app.sign_in(&claims(
