@@ -1,4 +1,4 @@
-//! Clients that leave, and many at once.
+//! Clients that disconnect, and many clients at once.
 
 use rocket::futures::future::join_all;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::support::app::{App, PROVIDERS};
 use crate::support::process::until;
 use crate::support::token::{at, claims};
 
-/// Claims that each provider accepts, a person of its own for each number.
+/// Returns the claims of a distinct person for each number, at one of the providers.
 fn person(number: usize) -> (&'static str, serde_json::Value) {
     let provider = PROVIDERS[number % PROVIDERS.len()];
     let subject = format!("subject-{number}");
@@ -46,7 +46,8 @@ async fn a_thousand_requests_whose_clients_leave_do_not_hurt_the_thousand_after_
             streams.push(stream);
         }
         gate.arrived(CLIENTS).await;
-        // Half of them leave during the provider's call, the others while the database works.
+        // Half of the clients leave during the provider's call, the others while the database
+        // works.
         streams.truncate(CLIENTS / 2);
         gate.release();
         drop(streams);

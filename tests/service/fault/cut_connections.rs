@@ -1,4 +1,4 @@
-//! A PostgreSQL that ends the service's connections, as one does that is restarted.
+//! A PostgreSQL that ends the service's connections, as a restart does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +14,11 @@ use crate::support::people::{ADMIN, People, SUPPORT, sign_in};
 use crate::support::relay::Relay;
 use crate::support::token::{at, claims};
 
-/// A way to the tests' PostgreSQL that is cut at one statement, before the server has it.
+/// A relay to the tests' PostgreSQL that cuts a connection before the server receives one
+/// statement.
 struct Way {
     relay: Relay,
-    /// The number of the statement, from now on; zero where none is cut.
+    /// The number of the statement to cut, counted from now; zero cuts none.
     left: Arc<AtomicUsize>,
 }
 
@@ -44,13 +45,13 @@ impl Way {
         }
     }
 
-    /// Cuts the connection of a statement: the next one is number 1.
+    /// Cuts the connection at a later statement; the next statement is number 1.
     fn cuts_at(&self, number: usize) {
         self.left.store(number, Ordering::SeqCst);
     }
 
-    /// Asks with the first statement cut, with the second, and so on, until there are no more: as many as it returns.
-    /// `ask` has the way cut.
+    /// Repeats `ask` with the first statement cut, then the second, and so on, until no statement
+    /// is left. Returns the number of cuts. `ask` calls `cuts_at` itself.
     async fn cut_everywhere(&self, mut ask: impl AsyncFnMut(usize)) -> usize {
         let mut number = 1;
         loop {

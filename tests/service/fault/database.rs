@@ -1,4 +1,4 @@
-//! A database whose machine is gone: it says nothing more, not even goodbye.
+//! A database whose host disappears without closing its connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,12 +21,12 @@ use crate::support::process::until;
 use crate::support::relay::Relay;
 use crate::support::token::claims;
 
-/// Connections that the service may have.
+/// The size of the service's connection pool.
 const PLACES: usize = 4;
-/// The change of a name.
+/// The statement that changes a name.
 const NAMING: &str = "^-- Sets the name ";
 
-/// A way to the tests' PostgreSQL that counts the questions whether a connection is sound.
+/// Opens a relay to the tests' PostgreSQL that counts the health checks of connections.
 async fn asks(checks: &Arc<AtomicUsize>) -> Relay {
     let checks = checks.clone();
     Relay::watched(move |message| {
@@ -90,8 +90,8 @@ async fn a_service_whose_connections_are_all_in_use_is_ready_and_one_that_is_giv
         app.get(&token, "/api/v1/me").await.status.is_success()
     })
     .await;
-    // One that rests is asked as well, on a machine that is slow, and so is one that rested while another test of this
-    // process broke a connection, or met a standby.
+    // On a slow machine idle connections are checked as well, and so are all connections that were
+    // idle while another test of this process broke one or met a standby.
     let mut counted = Vec::new();
     while counted.len() < 3 {
         until("no test has just met a standby", async || {
@@ -110,7 +110,7 @@ async fn a_service_whose_connections_are_all_in_use_is_ready_and_one_that_is_giv
     panic!("{counted:?} checks for {REQUESTS} requests each");
 }
 
-/// A way to the tests' PostgreSQL that can fall silent.
+/// A relay to the tests' PostgreSQL that can fall silent.
 struct Way {
     relay: Relay,
     silence: watch::Sender<()>,
@@ -125,7 +125,7 @@ impl Way {
             async move {
                 tokio::select! {
                     _ = copy_bidirectional(&mut client, &mut server) => {}
-                    // Both ends stay open, and nothing passes any more.
+                    // Both ends stay open, but nothing passes any more.
                     Ok(()) = silent.changed() => std::future::pending().await,
                 }
             }
@@ -134,7 +134,7 @@ impl Way {
         Self { relay, silence }
     }
 
-    /// From now on nothing passes on the connections that there are; new ones are as good as ever.
+    /// Silences the existing connections; new ones work.
     fn falls_silent(&self) {
         self.silence.send_replace(());
     }
@@ -162,7 +162,7 @@ async fn connections_on_which_nobody_answers_any_more_cost_no_place_in_the_pool(
             .await
             .unwrap();
         let released = async {
-            // The service's own work may wait for it, too.
+            // The service's background work may wait for the table, too.
             app.database
                 .until_waiting(PLACES.try_into().unwrap(), "^-- Signs in ")
                 .await;
@@ -248,7 +248,7 @@ async fn a_sign_in_and_a_refresh_wait_once_for_a_database_that_is_gone() {
         };
         (answer.status.as_u16(), begun.elapsed())
     };
-    // More than all lanes take at once.
+    // More requests than all lanes take at once.
     for (status, took) in join_all((0..300).map(ask)).await {
         assert_eq!(status, 503);
         assert!(took < 2 * CONNECT, "{took:?}");
@@ -272,7 +272,7 @@ async fn however_many_lists_a_backend_asks_for_a_user_finds_a_connection() {
         .unwrap();
     let lists = join_all((0..2 * PLACES).map(|_| app.get(&key, "/api/v1/admin/events")));
     let released = async {
-        // In the place that lists have.
+        // One list waits in the connection that lists may use.
         app.database.until_waiting(1, "").await;
         let me = app.get(&ada, "/api/v1/me").await;
         assert_eq!(me.status, 200, "{}", me.text);

@@ -1,4 +1,4 @@
-//! A database that answers only when nobody waits any more (launchbadge/sqlx#4393).
+//! A database that responds after the request was abandoned (launchbadge/sqlx#4393).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,26 +16,26 @@ use crate::support::desk::Desk;
 use crate::support::relay::{Messages, Relay};
 use crate::support::token::at;
 
-/// Longest time for a request.
+/// The time limit of a request.
 const LIMIT: Duration = Duration::from_secs(4);
-/// More than a transaction has.
+/// More messages than a transaction has.
 const QUESTIONS: usize = 5;
-/// Sign-ins after each answer that came too late.
+/// The number of sign-ins after each late response.
 const SIGN_INS: usize = 12;
 
-/// A way to the tests' PostgreSQL that can keep an answer back.
+/// A relay to the tests' PostgreSQL that can hold a response back.
 struct Way {
     relay: Relay,
     held: Arc<Held>,
 }
 
 struct Held {
-    /// Questions of a transaction, `BEGIN` among them, until the one whose answer is kept back; none is where it is
-    /// zero.
+    /// The number of messages until the held response, within one transaction and including
+    /// `BEGIN`; zero holds none.
     questions: AtomicUsize,
-    /// Counts the times that somebody said which. A transaction that was begun before one of them does not count.
+    /// Counts the calls of `hold`. Transactions that began before the latest call do not count.
     round: AtomicUsize,
-    /// Lets go what is kept back.
+    /// Releases the held responses.
     release: watch::Sender<()>,
 }
 
@@ -51,7 +51,7 @@ impl Way {
         Self { relay, held }
     }
 
-    /// Keeps back the answer to a question to come.
+    /// Holds the response to a later message.
     fn hold(&self, question: usize) {
         self.held.round.fetch_add(1, Ordering::SeqCst);
         self.held.questions.store(question, Ordering::SeqCst);
@@ -66,7 +66,7 @@ impl Way {
 async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
     let (from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
-    // The release that this connection's answers wait for.
+    // The release that this connection's responses wait for.
     let (kept, mut keeps) = watch::channel(None::<watch::Receiver<()>>);
     tokio::spawn(async move {
         let mut answer = vec![0; 1 << 16];
@@ -83,7 +83,7 @@ async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
     let mut transaction = 0;
     let mut messages = Messages::of(from_client);
     while let Some(message) = messages.next().await {
-        // `Query` and `Sync` are what PostgreSQL answers with `ReadyForQuery`.
+        // PostgreSQL answers `Query` and `Sync` with `ReadyForQuery`.
         if matches!(message.kind, b'Q' | b'S') {
             let round = held.round.load(Ordering::SeqCst);
             if message.contents().starts_with(b"BEGIN") {
@@ -119,7 +119,8 @@ async fn no_sign_in_is_lost_after_an_answer_that_came_when_nobody_waited_any_mor
             let status = browser.get(path).await.status.as_u16();
             way.release();
             if status == 200 {
-                // Nobody waits for that one, such as what a `ROLLBACK` is answered.
+                // The service does not wait for this response, such as the response to a
+                // `ROLLBACK`.
                 continue;
             }
             assert_eq!(status, 503, "{path}, question {question}");

@@ -1,4 +1,5 @@
-//! A login that PostgreSQL refuses while the service runs: its password, its right to log in or its database has changed.
+//! PostgreSQL refuses the service's login at run time: its password, its right to log in or its
+//! database has changed.
 
 use std::fs;
 use std::time::Instant;
@@ -14,7 +15,7 @@ use crate::support::process::{Process, eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::token::{claims, opaque};
 
-/// Runs statements beside the database of the test.
+/// Runs statements as a superuser, outside the test's database.
 async fn run(superuser: &mut PgConnection, statements: &[String]) {
     for statement in statements {
         superuser
@@ -24,7 +25,7 @@ async fn run(superuser: &mut PgConnection, statements: &[String]) {
     }
 }
 
-/// Returns the status, the error and `Retry-After` of a sign-in.
+/// Returns the status, the error and the presence of `Retry-After` of a sign-in's response.
 async fn sign_in(service: &Process, provider: &Provider) -> (u16, String, bool) {
     let token = opaque();
     provider.accept(&token, claims("subject", "ada@example.com"));
@@ -56,7 +57,7 @@ async fn a_refused_login_is_a_503_with_one_line_in_the_log_and_is_tried_again() 
         )],
     )
     .await;
-    // Only this role needs its password.
+    // The authentication rule requires a password for this role only.
     let file = cluster().await.data_dir().join("pg_hba.conf");
     let rules = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("local all {role} scram-sha-256\n{rules}")).unwrap();
@@ -128,7 +129,7 @@ async fn a_refused_login_is_a_503_with_one_line_in_the_log_and_is_tried_again() 
         service.answers("/readyz", 200).await;
     }
     let log = service.log();
-    // It is repeated each half minute of its clock, which has whole seconds.
+    // The service repeats the line every half minute of its clock, which has whole seconds.
     let most = 1 + (begun.elapsed().as_secs() + 1) / 30;
     let lines = log
         .lines()

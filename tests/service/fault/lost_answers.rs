@@ -1,4 +1,4 @@
-//! A connection to the database that breaks when a statement is done and before it is answered.
+//! The connection to the database breaks after a statement is done and before its response arrives.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -22,16 +22,16 @@ use crate::support::process::{complete_settings, run};
 use crate::support::relay::{Messages, Relay};
 use crate::support::token::{at, claims};
 
-/// What PostgreSQL says when a statement is done.
+/// `ReadyForQuery` outside a transaction, which PostgreSQL sends after a statement.
 const READY: &[u8] = b"Z\0\0\0\x05I";
 
-/// A parameter of the statement whose answer is to be lost.
+/// A parameter that marks the statement whose response is lost.
 const LOST: &str = "the answer is lost";
 
-/// A way to the tests' PostgreSQL that breaks at one statement.
+/// A relay to the tests' PostgreSQL that breaks at one statement.
 struct Way {
     relay: Relay,
-    /// What the statement or a parameter contains; nothing where none is to break.
+    /// A part of the statement's text or parameter; `None` breaks nothing.
     words: Arc<Mutex<Option<&'static str>>>,
 }
 
@@ -43,7 +43,7 @@ impl Way {
         Self { relay, words }
     }
 
-    /// Breaks the connection of the next statement that contains these words, or has a parameter that does.
+    /// Breaks the connection after the next statement whose text or parameter contains these words.
     fn breaks_at(&self, words: &'static str) {
         *self.words.lock().unwrap() = Some(words);
     }
@@ -72,7 +72,7 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
     let mut messages = Messages::of(from_client);
     while let Some(message) = messages.next().await {
         let contents = message.contents();
-        // Their names and the text end with a zero byte.
+        // The statement's name and text end with a zero byte.
         let mut parts = contents.split(|&byte| byte == 0);
         match message.kind {
             b'P' => {
@@ -131,7 +131,7 @@ async fn what_a_user_changed_is_answered_although_the_database_could_not_say_tha
     );
     assert_eq!(merged.json()["merged"]["user_id"], gone.user_id());
 
-    // Another identity, and the one that the session was opened with.
+    // First another identity, then the identity that opened the session.
     let me = app.get(&user.access_token(), "/api/v1/me").await.json();
     let identities = me["identities"].as_array().unwrap();
     for provider in ["third", "idp"] {
@@ -216,7 +216,7 @@ async fn a_change_whose_answer_is_lost_is_not_answered_as_one_that_was_not_made(
     );
     assert_problem(&ask("", new).await, 409, "email_taken");
 
-    // What makes no difference twice is made twice.
+    // The service repeats a change whose repetition has no further effect.
     let id: Uuid = app.database.value("SELECT id FROM users").await;
     way.breaks_at(LOST);
     let disabled = ask(&format!("/{id}/disable"), reason()).await;
@@ -226,7 +226,8 @@ async fn a_change_whose_answer_is_lost_is_not_answered_as_one_that_was_not_made(
     assert_eq!(app.database.count(events).await, 1);
 }
 
-/// Runs a command of the program on the app's database, by that way. Returns true if it succeeded, and what it said.
+/// Runs a command of the program on the app's database through the relay. Returns whether it
+/// succeeded, and its standard error.
 async fn run_by(way: &Way, app: &App, arguments: &[&str]) -> (bool, String) {
     let figment = way.relay.behind(figment(&app.database.url, ""));
     let url: String = figment.extract_inner("databases.vestibule.url").unwrap();

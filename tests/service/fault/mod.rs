@@ -1,4 +1,4 @@
-//! Providers and clients that fail.
+//! Failures of providers, clients and the database.
 
 mod clients;
 mod cut_connections;

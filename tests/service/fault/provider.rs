@@ -1,4 +1,4 @@
-//! The provider misbehaves: not the user's fault, answered within five seconds, nothing written.
+//! Failures of the provider: the service responds 503 within five seconds and writes nothing.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use crate::support::problem::assert_problem;
 use crate::support::provider::{Behaviour, End};
 use crate::support::token::{claims, with};
 
-/// Five seconds are promised. The others are for a busy machine, and fewer than a second attempt takes.
+/// Five seconds are promised. The rest is for a busy machine, and shorter than a second attempt.
 const PROMISED: Duration = Duration::from_millis(8_500);
 
 async fn timed(app: &App) -> (Answer, Duration) {
@@ -28,19 +28,19 @@ async fn assert_unavailable(app: &App, what: &str) {
     assert_eq!(app.database.rows().await, [0; 3], "{what}");
 }
 
-/// By the program, which every system has: a library would be one more for the tests to build.
+/// Compresses with the system's program, to save the tests a library.
 fn gzip(text: &[u8]) -> Vec<u8> {
     let gzip = Command::new("gzip")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();
     let mut gzip = gzip.expect("gzip starts");
-    // What comes out waits in the pipe until all is in, for it is small.
+    // The compressed output is small enough to wait in the pipe.
     gzip.stdin.take().unwrap().write_all(text).unwrap();
     gzip.wait_with_output().unwrap().stdout
 }
 
-// `tests/provider/verify/endpoints.rs` has the other ways to fail, each at every endpoint of every provider.
+// `tests/provider/verify/endpoints.rs` has the other failures, for each endpoint of each provider.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_fails_is_a_503_in_time_that_writes_nothing_and_the_next_sign_in_is_fine() {
     let sound = claims("subject", "ada@example.com").to_string();

@@ -1,4 +1,4 @@
-//! A primary that is one no more, and stays at its address with its connections.
+//! A demoted primary that keeps its address and its connections.
 
 use reqwest::Method;
 use rocket::futures::future::join_all;
@@ -27,7 +27,7 @@ async fn connections_to_a_demoted_primary_are_left_as_soon_as_there_is_another()
         .await
         .unwrap();
 
-    // New connections lead to a server that takes no writes, and the old ones are cut.
+    // New connections reach a server that takes no writes, and the old connections are cut.
     let demote = format!("ALTER DATABASE {name} SET default_transaction_read_only = on");
     other.execute(AssertSqlSafe(demote)).await.unwrap();
     other
@@ -45,7 +45,7 @@ async fn connections_to_a_demoted_primary_are_left_as_soon_as_there_is_another()
         (503, &json!("read_only"))
     );
 
-    // The address leads to the new primary, and nobody cuts the connections to the old one.
+    // The address leads to the new primary, and the connections to the old one stay open.
     let promote = format!("ALTER DATABASE {name} RESET default_transaction_read_only");
     other.execute(AssertSqlSafe(promote)).await.unwrap();
     for number in 0..SIGN_INS {

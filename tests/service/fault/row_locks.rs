@@ -1,4 +1,4 @@
-//! A row that somebody has locked: how long those wait who want it, and what it costs the others.
+//! A locked row: the time that requests wait for it, and the cost for other requests.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use sqlx::{Acquire, Executor};
 use crate::support::app::App;
 use crate::support::token::{claims, with};
 
-/// As many as one has seen wait for six seconds.
+/// With this many, waits of six seconds have been measured.
 const WAITERS: usize = 20;
-/// A second for the turn, two for the lock, and what a busy machine adds.
+/// One second for the queue, two for the lock, and the rest for a busy machine.
 const BEARABLE: Duration = Duration::from_millis(4500);
-/// Statements of one sign-in. Those of several give up after a moment.
+/// Statements of single sign-ins; batches give up on a locked row after a moment.
 const SIGN_IN: &str = "^-- Signs in one identity";
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! What removes an identity has its tokens revoked; what only moves it does not.
+//! Removing an identity revokes its tokens; moving it does not.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ impl Program {
         answer
     }
 
-    /// Deletes the user, and waits until the provider is asked to revoke the token.
+    /// Deletes the user, and waits until the service asks the provider to revoke the token.
     async fn delete_and_ask(&self, process: &Process, user: &Answer) {
         let asked = self.provider.calls();
         let request = process.client.delete(format!("{}/api/v1/me", process.url));
@@ -122,9 +122,10 @@ async fn apples_tokens_are_revoked_although_apple_is_down_for_an_hour_and_the_pr
     provider.behave(Behaviour::status(503));
     program.delete_and_ask(&service, &signed_in).await;
     assert_eq!(database.rows().await, [0; 3]);
-    // An hour goes by, in which the program is killed twice: once while Apple is asked, and once while nothing is.
+    // An hour passes, and the process is killed twice: once during a call to Apple, and once
+    // between calls.
     for minutes in [20, 40] {
-        // A dropped process is killed by SIGKILL.
+        // Dropping a process kills it by SIGKILL.
         drop(service);
         service = program.start(&[]).await;
         let asked = provider.calls();
@@ -218,7 +219,7 @@ async fn a_code_that_comes_when_the_user_is_already_gone_is_exchanged_and_revoke
     let ada = sign_in(&app, "ada").await;
     let second = sign_in(&app, "ada").await;
     assert_eq!(second.outcome(), "signed_in");
-    // Both codes may still wait.
+    // Both codes may still be queued.
     assert_eq!(
         app.delete(&ada.access_token(), "/api/v1/me").await.status,
         204
@@ -347,7 +348,7 @@ async fn an_identity_that_is_linked_again_before_the_revocation_keeps_its_token(
     );
     app.provider.until(|counts| counts.calls > asked).await;
     app.provider.behave(Behaviour::Usual);
-    // Without a code: the only token is the one that Apple has issued before.
+    // This sign-in has no code: the only token is the earlier one.
     let again = json!({ "id_token": id_token("ada", "ada@example.com", APP) });
     assert_eq!(app.post("apple", &again).await.outcome(), "created");
     super::pass(pool, 3600).await;
@@ -442,7 +443,7 @@ async fn a_secret_key_that_is_changed_loses_no_token() {
     assert_eq!(revoked(&provider).0, ["ada"]);
     app.stop().await;
 
-    // The key is lost, and found again. The signing keys are replaced each time.
+    // The secret key is lost, then found again. The signing keys are replaced each time.
     let forget = async || {
         sqlx::query("DELETE FROM signing_keys")
             .execute(pool)

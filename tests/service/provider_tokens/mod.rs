@@ -1,4 +1,4 @@
-//! Tokens of a provider that wants them revoked: where they come from, and that they are revoked.
+//! Provider tokens that must be revoked: their origin and their revocation.
 
 mod deletion;
 mod operators;
@@ -14,11 +14,11 @@ use crate::support::process::eventually;
 use crate::support::provider::Provider;
 use crate::support::provider::apple::{Issued, KEY_ID, TEAM_ID, id_token, private_key};
 
-/// The app's client id, and the web page's.
+/// The client ids of the app and of the web page.
 const APP: &str = "com.example.app";
 const WEB: &str = "com.example.web";
 
-/// The settings of a provider that is Apple, at that address.
+/// Returns the settings of Apple at this URL.
 fn settings(url: &str) -> Value {
     json!({
         "preset": "apple", "client_id": APP, "additional_client_ids": [WEB], "jwks_url": format!("{url}/auth/keys"),
@@ -27,13 +27,13 @@ fn settings(url: &str) -> Value {
     })
 }
 
-/// The address of the provider in these settings.
+/// Returns the test provider's URL from the settings.
 fn provider_url(figment: &Figment) -> String {
     let url: String = figment.extract_inner("idp.tokeninfo_url").unwrap();
     url.trim_end_matches("/tokeninfo").to_owned()
 }
 
-/// A service with Apple beside its other providers.
+/// Starts a service with Apple beside its other providers.
 async fn with_apple() -> App {
     App::start_with(apple).await
 }
@@ -43,7 +43,7 @@ fn apple(figment: Figment) -> Figment {
     figment.merge(("providers.apple", settings))
 }
 
-/// What an app posts after Apple's SDK has answered.
+/// Returns the body that an app posts after Apple's SDK has signed in.
 fn posted(provider: &Provider, subject: &str) -> Value {
     let email = format!("{subject}@example.com");
     json!({
@@ -57,7 +57,7 @@ async fn sign_in(app: &App, subject: &str) -> Answer {
     answer
 }
 
-/// The states of the stored codes and tokens.
+/// Returns the states of the stored codes and tokens.
 async fn states(pool: &PgPool) -> Vec<String> {
     sqlx::query_scalar("SELECT state FROM provider_tokens ORDER BY created_at")
         .fetch_all(pool)
@@ -65,7 +65,7 @@ async fn states(pool: &PgPool) -> Vec<String> {
         .unwrap()
 }
 
-/// Waits until these are the states.
+/// Waits until the states are as expected.
 async fn until(pool: &PgPool, expected: &[&str]) {
     eventually(&format!("the states are {expected:?}"), async || {
         (states(pool).await == expected).then_some(())
@@ -73,7 +73,7 @@ async fn until(pool: &PgPool, expected: &[&str]) {
     .await;
 }
 
-/// A service with Apple whose keys are fetched, so that the next call is an exchange.
+/// Starts a service that has fetched Apple's keys, so that the next call is an exchange.
 async fn with_keys_of_apple() -> App {
     let app = with_apple().await;
     sign_in(&app, "grace").await;
@@ -81,7 +81,7 @@ async fn with_keys_of_apple() -> App {
     app
 }
 
-/// Waits until an attempt has failed, and returns the failure of the one row.
+/// Waits until an attempt has failed, and returns the failure of the only row.
 async fn failure(pool: &PgPool) -> String {
     eventually("an attempt fails", async || -> Option<String> {
         value!(
@@ -92,8 +92,8 @@ async fn failure(pool: &PgPool) -> String {
     .await
 }
 
-/// Lets that many seconds pass for all codes and tokens. What is due then is due since now: an instance has looked at what was
-/// due before.
+/// Ages all codes and tokens by this many seconds. Rows that become due are due from now: instances
+/// have already passed earlier times.
 async fn pass(pool: &PgPool, seconds: i32) {
     run!(
         pool,
@@ -104,7 +104,7 @@ async fn pass(pool: &PgPool, seconds: i32) {
     );
 }
 
-/// The users whose tokens Apple has revoked, and those whose tokens it has not.
+/// Returns the users whose tokens Apple has revoked, and the users whose tokens it has not.
 fn revoked(provider: &Provider) -> (Vec<String>, Vec<String>) {
     let (revoked, valid): (Vec<_>, Vec<_>) = provider
         .apple_tokens()

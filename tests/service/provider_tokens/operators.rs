@@ -1,4 +1,4 @@
-//! What operators and staff see of tokens that wait to be revoked.
+//! The view of operators and staff on tokens that wait to be revoked.
 
 use vestibule::domain::staff::Role;
 use vestibule::provider_tokens::store;
@@ -122,7 +122,7 @@ async fn the_clean_up_deletes_what_could_not_be_revoked_for_two_months() {
     );
 }
 
-/// The lines of `vestibule check` about Apple and the tokens, with these settings changed.
+/// Returns the lines of `vestibule check` about Apple and the tokens, with these settings changed.
 async fn check(app: &App, secret_key: &str, changes: &[(&str, &str)]) -> Vec<String> {
     let url = app.provider.url();
     let keys = format!("{url}/auth/keys");

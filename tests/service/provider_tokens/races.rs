@@ -1,5 +1,5 @@
-//! An exchange that stores its token while the identity is deleted, or moved: whoever comes first, no token is left that
-//! nobody revokes, and none of a living identity is revoked.
+//! An exchange stores its token while the identity is deleted or moved: in any order, a removed
+//! identity's token is revoked, and a live identity's token is not.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -50,7 +50,7 @@ async fn exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
         };
         let deleted = async {
             pause(round % 5).await;
-            // One way by the cascade, the other one as unlinking does it.
+            // Even rounds delete by the cascade, odd rounds as unlinking does.
             let sql = if round % 2 == 0 {
                 "DELETE FROM users WHERE id = $1"
             } else {
@@ -151,7 +151,7 @@ async fn tokens_that_go_back_to_a_linked_identity_meet_its_deletion() {
     for round in 0..rounds() {
         let subject = format!("subject-{round}");
         let owner = owner(&subject);
-        // It is due, and then its identity is linked again.
+        // The token is due; then its identity is linked again.
         let id = Uuid::now_v7();
         assert!(
             !store::keep_token(pool, id, &owner, b"token", false)

@@ -1,4 +1,4 @@
-//! Codes in requests: which are taken, and what becomes of those that are not good.
+//! Authorization codes in requests: accepted, ignored and invalid ones.
 
 use figment::Figment;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ async fn a_request_that_is_sent_again_has_its_code_exchanged_once() {
     );
 }
 
-/// Returns true if the metrics have counted so many exchanges with this outcome.
+/// Returns true if the metrics have counted this many exchanges with this outcome.
 async fn counted(app: &App, outcome: &str, number: usize) -> bool {
     let text = app
         .send(reqwest::Method::GET, "/metrics", None, "")
@@ -170,7 +170,7 @@ async fn a_key_that_apple_does_not_know_is_named_with_its_settings() {
     }
 }
 
-/// A provider with a client secret and a revocation endpoint.
+/// Starts a service whose provider has a client secret and a revocation endpoint.
 async fn with_secret() -> App {
     App::start_with(revoking).await
 }
@@ -191,7 +191,7 @@ fn text(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-/// Signs in with a code that the token endpoint answers so.
+/// Signs in with a code, for which the token endpoint returns `tokens`.
 async fn sign_in_with(app: &App, claims: &Value, code: &str, tokens: Value) -> Answer {
     let provider = &app.provider;
     let body = json!({ "id_token": app.token(claims), "authorization_code": code,
