@@ -1,4 +1,4 @@
-//! The service as its users meet it: real HTTP, a real PostgreSQL, a real provider.
+//! Tests of the service over real HTTP, with a real PostgreSQL and a provider of its own.
 
 mod admin;
 mod api;

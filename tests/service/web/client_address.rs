@@ -1,4 +1,4 @@
-//! Whose word is taken on where a request comes from, and on its id.
+//! The client address and the request id: the headers that the service trusts, and their senders.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::support::app::{Answer, App};
 use crate::support::raw::Raw;
 use crate::support::token::claims;
 
-/// A service behind proxies at these addresses, the tests' own among them.
+/// Starts a service behind proxies at these addresses, including the tests' own.
 async fn behind_proxies(header: &str) -> App {
     App::start_with(|figment| {
         figment
@@ -22,7 +22,8 @@ async fn behind_proxies(header: &str) -> App {
     .await
 }
 
-/// The address that the event of an answered sign-in was written with, or `nobody`.
+/// Returns the client address in the event of a successful sign-in, or a placeholder if it has
+/// none.
 async fn stored(app: &App, answer: &Answer) -> String {
     assert!(answer.status.is_success(), "{}", answer.text);
     sqlx::query_scalar(
@@ -99,20 +100,20 @@ async fn x_forwarded_for_is_read_from_the_right() {
                 "192.0.2.1",
             ),
             (&[(NAME, "192.0.2.1, 10.0.0.1, ")], "192.0.2.1"),
-            // Only proxies: the furthest asked on its own account.
+            // Only proxies: the furthest one is the client.
             (&[(NAME, "10.0.0.2, 10.0.0.1")], "10.0.0.2"),
-            // Garbage left of the client is what the client wrote.
+            // Anything left of the client was written by the client.
             (
                 &[(NAME, "<script>, , \", 192.0.2.1, 10.0.0.1")],
                 "192.0.2.1",
             ),
-            // Garbage in a proxy's place: nobody knows the client, who is not the proxy.
+            // Garbage in a proxy's place: the client is unknown, and it is not the proxy.
             (&[(NAME, "192.0.2.1, unknown, 10.0.0.1")], "nobody"),
             (&[(NAME, "192.0.2.1, 10.0.0.1, 999.0.0.1")], "nobody"),
             (&[(NAME, "")], "nobody"),
             (&[(NAME, ", ,")], "nobody"),
             (&[(NAME, "unknown")], "nobody"),
-            // nginx calls the peer at a Unix socket so, whichever program it is.
+            // nginx writes this for any peer at a Unix socket.
             (&[(NAME, "192.0.2.1, unix:")], "nobody"),
             (&[(NAME, "192.0.2.1"), (NAME, "unknown")], "nobody"),
             (&[(NAME, "192.0.2.1:port")], "nobody"),
@@ -124,9 +125,9 @@ async fn x_forwarded_for_is_read_from_the_right() {
             (&[(NAME, "[2001:db8::1]:4711, 10.0.0.1:80")], "2001:db8::1"),
             (&[(NAME, "2001:db8::1, 2001:db8:ffff::7")], "2001:db8::1"),
             (&[(NAME, "2001:DB8:0::0001")], "2001:db8::1"),
-            // IPv4-mapped IPv6 is IPv4, as a client and as a proxy.
+            // IPv4-mapped IPv6 counts as IPv4, for clients and proxies.
             (&[(NAME, "::ffff:192.0.2.1, ::ffff:10.0.0.1")], "192.0.2.1"),
-            // The other headers have no say.
+            // Other headers are ignored.
             (
                 &[
                     (NAME, "192.0.2.1"),
@@ -183,7 +184,7 @@ async fn forwarded_is_read_as_rfc_7239_writes_it() {
                 ],
                 "192.0.2.1",
             ),
-            // What a client left open does not swallow what the proxies appended.
+            // An unclosed quote of the client does not swallow the proxies' entries.
             (&[(NAME, "for=\", for=192.0.2.1")], "192.0.2.1"),
             (
                 &[(NAME, "for=\"\\, for=192.0.2.1, for=\"10.0.0.1:80\"")],
@@ -193,7 +194,7 @@ async fn forwarded_is_read_as_rfc_7239_writes_it() {
                 &[(NAME, "for=\"198.51.100.9, for=\"192.0.2.1\"")],
                 "192.0.2.1",
             ),
-            // Unknown, hidden or malformed: nobody knows the client.
+            // Unknown, hidden or malformed: the client is unknown.
             (&[(NAME, "for=192.0.2.1, for=unknown")], "nobody"),
             (
                 &[(NAME, "for=192.0.2.1, for=_gateway, for=10.0.0.1")],

@@ -1,4 +1,4 @@
-//! The service's cookies are known by their exact names, whatever other cookies are sent beside them.
+//! The service matches its cookies by their exact names, whatever other cookies are sent.
 
 use crate::support::app::{Answer, App};
 use crate::support::desk::{Browser, Desk};
@@ -12,7 +12,7 @@ const PAGE: &str = "https://app.example.com";
 const STAFF: &str = "__Host-vestibule-staff";
 const BROWSER: &str = "__Host-vestibule-sign-in";
 
-/// Whose cookie a request is taken to carry.
+/// The result of reading a cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Read {
     Ours,
@@ -20,14 +20,14 @@ enum Read {
     Refused,
 }
 
-/// The `Cookie` lines of requests, and what has to be read in them. `N` is the cookie's name, `O` its right value, `X` another
-/// valid one, and `E` the name with one character percent-encoded.
+/// The `Cookie` lines of requests, and the expected result. `N` is the cookie's name, `O` its right
+/// value, `X` another valid value, and `E` the name with one character percent-encoded.
 const CASES: [(&[u8], Read); 21] = [
     (b"Cookie: N=O\r\n", Read::Ours),
     (b"Cookie: N=O; E=X\r\n", Read::Ours),
     (b"Cookie: E=X; N=O\r\n", Read::Ours),
     (b"Cookie: E=O\r\n", Read::Nothing),
-    // Rust's `trim` removes these around a name, and no browser does.
+    // Rust's `trim` removes these characters around a name, and no browser does.
     (b"Cookie: N=O; \xc2\xa0N=X\r\n", Read::Ours),
     (b"Cookie: \xc2\xa0N=O\r\n", Read::Nothing),
     (b"Cookie: N\xc2\xa0=O\r\n", Read::Nothing),
@@ -51,7 +51,7 @@ const CASES: [(&[u8], Read); 21] = [
     (b"Cookie: a=1;N=O\r\n", Read::Ours),
 ];
 
-/// Fills in the letters of a case.
+/// Replaces the letters of a case.
 fn filled(lines: &[u8], name: &str, ours: &str, other: &str) -> Vec<u8> {
     let encoded = format!("{}%{:02x}{}", &name[..2], name.as_bytes()[2], &name[3..]);
     let mut whole = Vec::new();
@@ -79,7 +79,7 @@ fn line(app: &str, lines: &[u8]) -> Vec<u8> {
     [app.as_bytes(), lines].concat()
 }
 
-/// The refresh token in the cookie of a fresh sign-in.
+/// Returns the refresh token in the cookie of a fresh sign-in.
 async fn refresh_cookie(app: &App, subject: &str) -> String {
     let body = json!({ "id_token": app.token(&claims(subject, &format!("{subject}@example.com"))), "session": "cookie" });
     let headers = [("Origin", PAGE), ("Content-Type", "application/json")];
@@ -200,7 +200,7 @@ async fn the_cookie_of_staff_is_read_by_its_exact_name() {
     }
 }
 
-/// The proof in the forms of a session's pages.
+/// Returns the CSRF token in the forms of a session's pages.
 async fn csrf_of(desk: &Desk, session: &str) -> String {
     let mut browser = Browser::new(&desk.app.url);
     browser.cookies.insert(STAFF.into(), session.into());

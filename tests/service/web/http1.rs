@@ -1,4 +1,4 @@
-//! HTTP/1.1 and nothing newer: where TLS ends here, and where it does not.
+//! Only HTTP/1.1 is served, with and without TLS in the service.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::support::app::App;
 use crate::support::raw::Raw;
 use crate::support::tls::pem;
 
-/// The first thing that a client sends who takes HTTP/2 for granted (RFC 9113 §3.4), and its empty settings.
+/// The connection preface of a client that assumes HTTP/2 (RFC 9113 §3.4), and empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-/// A service that ends TLS itself.
+/// Starts a service that terminates TLS itself.
 async fn with_tls() -> (App, CertificateDer<'static>) {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let folder =
@@ -59,11 +59,11 @@ async fn connect(
         .await
 }
 
-/// All that is answered until the service closes the connection.
+/// Returns everything that the service sends until it closes the connection.
 async fn answer_to(stream: &mut TlsStream<TcpStream>, request: &[u8]) -> String {
     stream.write_all(request).await.unwrap();
     let mut answer = Vec::new();
-    // An end without a word is one, too.
+    // An end without `close_notify` counts, too.
     let _ = stream.read_to_end(&mut answer).await;
     String::from_utf8_lossy(&answer).into_owned()
 }

@@ -1,4 +1,4 @@
-//! What operators and their machines ask.
+//! Endpoints for operators: liveness, readiness and metrics.
 
 use reqwest::Method;
 use serde_json::json;
@@ -15,7 +15,7 @@ async fn ask(app: &App, path: &str) -> Answer {
 async fn a_service_is_alive_whatever_its_database_does_and_ready_only_with_it() {
     let app = App::start().await;
     assert_eq!(ask(&app, "/livez").await.text, "ok\n");
-    // Another test's full disk is this process's for some seconds.
+    // Another test's full disk affects this process for some seconds.
     let ready = eventually("it is ready", async || {
         let ready = ask(&app, "/readyz").await;
         ready.status.is_success().then_some(ready)
@@ -63,7 +63,7 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
     for line in [
         "vestibule_sign_ins_total{provider=\"idp\",outcome=\"created\"} 1",
         "vestibule_sign_ins_total{provider=\"idp\",outcome=\"signed_in\"} 1",
-        // There before the first, which is an increase only then.
+        // Counters exist before their first event, so that the first event is an increase.
         "vestibule_sign_ins_total{provider=\"idp\",outcome=\"audience_mismatch\"} 0",
         "vestibule_sign_ins_total{provider=\"idp\",outcome=\"linked\"} 0",
         "vestibule_sign_ins_total{provider=\"second\",outcome=\"signed_in\"} 0",
@@ -115,7 +115,7 @@ async fn the_metrics_count_what_happened_and_name_nobody() {
     }
 }
 
-/// The number behind a name in the metrics.
+/// Returns the value of a metric.
 async fn metric(app: &App, name: &str) -> i64 {
     let metrics = ask(app, "/metrics").await.text;
     let line = metrics
@@ -140,7 +140,7 @@ async fn the_metrics_tell_what_is_under_way_since_when_and_by_which_clock() {
         .await;
     };
     let watched = async {
-        // Two that wait for the provider, and the one that asks.
+        // Two requests that wait for the provider, and the request for the metrics.
         asked(3).await;
         gate.release();
     };
@@ -148,7 +148,7 @@ async fn the_metrics_tell_what_is_under_way_since_when_and_by_which_clock() {
     asked(1).await;
     let started = metric(&app, "process_start_time_seconds").await;
     assert!((before..=now()).contains(&started), "{started}");
-    // One clock, and the way to the database: whole seconds may turn on it.
+    // Both clocks are the same, but the difference may cross a whole second.
     let ahead = metric(&app, "vestibule_clock_ahead_of_database_seconds").await;
     assert!((0..=now() - before + 1).contains(&ahead), "{ahead}");
 }

@@ -1,4 +1,4 @@
-//! Who asks too often is told so, alone, and for as long as is said.
+//! Rate limits: the refused requests, the others, and the reported times.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -19,7 +19,7 @@ use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
 use crate::support::token::claims;
 
-/// A service with that limit behind a proxy, which is the test.
+/// Starts a service with this limit behind a proxy, which is the test.
 async fn limited(sign_in_per_minute: u32) -> App {
     App::start_with(|figment| {
         figment
@@ -77,7 +77,7 @@ async fn a_flood_is_refused_before_anyone_is_asked_and_hurts_nobody_else() {
         (app.provider.calls(), app.database.rows().await),
         (calls, rows)
     );
-    // The same person from elsewhere: the counter is the flood's, not hers.
+    // The same person at another address is not limited by the flood.
     let elsewhere = sign_in_from(&app, "ada", "192.0.2.2").await;
     assert_eq!(
         elsewhere.header("RateLimit"),
@@ -86,7 +86,7 @@ async fn a_flood_is_refused_before_anyone_is_asked_and_hurts_nobody_else() {
         elsewhere.text
     );
     assert!(elsewhere.status.is_success());
-    // Whatever is answered tells the standing.
+    // Every response has the state of the limit.
     let malformed = post_with(&app, &json!({}), &[("X-Forwarded-For", "192.0.2.3")]).await;
     assert_problem(&malformed, 400, "invalid_request");
     assert_eq!(malformed.header("RateLimit"), Some("\"sign_in\";r=1;t=30"));
@@ -126,8 +126,8 @@ async fn a_refused_body_is_not_waited_for() {
                 Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{\"id_token\":\"eyJhbGciOi";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = [0; 12];
-    // Rocket looks at the first 14 bytes of every body before anyone else sees the request. Nothing
-    // else is sent, and whoever wants to read it waits for ten seconds.
+    // Rocket reads the first 14 bytes of every body before other code sees the request. The client
+    // sends nothing more, and a further read would wait for ten seconds.
     let read = tokio::time::timeout(Duration::from_secs(5), stream.read_exact(&mut answer)).await;
     read.expect("it is answered at once").unwrap();
     assert_eq!(&answer, b"HTTP/1.1 429");
@@ -204,7 +204,7 @@ fn every_policy_and_every_key_has_a_bucket_of_its_own() {
             Key::session(session, "2001:db8:0:1::1".parse().ok()),
             Key::api_key(session),
         ] {
-            // An address has five times as many requests with access tokens as refreshes.
+            // An address may send five times as many requests with access tokens as refreshes.
             let expected = if policy == Policy::Bearer { 5 } else { 1 };
             let admitted = (0..10)
                 .filter(|_| limits.count(policy, key).unwrap().admitted)
@@ -229,7 +229,7 @@ fn a_site_of_ipv6_has_as_much_as_sixteen_of_its_networks_and_not_65536_times() {
             .count(Policy::SignIn, Key::address(address.parse().ok()))
             .unwrap()
     };
-    // One network alone cannot use up what its neighbours have.
+    // One network cannot exhaust its neighbours' share.
     assert_eq!(
         (0..100)
             .filter(|_| ask("2001:db8:1:ffff::1").admitted)
@@ -308,7 +308,7 @@ async fn whoever_else_has_an_access_token_cannot_use_up_its_owners_limit() {
         me("192.0.2.1").await,
     ];
     assert_eq!((thief, me("198.51.100.7").await), ([200, 200, 429], 200));
-    // A network of IPv6 is one address, and all networks of a site have a limit together.
+    // An IPv6 network counts as one address, and all networks of a site share a limit.
     let mut admitted = 0;
     for number in 0..40 {
         admitted += u32::from(me(&format!("2001:db8:0:{number:x}::1")).await == 200);
@@ -428,7 +428,8 @@ async fn sessions_of_one_address_share_a_limit_on_every_route_of_a_session() {
                 .access_token(),
         );
     }
-    // As many as sixty sessions may send, and each session less than it may send.
+    // Together as many requests as sixty sessions may send, and for each session fewer than it may
+    // send.
     let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
     for round in 0..11 {
         for token in &tokens {
@@ -461,7 +462,8 @@ async fn sessions_of_one_address_share_a_limit_on_every_route_of_a_session() {
         }
     }
     assert!((60..100).contains(&statuses[&200]), "{statuses:?}");
-    // Every route, the first of which is known to be limited; and the same people elsewhere.
+    // Every route has the limit, not only the first, and at another address the same users are not
+    // limited.
     let mut limited = 0;
     for (method, path) in &app.routes {
         if !path.starts_with("/api/v1/me") {
@@ -471,7 +473,7 @@ async fn sessions_of_one_address_share_a_limit_on_every_route_of_a_session() {
             .replace("<_>", "idp")
             .replace("<id>", &Uuid::nil().to_string());
         let method = Method::from_bytes(method.as_str().as_bytes()).unwrap();
-        // Another request may be allowed again by now.
+        // By now another request may be allowed.
         let mut refused = with_session(&app, method.clone(), &path, &tokens[1], "192.0.2.1").await;
         if refused.status != 429 {
             refused = with_session(&app, method.clone(), &path, &tokens[2], "192.0.2.1").await;

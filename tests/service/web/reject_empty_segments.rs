@@ -1,4 +1,4 @@
-//! A path and a method mean one thing, to us and to whatever stands in front of us.
+//! A path and a method mean the same to the service and to the proxies in front of it.
 
 use crate::support::app::App;
 use crate::support::raw::Raw;

@@ -1,12 +1,12 @@
-//! A request that is answered before its body was read is answered all the same, and so is the next one.
+//! A response sent before the body was read still arrives, and the next request is served.
 
 use crate::support::app::App;
 use crate::support::raw::Raw;
 
-/// The longest body that the service reads from anybody.
+/// The longest body that the service reads from any client.
 const LONGEST: usize = 256 * 1024;
 
-/// The heads of requests, and the status of the answer to each.
+/// The heads of requests, and the status of the response to each.
 const REQUESTS: [(&str, u16); 17] = [
     ("GET /livez", 200),
     ("POST /livez", 405),
@@ -40,7 +40,7 @@ async fn what_is_refused_before_its_body_was_read_is_answered() {
                     format!("Content-Length: {length}\r\n\r\n{body}")
                 };
                 let mut raw = Raw::connect(&app).await;
-                // All of it, before anything of the answer is read.
+                // The whole body is sent before the response is read.
                 raw.send(format!("{start} HTTP/1.1\r\nHost: vestibule\r\n{framed}"))
                     .await;
                 let answer = raw.answer_to(start).await;
@@ -63,7 +63,7 @@ async fn what_is_refused_before_its_body_was_read_is_answered() {
     }
 }
 
-/// What hyper refuses before Rocket sees it.
+/// hyper refuses these heads before Rocket sees them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_that_is_not_http_is_answered_before_the_connection_closes() {
     let app = App::start().await;

@@ -1,4 +1,4 @@
-//! Messages on their way: signed, in order, at least once.
+//! Delivery of messages: signed, in order, at least once.
 
 use std::time::Duration;
 
@@ -189,7 +189,7 @@ async fn a_user_who_is_locked_keeps_no_other_delivery_from_being_recorded() {
          SELECT 'shop', gen_random_uuid(), id, 'user.updated', '{}', now() FROM unnest($1::uuid[]) AS id",
         &users
     );
-    // Those of others are recorded.
+    // Deliveries for other users are recorded.
     app.database.until(WAITING, 1).await;
     let left: Uuid = value!(pool, "SELECT user_id FROM webhook_messages");
     assert_eq!(left, users[0]);

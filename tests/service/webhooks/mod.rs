@@ -1,4 +1,4 @@
-//! Messages for other systems: what is queued, and how it reaches its receivers.
+//! Webhook messages: the queue and the delivery.
 
 mod delivery;
 mod operators;
@@ -15,7 +15,7 @@ use crate::support::receiver::{Receiver, SECRET};
 
 const WAITING: &str = "SELECT count(*) FROM webhook_messages";
 
-/// A service with these receivers.
+/// Starts a service with these receivers.
 async fn with_receivers(receivers: &[(&str, &Receiver)]) -> App {
     App::start_with(|figment| {
         receivers.iter().fold(figment, |figment, (name, receiver)| {
@@ -25,17 +25,17 @@ async fn with_receivers(receivers: &[(&str, &Receiver)]) -> App {
     .await
 }
 
-/// The settings of a receiver.
+/// Returns the settings of a receiver.
 fn settings(receiver: &Receiver) -> Value {
     json!({ "url": receiver.url, "secret": SECRET })
 }
 
-/// A service whose receiver `shop` has these settings.
+/// Starts a service whose receiver `shop` has these settings.
 async fn with_shop(settings: Value) -> App {
     App::start_with(|figment| figment.merge(("webhooks.shop", settings))).await
 }
 
-/// The receiver `shop` in the program's environment.
+/// Returns the receiver `shop` for the program's environment.
 fn environment(url: &str) -> String {
     format!("{{shop={{url=\"{url}\",secret=\"{SECRET}\"}}}}")
 }
@@ -74,9 +74,9 @@ async fn event(
 
 const SESSION: Uuid = Uuid::from_u128(0x5e55);
 
-/// Lets the next attempts be due, as if the time had passed.
+/// Makes the next attempts due, as if the time had passed.
 async fn pass(pool: &PgPool) {
-    // The others wait for one of these.
+    // Messages without an attempt wait for one of these.
     run!(
         pool,
         "UPDATE webhook_messages SET next_attempt_at = now() WHERE parked_at IS NULL AND attempts > 0"

@@ -1,4 +1,4 @@
-//! What operators and staff see of webhooks, and do about them.
+//! Webhooks as operators and staff see and manage them.
 
 use std::process::Output;
 
@@ -35,7 +35,7 @@ async fn webhooks(database: &Database, url: &str, arguments: &[&str]) -> Output 
     run(&settings, &[&["webhooks"], arguments].concat()).await
 }
 
-/// The one line that the program says when it fails.
+/// Returns the only line that the program prints when it fails.
 async fn refused(database: &Database, url: &str, arguments: &[&str]) -> String {
     let output = webhooks(database, url, arguments).await;
     let said = String::from_utf8(output.stderr).unwrap();
@@ -54,7 +54,7 @@ async fn printed(database: &Database, url: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A service whose receiver has sent one message back for good.
+/// Starts a service whose receiver has rejected one message permanently.
 async fn parked() -> (App, Receiver) {
     let receiver = Receiver::start_with(|_| Behaviour::status(410)).await;
     let app = with_receivers(&[("shop", &receiver)]).await;
@@ -109,7 +109,7 @@ async fn an_operator_lists_what_is_parked_and_sends_it_again() {
         assert!(said.contains("`shpo` is not configured"), "{said}");
     }
 
-    // The receiver still refuses it: it is parked again.
+    // The receiver still refuses the message: it is parked again.
     assert_eq!(
         printed(&app.database, &receiver.url, &["replay", "shop", &id]).await,
         DUE

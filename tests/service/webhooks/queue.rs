@@ -16,7 +16,7 @@ use crate::support::process::eventually;
 use crate::support::receiver::Receiver;
 use crate::support::token::claims;
 
-/// Lets the receiver `shop` want all messages. Nothing sends to it.
+/// Subscribes the receiver `shop` to all messages. Nothing is sent to it.
 async fn subscribe(pool: &PgPool) {
     let types = <MessageType as VariantNames>::VARIANTS;
     run!(
@@ -42,7 +42,7 @@ async fn user(pool: &PgPool) -> Uuid {
     id
 }
 
-/// The message is as the API's description says.
+/// Asserts that the message matches the API's description.
 fn assert_described(message: &Value) {
     let document = Document::new();
     let kind = message["type"].as_str().unwrap();
@@ -60,7 +60,7 @@ fn assert_described(message: &Value) {
     );
 }
 
-/// The queue, in order.
+/// Returns the queue in order.
 async fn queued(pool: &PgPool) -> Vec<Value> {
     let texts: Vec<String> = sqlx::query_scalar("SELECT payload FROM webhook_messages ORDER BY id")
         .fetch_all(pool)
@@ -232,7 +232,8 @@ async fn each_change_queues_one_message_that_names_what_changed() {
         );
         let text = payload.clone();
         let mut payload: Value = serde_json::from_str(payload).unwrap();
-        // The user is still there in this test, and an event of an older release names no identity.
+        // In this test the deleted user still exists, and an older release's event names no
+        // identity.
         if kind != "user_deleted" && reason != Some("same_provider") {
             assert_described(&payload);
         }
@@ -296,7 +297,7 @@ async fn a_message_shows_the_user_as_the_statement_leaves_them() {
     for field in ["id", "email", "email_verified", "name", "picture"] {
         assert_eq!(told[field], user[field], "{field}");
     }
-    // Only one of them writes the zeros at the end of the microseconds.
+    // Only one of the two formats writes trailing zeros of microseconds.
     let time = |user: &Value| {
         OffsetDateTime::parse(user["created_at"].as_str().unwrap(), &Rfc3339).unwrap()
     };
@@ -337,7 +338,7 @@ async fn a_change_that_does_not_happen_queues_nothing() {
     assert_eq!(database.count(WAITING).await, 0);
 }
 
-/// Without it, a message could get a lower number than one that is already delivered.
+/// Otherwise a message could get a lower number than a message that is already delivered.
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_that_change_one_user_queue_in_the_order_of_their_commits() {
     let database = subscribed().await;
@@ -390,7 +391,8 @@ async fn a_message_behind_one_that_waits_for_hours_waits_as_long() {
     assert_eq!(database.count(waiting).await, 3, "others do not wait");
 }
 
-/// The limit is that of the service. A check that reads all of them for each of them takes a minute.
+/// The service's time limit applies. A check that compares all messages with each other takes a
+/// minute.
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_messages_about_one_user_delay_no_others() {
     let database = Database::create().await;
@@ -417,7 +419,7 @@ async fn thousands_of_messages_about_one_user_delay_no_others() {
     assert_eq!(claimed, [ada, linus]);
 }
 
-/// A statement that writes an event, for a transaction.
+/// Returns a statement that writes an event, for use in a transaction.
 fn insert(kind: &str, user: Uuid) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(format!(
         "INSERT INTO events (id, kind, user_id) VALUES (gen_random_uuid(), '{kind}', '{user}')"
@@ -580,7 +582,7 @@ async fn many_messages_behind_pruned_ones_are_due_after_small_steps() {
         figment.merge(("webhooks.shop", settings))
     })
     .await;
-    // Only those wait whose first message does.
+    // A message waits only behind a waiting first message of its user.
     let waiting = "SELECT count(*) FROM webhook_messages WHERE next_attempt_at = 'infinity'";
     app.database.until(waiting, 5000).await;
 }

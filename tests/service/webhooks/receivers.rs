@@ -1,4 +1,4 @@
-//! Receivers that are slow, broken, gone, or not where they should be.
+//! Receivers that are slow, broken, gone, or at forbidden addresses.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,11 @@ use crate::support::process::{Process, eventually, free_port};
 use crate::support::provider::{Behaviour, End};
 use crate::support::receiver::{Receiver, SECRET};
 
-/// The time that an attempt has.
+/// The time limit of an attempt.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Failures, the last one, whether it is parked, and seconds to the next attempt, of the one message.
+/// The state of the only message: failures, the last failure, whether it is parked, and seconds to
+/// the next attempt.
 type State = (i16, Option<String>, bool, f64);
 
 async fn state(database: &Database) -> State {
@@ -23,7 +24,8 @@ async fn state(database: &Database) -> State {
          FROM webhook_messages").await
 }
 
-/// The state once so many failures are recorded. The second may come by itself, five seconds after the first.
+/// Returns the state once this many failures are recorded. The second may happen by itself, five
+/// seconds after the first.
 async fn failed(database: &Database, failures: i16) -> State {
     eventually(&format!("attempt {failures} fails"), async || {
         let state = state(database).await;
@@ -78,12 +80,12 @@ async fn attempts_without_an_answer_use_up_none_of_the_ten() {
     let app = with_receivers(&[("shop", &receiver)]).await;
     changed(&app).await;
     failed(&app.database, 1).await;
-    // As if the instances had been killed in the middle of nine.
+    // As if the instances had been killed during nine attempts.
     app.database
         .run("UPDATE webhook_messages SET attempts = 9, failures = 0, next_attempt_at = now()")
         .await;
     let (failures, _, parked, pause) = failed(&app.database, 1).await;
-    // The next may be under way, and repeated within a minute.
+    // The next attempt may be under way, and is repeated within a minute.
     assert!(
         !parked && (failures > 1 || pause < 60.0),
         "the next is seconds away: {pause} s"
@@ -95,7 +97,7 @@ const HOURS: &str =
     "UPDATE webhook_messages SET next_attempt_at = now() + interval '7 hours' WHERE failures > 0";
 const FAILED: &str = "SELECT count(*) FROM webhook_messages WHERE failures > 0";
 
-/// A service whose receiver has accepted a message.
+/// Starts a service whose receiver has accepted a message.
 async fn delivering() -> (App, Receiver) {
     let receiver = Receiver::start().await;
     let app = with_receivers(&[("shop", &receiver)]).await;
@@ -157,7 +159,7 @@ async fn a_receiver_that_hangs_delays_nobody_else() {
     quick.received_all(100).await;
     assert!(since.elapsed() < TIMEOUT, "{:?}", since.elapsed());
     let hanging = slow.received_all(16).await.len();
-    // Others follow once these are given up.
+    // Further messages follow only after these time out.
     assert!(
         hanging == 16 || since.elapsed() >= TIMEOUT,
         "{hanging} are sent to the slow one at a time"
@@ -172,7 +174,7 @@ async fn each_way_to_fail_is_told_in_words() {
         "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
     const OVERLOADED: &str =
         "HTTP/1.1 503 Unavailable\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
-    // Only 429 and 503 say when to come back.
+    // `Retry-After` counts only with 429 and 503.
     const BROKEN: &str = "HTTP/1.1 500 Error\r\nRetry-After: 1800\r\nContent-Length: 0\r\n\r\n";
     let head = |text: &str| Behaviour::Raw(text.into(), End::Stay);
     for (reply, words, parked, pause) in [
@@ -253,7 +255,7 @@ async fn an_answer_that_drips_or_never_ends_is_accepted_by_its_status() {
         changed(&app).await;
         emptied(&app.database).await;
         assert!(since.elapsed() < TIMEOUT, "{:?}", since.elapsed());
-        // The system's buffers take some megabytes that nobody reads.
+        // The system's buffers take some unread megabytes.
         assert!(receiver.server.counts().repeated < 64 << 20);
     }
 }
@@ -273,7 +275,7 @@ async fn a_name_that_leads_into_a_private_network_is_not_connected_to() {
         "{failure}"
     );
 
-    // Where the operator says so, it is, as far as its missing TLS.
+    // If the operator permits it, the service connects, and fails for the missing TLS.
     settings["private_network"] = json!(true);
     let app = with_shop(settings).await;
     changed(&app).await;

@@ -1,4 +1,4 @@
-//! How long the documents may be kept, and how they are asked for again: RFC 9110 §13, RFC 9111.
+//! Caching and revalidation of the documents: RFC 9110 §13, RFC 9111.
 
 use reqwest::Method;
 

@@ -1,4 +1,4 @@
-//! Tokens that only look like ours, against the verification that guards every protected route
+//! Forged and altered access tokens, against the verification that guards every protected route
 //! (RFC 8725 §3, RFC 9068 §4).
 
 use std::net::TcpListener;
@@ -29,7 +29,7 @@ fn payload(changes: &Value) -> Value {
     with(sound, changes)
 }
 
-/// A token that our own key signed, whatever is in it.
+/// Signs any header and payload with our own key.
 fn ours(keys: &KeyRing, header: &str, payload: &str) -> String {
     signed(header, payload, |message| {
         keys.signing(now())
@@ -41,7 +41,7 @@ fn ours(keys: &KeyRing, header: &str, payload: &str) -> String {
     })
 }
 
-/// The same with a sound header.
+/// Like [`ours`], with a sound header.
 fn claiming(keys: &KeyRing, changes: &Value) -> String {
     ours(
         keys,
@@ -146,7 +146,7 @@ async fn a_token_does_not_choose_its_algorithm_or_its_key() {
     ];
     for change in changes {
         let header = header(keys, &change);
-        // Rightly signed, so that nothing but the header can be what is wrong.
+        // The signature is right, so that only the header can be wrong.
         let header = header.to_string();
         let payload = payload(&json!({})).to_string();
         for token in [
@@ -176,7 +176,7 @@ async fn a_token_signed_with_anything_but_our_key_is_refused() {
     let payload = payload(&json!({})).to_string();
     let verify = async |token: String| issuer(keys).verify(&token, now()).await;
 
-    // Public keys are public: as the secret of an HMAC they sign nothing.
+    // An attacker may use the public key as an HMAC secret.
     let jwk = serde_json::to_value(&keys.published()[0]).unwrap();
     let coordinate = |name: &str| URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap()).unwrap();
     let point = [vec![4], coordinate("x"), coordinate("y")].concat();

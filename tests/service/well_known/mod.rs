@@ -1,4 +1,5 @@
-//! Mirrors the URLs under `/.well-known`, and what they are for: verifying access tokens.
+//! Tests of the routes under `/.well-known`, and of the access tokens that they let services
+//! verify.
 
 mod authorization_server;
 mod caching;
