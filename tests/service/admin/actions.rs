@@ -478,7 +478,7 @@ async fn a_preview_says_what_is_special_about_its_users() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_is_deleted_for_good_and_the_audit_says_who_did_it() {
+async fn staff_delete_a_user_and_the_audit_records_the_deletion() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let [ada, _, _] = two_people(&desk).await;
     let path = format!("/admin/users/{}/delete", ada.user_id());
@@ -539,7 +539,7 @@ async fn a_user_is_deleted_for_good_and_the_audit_says_who_did_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receipt_says_that_the_erasure_goes_on_and_belongs_to_a_deletion_only() {
+async fn a_receipt_exists_only_for_deletions_and_shows_unfinished_erasure() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let event = async |kind: &str| -> String {
@@ -851,7 +851,7 @@ async fn let_in(desk: &Desk) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_is_staff_no_longer_when_the_last_byte_arrives_changes_nothing() {
+async fn a_form_is_refused_if_access_ends_before_its_last_byte() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let [ada, second, grace] = two_people(&desk).await;
     let mut forms = Vec::new();

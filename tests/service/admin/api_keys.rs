@@ -149,7 +149,7 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_audit_tells_what_a_key_did_and_finds_it_by_the_keys_name() {
+async fn the_audit_lists_and_filters_changes_by_an_api_key() {
     let (desk, mut browser) = desk_with(EXPORTS).await;
     let key = desk.app.api_key("shop-backend", KeyRole::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com")])

@@ -133,7 +133,7 @@ async fn each_filter_leaves_what_it_says_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_events_follow_each_other_without_a_hole_and_keep_the_filter() {
+async fn links_page_through_all_filtered_events_without_gaps() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     desk.app.database.run("INSERT INTO events (id, kind, reason, email, request_id)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid,
@@ -160,7 +160,7 @@ async fn pages_of_events_follow_each_other_without_a_hole_and_keep_the_filter() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_looks_at_personal_data_is_recorded_with_what_they_looked_for() {
+async fn staff_views_of_personal_data_are_recorded_with_the_search() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     browser
@@ -193,8 +193,7 @@ async fn whoever_looks_at_personal_data_is_recorded_with_what_they_looked_for() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_the_audit_holds_what_its_filter_leaves_of_more_events_than_one_statement_reads()
-{
+async fn an_audit_export_streams_all_matching_events_across_several_statements() {
     let (desk, mut browser) = desk_with(EXPORTS).await;
     desk.app.database.run("INSERT INTO events (id, kind, reason, email, request_id)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'sign_in_refused', 'token_expired',
@@ -289,7 +288,7 @@ async fn the_audit_of_a_user_holds_what_the_users_page_shows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_by_a_provider_or_of_claims_is_told_in_words() {
+async fn the_audit_describes_changes_by_providers_and_of_claims() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
     person(&desk, &[("email", "new@example.com"), ("sub", "ada")]).await;
@@ -320,7 +319,7 @@ async fn a_change_by_a_provider_or_of_claims_is_told_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_names_its_user_and_leads_nowhere_when_the_user_is_gone() {
+async fn an_event_links_its_users_only_while_they_exist() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
     let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "grace")]).await;
@@ -427,7 +426,7 @@ async fn a_request_id_finds_the_events_of_its_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_index_serves_is_looked_for_step_by_step_and_exported_in_full() {
+async fn an_audit_filter_without_an_index_scans_stepwise_and_exports_fully() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let walked = i32::try_from(WALKED).unwrap();
     // Only the oldest and the newest event belong to the provider `rare`.

@@ -52,7 +52,7 @@ async fn open(browser: &mut Browser, path: &str) -> reqwest::Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_holds_everyone_whom_the_list_holds_and_nothing_that_a_spreadsheet_runs() {
+async fn a_user_export_matches_the_list_and_defuses_formulas() {
     let (desk, mut browser) = desk_with(EXPORTS).await;
     let pool = &desk.app.database.pool;
     fill(&desk, 4_500, "Somebody").await;
@@ -261,7 +261,7 @@ async fn nothing_is_read_from_the_database_before_the_reader_takes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_breaks_off_does_not_look_whole_whatever_the_cause() {
+async fn an_interrupted_export_is_recognizable_as_incomplete() {
     const USERS: usize = 12_500;
     let (desk, mut browser) = desk_with(EXPORTS).await;
     fill(&desk, i32::try_from(USERS).unwrap(), &"name ".repeat(240)).await;

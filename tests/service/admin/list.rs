@@ -50,7 +50,7 @@ async fn full_desk(count: i32) -> (Desk, Browser) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_lead_through_the_whole_list_and_back_and_keep_the_filters() {
+async fn links_page_through_the_list_in_both_directions_with_filters() {
     let (_desk, mut browser) = full_desk(180).await;
     let by_name: Vec<u32> = (1..=180).rev().collect();
     let active: Vec<u32> = (1..=180).filter(|number| number % 4 > 0).collect();
@@ -86,7 +86,7 @@ async fn links_lead_through_the_whole_list_and_back_and_keep_the_filters() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_that_takes_too_long_says_so_and_how_to_narrow_it() {
+async fn a_list_that_times_out_suggests_narrower_filters() {
     let (desk, mut browser) = full_desk(3).await;
     let pool = &desk.app.database.pool;
     for (path, other_order) in [
@@ -123,7 +123,7 @@ async fn a_list_that_takes_too_long_says_so_and_how_to_narrow_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_lead_through_the_results_of_a_search_and_to_a_file_of_them_all() {
+async fn search_results_can_be_paged_and_exported_in_full() {
     let (_desk, mut browser) = full_desk(180).await;
     let mut expected: Vec<u32> = (1..=180).filter(|number| number % 4 > 0).collect();
     expected.sort_by_key(|number| format!("{number}@"));
@@ -207,7 +207,7 @@ async fn whatever_stands_in_the_address_is_a_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_day_is_the_readers_and_a_filter_shows_what_was_chosen() {
+async fn date_filters_use_the_readers_zone_and_stay_filled_in() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     // Half an hour before midnight in Tokyo, and half an hour after.
     for (number, time) in [(1, "2026-03-01 14:30Z"), (2, "2026-03-01 15:30Z")] {
@@ -281,7 +281,7 @@ async fn each_filter_in_use_is_named_and_one_link_removes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_heads_of_the_columns_order_the_list_and_say_how_it_is_ordered() {
+async fn column_headers_sort_the_list_and_show_its_order() {
     let (_desk, mut browser) = full_desk(12).await;
     let head = |page: &str, label: &str| {
         let before = page.split_once(&format!("\">{label}</a></th>")).unwrap().0;
@@ -316,7 +316,7 @@ async fn the_heads_of_the_columns_order_the_list_and_say_how_it_is_ordered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_says_how_many_there_are_and_when_it_only_estimates() {
+async fn the_list_shows_its_count_and_marks_estimates() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let pool = &desk.app.database.pool;
     assert!(
@@ -393,7 +393,7 @@ async fn who_is_not_found_may_be_among_the_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn providers_that_are_not_configured_any_more_can_be_chosen_and_searched() {
+async fn removed_providers_can_still_be_filtered_and_searched() {
     let (desk, mut browser) = full_desk(2).await;
     desk.app.database.run("INSERT INTO identities (id, user_id, provider, subject)
          SELECT gen_random_uuid(), id, 'retired', 'subject-' || email FROM users WHERE email = 'user-1@example.com'").await;

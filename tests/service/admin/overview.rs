@@ -99,7 +99,7 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_without_an_answer_refuses_nobody_and_one_that_is_off_is_not_healthy() {
+async fn the_overview_separates_outages_from_refusals_and_disabled_from_healthy() {
     let desk =
         Desk::open_altered(|figment| figment.merge(("providers.discovered.enabled", false))).await;
     desk.appoint("staff@example.com", Role::Support).await;
@@ -181,7 +181,7 @@ async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_fails_for_users_and_answers_the_probe_is_failing() {
+async fn a_provider_is_failing_when_sign_ins_fail_until_they_succeed() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let sign_in = async |number: u32, status| {
         let token = desk.app.token(&at(

@@ -10,7 +10,7 @@ use crate::support::pages::{self, Content};
 use crate::support::people::People;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_page_answers_as_the_list_of_pages_says_and_keeps_itself_to_itself() {
+async fn every_page_has_its_listed_status_and_privacy_headers() {
     let desk = Desk::open().await;
     let people = People::arrive(&desk).await;
     let pages = pages::all(&desk, &people).await;
@@ -67,7 +67,7 @@ async fn every_page_answers_as_the_list_of_pages_says_and_keeps_itself_to_itself
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_the_database_keeps_waiting_says_when_to_come_again() {
+async fn a_page_that_waits_too_long_responds_503_with_retry_after() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let mut lock = desk.app.database.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE staff_sessions IN ACCESS EXCLUSIVE MODE")

@@ -25,7 +25,7 @@ fn path(answer: &Answer) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_after_the_sessions_end_does_nothing_and_comes_back_with_its_reason() {
+async fn a_form_sent_after_the_session_ended_returns_prefilled_and_unapplied() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "1")]).await;
     let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "2")]).await;
@@ -109,7 +109,7 @@ async fn a_change_after_the_sessions_end_does_nothing_and_comes_back_with_its_re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_says_whether_the_role_or_the_form_is_the_cause() {
+async fn a_refusal_distinguishes_a_missing_role_from_an_outdated_form() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let disable = format!("{}/disable", path(&ada));
@@ -150,7 +150,7 @@ async fn a_refusal_says_whether_the_role_or_the_form_is_the_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mistake_in_a_form_is_shown_at_its_field_with_what_was_typed() {
+async fn an_invalid_form_shows_errors_at_fields_and_keeps_input() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let long = "x".repeat(501);
@@ -207,7 +207,7 @@ async fn write_note(browser: &mut Browser, user: &str, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_note_has_lines_but_no_control_characters_and_is_written_once() {
+async fn a_note_loses_control_characters_and_a_resubmission_writes_it_once() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let page = browser.get(&path(&ada)).await.text;
@@ -248,7 +248,7 @@ async fn a_note_has_lines_but_no_control_characters_and_is_written_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn notes_are_for_all_staff_go_into_the_copy_and_the_audit_and_end_with_their_user() {
+async fn notes_appear_in_copy_and_audit_and_are_deleted_with_users() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     write_note(&mut browser, &path(&ada), "Tablet lost on the train").await;
@@ -377,7 +377,7 @@ async fn a_copy_for_the_person_says_nothing_about_staff() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_merge_keeps_the_notes_of_both_even_one_that_is_just_being_written() {
+async fn a_merge_keeps_all_notes_including_one_that_commits_meanwhile() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "1")]).await;
     let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "2")]).await;
@@ -422,7 +422,7 @@ async fn a_merge_keeps_the_notes_of_both_even_one_that_is_just_being_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_is_no_more_leads_to_the_one_who_remains_or_to_the_receipt() {
+async fn a_removed_users_page_links_the_surviving_user_or_the_receipt() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "1")]).await;
     let grace = person(
@@ -485,7 +485,7 @@ async fn verdict(desk: &Desk, browser: &mut Browser, user: &str, change: &'stati
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_sentence_says_whether_the_person_can_sign_in_and_why_not() {
+async fn a_users_page_begins_with_whether_and_why_sign_in_works() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let user = path(&ada);
@@ -510,7 +510,7 @@ async fn the_first_sentence_says_whether_the_person_can_sign_in_and_why_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_possible_theft_stands_out_until_the_user_is_signed_out_or_a_note_says_it_was_theirs() {
+async fn a_theft_warning_stays_until_sign_out_or_a_confirming_note() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let user = path(&ada);
@@ -540,7 +540,7 @@ async fn a_possible_theft_stands_out_until_the_user_is_signed_out_or_a_note_says
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn five_sessions_are_shown_or_all_and_nobody_is_signed_out_of_none() {
+async fn five_or_all_sessions_are_shown_and_ending_none_is_reported() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let mut ada = person(&desk, &[("email", "ada@example.com")]).await;
     for _ in 0..6 {
@@ -573,7 +573,7 @@ async fn five_sessions_are_shown_or_all_and_nobody_is_signed_out_of_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn claims_are_a_tree_with_what_changed_and_the_history_is_filtered() {
+async fn claims_show_as_a_tree_with_changes_and_history_is_filtered() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     desk.app

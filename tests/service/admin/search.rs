@@ -243,7 +243,7 @@ async fn every_character_means_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_search_keeps_to_the_filters_and_says_when_there_is_more() {
+async fn a_search_applies_filters_and_reports_further_matches() {
     let database = Database::create().await;
     let pool = &database.pool;
     let mut ids = Vec::new();
@@ -366,7 +366,7 @@ async fn in_locales() -> Vec<Database> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_are_found_and_ordered_without_case_accents_and_blanks_in_any_locale() {
+async fn name_search_and_order_ignore_case_accents_and_locale() {
     for database in in_locales().await {
         let pool = &database.pool;
         let mut users = Vec::new();
@@ -485,7 +485,7 @@ async fn a_user_is_found_by_what_any_provider_says_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_a_search_put_together_hold_everybody_once_the_best_matches_first() {
+async fn search_pages_hold_each_user_once_with_best_matches_first() {
     let Some(database) = with_trigrams(false).await else {
         return;
     };

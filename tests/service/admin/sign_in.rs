@@ -18,8 +18,7 @@ use crate::support::token::{CLIENT_ID, now, with};
 pub const SESSION: &str = "__Host-vestibule-staff";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_request_to_the_provider_carries_what_the_standards_ask_for_and_nothing_from_the_caller()
- {
+async fn the_authorization_request_has_standard_parameters_and_nothing_from_the_caller() {
     let desk = Desk::open().await;
     let mut browser = Browser::new(&desk.app.url);
     let request = browser.request(
@@ -142,7 +141,7 @@ async fn staff_sign_in_where_the_providers_tokens_hold_the_nonces_hash() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_counts_once_for_the_browser_that_asked_and_for_ten_minutes() {
+async fn a_callback_works_once_within_ten_minutes_in_the_same_browser() {
     let desk = Desk::open().await;
     desk.appoint("ada@example.com", Role::Admin).await;
     let mut browser = Browser::new(&desk.app.url);
@@ -176,7 +175,7 @@ async fn an_answer_counts_once_for_the_browser_that_asked_and_for_ten_minutes() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_ends_when_it_is_idle_old_or_its_member_is_removed() {
+async fn a_staff_session_ends_when_idle_too_old_or_revoked() {
     let desk = Desk::open().await;
     desk.appoint("ada@example.com", Role::Admin).await;
     desk.appoint("grace@example.com", Role::Support).await;
@@ -195,7 +194,7 @@ async fn a_session_ends_when_it_is_idle_old_or_its_member_is_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_sign_ins_is_refused_and_locks_nobody_else_out() {
+async fn a_flood_of_staff_sign_ins_is_limited_per_address() {
     let desk = Desk::open_altered(|figment| {
         figment
             .merge(("trusted_proxies", ["127.0.0.1"]))
@@ -248,7 +247,7 @@ async fn a_flood_of_sign_ins_is_refused_and_locks_nobody_else_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_is_the_account_that_came_first_until_an_operator_says_otherwise() {
+async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
     let desk = Desk::open().await;
     let pool = &desk.app.database.pool;
     desk.appoint("root@example.com", Role::Admin).await;
@@ -395,7 +394,7 @@ async fn at_google_staff_need_an_account_whose_address_google_answers_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_sign_in_ends_the_browsers_earlier_session_and_a_sixth_the_oldest() {
+async fn a_staff_session_replaces_the_browsers_and_a_sixth_the_oldest() {
     let desk = Desk::open().await;
     let count = "SELECT count(*) FROM staff_sessions";
     desk.appoint("ada@example.com", Role::Admin).await;
@@ -428,7 +427,7 @@ async fn a_new_sign_in_ends_the_browsers_earlier_session_and_a_sixth_the_oldest(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_strangers_do_at_the_sign_in_is_no_mistake_of_ours() {
+async fn bad_callbacks_and_strangers_count_as_no_server_error() {
     let desk = Desk::open().await;
     let mut stranger = Browser::new(&desk.app.url);
     for query in [
@@ -485,7 +484,7 @@ async fn what_strangers_do_at_the_sign_in_is_no_mistake_of_ours() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_can_sign_in_where_it_is_not_set_up_and_no_alert_comes_of_it() {
+async fn an_unconfigured_staff_sign_in_names_settings_and_raises_no_alert() {
     let desk = Desk::open_altered(|figment| figment.merge(("admin.provider", "second"))).await;
     let mut stranger = Browser::new(&desk.app.url);
     let page = stranger.get("/admin/sign-in").await.text;
@@ -644,7 +643,7 @@ async fn staff_whose_address_is_in_userinfo_alone_sign_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn userinfo_of_another_subject_or_in_another_form_signs_no_staff_in() {
+async fn unusable_userinfo_or_another_subject_signs_no_staff_in() {
     let office = Office::open(&json!({})).await;
     let proven = json!({ "email": "ada@example.com", "email_verified": true });
     let of = |subject: Value| Behaviour::Json(with(proven.clone(), &json!({ "sub": subject })));
@@ -688,7 +687,7 @@ async fn userinfo_of_another_subject_or_in_another_form_signs_no_staff_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn userinfo_is_asked_for_staff_alone_and_only_where_it_is_published() {
+async fn userinfo_is_requested_only_for_staff_and_only_if_published() {
     let mut office = Office::open(&json!({})).await;
     let proven = json!({ "sub": "ada", "email": "ada@example.com", "email_verified": true });
     let app = &office.desk.app;

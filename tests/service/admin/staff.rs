@@ -31,7 +31,7 @@ async fn post(browser: &mut Browser, path: &str, fields: &[(&str, &str)]) -> u16
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_admin_gives_changes_and_takes_away_access_and_each_is_an_event() {
+async fn granting_changing_and_revoking_access_takes_effect_and_is_audited() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     assert_eq!(
         post(
@@ -83,7 +83,7 @@ async fn an_admin_gives_changes_and_takes_away_access_and_each_is_an_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_of_access_is_asked_about_with_its_last_day_and_a_mistake_is_shown_at_its_field() {
+async fn an_access_change_is_previewed_and_errors_appear_at_fields() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ask = "/admin/staff/give?email=Grace%40example.com&role=support";
     let day = async |sql| desk.app.database.value::<String>(sql).await;
@@ -204,7 +204,7 @@ async fn two_admins_who_remove_each_other_leave_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn times_are_shown_in_the_zone_that_a_member_of_staff_chose() {
+async fn staff_pages_show_times_in_the_members_chosen_zone() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     desk.app
@@ -372,7 +372,7 @@ async fn member(pool: &PgPool) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_visit_and_the_removal_of_its_member_never_wait_for_each_other() {
+async fn a_staff_request_and_the_members_removal_never_deadlock() {
     let database = Database::create().await;
     let pool = &database.pool;
     // A visit and a later removal both wait for the session, which another transaction has locked.

@@ -23,7 +23,7 @@ async fn searched(browser: &mut Browser, text: &str) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
+async fn a_refused_sign_in_is_explained_on_user_page_and_audit() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let refused = person(
@@ -64,7 +64,7 @@ async fn a_refused_sign_in_is_explained_on_the_persons_page_and_in_the_audit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_persons_page_names_others_with_the_same_name_or_e_mail_address() {
+async fn a_users_page_lists_possible_duplicates_by_name_or_email() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(
         &desk,
@@ -143,7 +143,7 @@ async fn a_persons_page_names_others_with_the_same_name_or_e_mail_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_for_another_app_shows_its_client_id_and_whom_to_tell() {
+async fn a_refused_audience_or_issuer_is_shown_to_staff_with_advice() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     desk.app.database.run("INSERT INTO events (id, kind, reason, provider, email, detail, user_agent)
@@ -179,7 +179,7 @@ async fn a_token_for_another_app_shows_its_client_id_and_whom_to_tell() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_from_a_new_device_is_marked_and_a_new_version_is_not() {
+async fn new_devices_are_marked_but_not_new_app_versions() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com")]).await;
     let agents = [
@@ -297,7 +297,7 @@ async fn a_page_that_the_database_fails_is_still_a_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_attempts_on_an_address_leaves_what_happened_to_its_user_on_the_page() {
+async fn refused_attempts_on_an_address_do_not_displace_users_own_events() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
     desk.app.database.run("INSERT INTO events (id, kind, reason, provider, email)
@@ -324,7 +324,7 @@ async fn a_flood_of_attempts_on_an_address_leaves_what_happened_to_its_user_on_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_id_of_a_merged_user_leads_to_the_one_who_remains() {
+async fn a_merged_users_id_and_address_find_the_surviving_user() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let mut ids = Vec::new();
     for name in ["ada", "grace", "mary"] {
@@ -374,7 +374,7 @@ async fn the_id_of_a_merged_user_leads_to_the_one_who_remains() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whom_to_merge_with_is_told_apart_by_when_they_came_and_their_id() {
+async fn merge_candidates_show_creation_date_last_use_and_id() {
     let (desk, mut browser) = desk_with(Role::Admin).await;
     let ada = person(
         &desk,
@@ -419,7 +419,7 @@ async fn whom_to_merge_with_is_told_apart_by_when_they_came_and_their_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_search_leads_to_the_only_user_whom_it_names_to_a_request_and_to_an_address() {
+async fn a_search_opens_a_single_match_a_request_or_an_address() {
     let (desk, mut browser) = desk_with(Role::Support).await;
     let ada = person(
         &desk,

@@ -33,8 +33,7 @@ async fn set(app: &App, subject: &str, claims: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_users_claims_are_in_the_access_tokens_of_the_next_refresh_and_of_every_kind_of_sign_in()
-{
+async fn custom_claims_are_in_tokens_of_refreshes_and_all_sign_ins() {
     let app = App::start().await;
     let ada = claims("ada", "ada@example.com");
     let first = app.sign_in(&ada).await;
@@ -181,7 +180,7 @@ async fn no_stored_claim_wins_over_one_of_the_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_be_set_is_stored_and_told_as_it_was_sent() {
+async fn permitted_claims_reach_the_access_token_exactly_as_sent() {
     let app = App::start().await;
     let ada = claims("ada", "ada@example.com");
     app.sign_in(&ada).await;

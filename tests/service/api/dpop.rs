@@ -196,7 +196,7 @@ async fn refused(mut app: App) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_with_a_proof_opens_a_session_that_only_its_key_can_use() {
+async fn signing_in_with_a_proof_binds_the_session_to_its_key() {
     let app = App::start().await;
     for key in [Signer::Ec, Signer::Ed] {
         let first = sign_in(&app, key).await;
@@ -467,7 +467,7 @@ fn cases(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_rule_of_rfc_9449_refuses_at_a_resource_by_its_section_and_harms_nothing() {
+async fn each_rfc_9449_violation_at_a_resource_is_refused_without_harm() {
     let app = App::start().await;
     let token = sign_in(&app, Signer::Ec).await.access_token();
     for (case, section, cause, proofs) in cases("/api/v1/me", &Method::GET, Some(&token)) {
@@ -498,7 +498,7 @@ async fn each_rule_of_rfc_9449_refuses_at_a_resource_by_its_section_and_harms_no
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_rule_of_rfc_9449_refuses_at_the_token_endpoints_and_the_session_goes_on() {
+async fn each_rfc_9449_violation_at_token_endpoints_leaves_the_session_usable() {
     let app = App::start().await;
     let token = sign_in(&app, Signer::Ec).await.refresh_token();
     for (path, status) in [
@@ -554,7 +554,7 @@ async fn each_rule_of_rfc_9449_refuses_at_the_token_endpoints_and_the_session_go
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_with_a_faulty_proof_is_refused_before_the_provider_is_asked() {
+async fn a_sign_in_with_an_invalid_proof_never_reaches_the_provider() {
     let app = App::start().await;
     let path = "/api/v1/auth/oauth/idp";
     for (case, _, cause, proofs) in cases(path, &Method::POST, None) {
@@ -569,7 +569,7 @@ async fn a_sign_in_with_a_faulty_proof_is_refused_before_the_provider_is_asked()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_faulty_proof_for_a_provider_that_is_made_up_leaves_nothing() {
+async fn an_invalid_proof_for_an_unknown_provider_is_not_recorded() {
     let mut app = App::start().await;
     for name in ["%00", "%1B", "unknown", &"x".repeat(3000)] {
         let path = format!("/api/v1/auth/oauth/{name}");
@@ -589,7 +589,7 @@ async fn a_faulty_proof_for_a_provider_that_is_made_up_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_url_is_compared_in_its_normal_form_without_query_and_fragment() {
+async fn htu_is_compared_normalized_and_without_query_and_fragment() {
     let app = App::start().await;
     let token = sign_in(&app, Signer::Ec).await.access_token();
     for htu in [
@@ -624,7 +624,7 @@ async fn a_client_without_a_nonce_gets_one_and_repeats_the_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn instances_accept_each_others_nonces_and_those_of_the_secret_key_before() {
+async fn nonces_are_valid_across_instances_and_with_the_previous_secret_key() {
     let first = App::start().await;
     let second = second_instance(&first).await;
     let token = sign_in(&first, Signer::Ec).await.access_token();
@@ -656,7 +656,7 @@ async fn instances_accept_each_others_nonces_and_those_of_the_secret_key_before(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thief_who_polls_and_one_with_a_backup_are_refused_with_an_event_and_the_owner_goes_on() {
+async fn stolen_tokens_are_refused_without_the_key_and_the_owner_continues() {
     let app = App::start().await;
     let first = sign_in(&app, Signer::Ec).await;
     let second = refresh(&app, Signer::Ec, &first.refresh_token()).await;
@@ -742,7 +742,7 @@ async fn a_thief_who_refreshes_at_once_with_the_owner_gets_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn revocation_and_sign_out_of_a_bound_session_need_the_proof_and_then_end_it() {
+async fn signing_out_or_revoking_a_bound_session_needs_its_proof() {
     let app = App::start().await;
     for path in ["/api/v1/auth/revoke", "/api/v1/auth/logout"] {
         for by_access in [true, false] {
@@ -788,7 +788,7 @@ async fn revocation_and_sign_out_of_a_bound_session_need_the_proof_and_then_end_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn binding_is_a_setting_that_a_client_id_can_have_of_its_own() {
+async fn binding_is_configured_globally_and_overridden_per_client_id() {
     let path = "/api/v1/auth/oauth/idp";
     for (binding, of_client, unbound, bound) in [
         ("off", None, 201, Some("Bearer")),
@@ -843,7 +843,7 @@ async fn binding_is_a_setting_that_a_client_id_can_have_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn staff_see_which_session_is_bound_and_why_a_proof_was_refused() {
+async fn staff_see_bound_sessions_and_reasons_for_refused_proofs() {
     let desk = Desk::open().await;
     desk.appoint("staff@example.com", Role::Support).await;
     let mut browser = desk.signed_in("staff@example.com").await;

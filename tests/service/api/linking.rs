@@ -121,7 +121,7 @@ async fn a_changed_address_follows_only_when_it_is_verified_and_free() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_users_address_does_not_follow_an_identity_that_it_did_not_come_from_or_that_had_none() {
+async fn a_users_address_ignores_changes_of_identities_it_never_came_from() {
     let app = App::start().await;
     app.sign_in(&claims("subject-1", "ada@example.com")).await;
     app.sign_in_at("second", &at("second", "subject-2", "ada@example.com"))
@@ -180,7 +180,7 @@ async fn an_address_that_support_replaced_leads_to_nobody_any_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_merely_claims_an_address_loses_it_to_its_owner_and_keeps_everything_else() {
+async fn a_verified_owner_takes_an_address_from_an_unverified_user() {
     let app = App::start().await;
     let squatter = app
         .sign_in(&unverified(claims("squatter", "victim@example.com")))
@@ -224,7 +224,7 @@ async fn whoever_merely_claims_an_address_loses_it_to_its_owner_and_keeps_everyt
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_linked_a_proven_identity_is_not_thrown_out_by_an_address_that_they_mistyped() {
+async fn a_user_with_a_linked_verified_identity_survives_a_mistyped_address() {
     let app = App::start().await;
     let user = app
         .sign_in(&unverified(claims("subject", "mistyped@example.com")))
@@ -258,7 +258,7 @@ async fn a_user_who_linked_a_proven_identity_is_not_thrown_out_by_an_address_tha
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_linked_identity_proves_the_users_own_address_and_takes_nobody_elses() {
+async fn a_linked_identity_verifies_the_users_address_but_takes_no_other() {
     let app = App::start().await;
     app.sign_in(&claims("grace", "grace@example.com")).await;
     for (subject, linked, shown, verified) in [
@@ -289,7 +289,7 @@ async fn a_linked_identity_proves_the_users_own_address_and_takes_nobody_elses()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_imported_user_to_whom_nobody_has_signed_in_waits_for_whoever_proves_the_address() {
+async fn an_unclaimed_imported_user_is_linked_only_by_a_verified_address() {
     let app = App::start().await;
     let import = "INSERT INTO users (id, email, email_verified, imported_at)
                   VALUES (gen_random_uuid(), 'ada@example.com', false, now())";
@@ -327,7 +327,7 @@ async fn an_imported_user_to_whom_nobody_has_signed_in_waits_for_whoever_proves_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_address_is_proven_only_by_a_provider_that_may_link() {
+async fn only_a_provider_that_may_link_verifies_a_changed_address() {
     let app = App::start_with(|figment| figment.merge(("providers.second.link", "never"))).await;
     let first = app
         .sign_in_at("second", &at("second", "subject", "old@example.com"))
@@ -357,7 +357,7 @@ async fn a_changed_address_is_proven_only_by_a_provider_that_may_link() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_user_is_refused_by_every_identity_and_only_the_event_is_written() {
+async fn a_disabled_user_is_refused_and_only_the_event_is_written() {
     let app = App::start().await;
     app.sign_in(&claims("subject-1", "ada@example.com")).await;
     app.database
@@ -385,8 +385,7 @@ async fn a_disabled_user_is_refused_by_every_identity_and_only_the_event_is_writ
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_subject_of_one_provider_is_linked_and_marked_or_refused_where_addresses_are_recycled()
- {
+async fn a_providers_second_subject_is_linked_or_refused_by_its_setting() {
     let app =
         App::start_with(|figment| figment.merge(("providers.second.recycled_email", "refuse")))
             .await;

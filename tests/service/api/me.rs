@@ -40,7 +40,7 @@ async fn me_is_the_user_with_identities() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_identity_that_the_session_was_opened_with_is_the_current_one() {
+async fn current_marks_the_identity_that_opened_the_session() {
     let app = App::start().await;
     let opened = app.sign_in(&claims("ada", "ada@example.com")).await;
     let linked = app
@@ -172,7 +172,7 @@ async fn every_bearer_route_refuses_as_rfc_6750_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_identity_is_linked_whatever_its_address_unless_it_is_another_users() {
+async fn any_identity_can_be_linked_unless_another_user_has_it() {
     let app = App::start().await;
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;
@@ -413,7 +413,7 @@ async fn sessions_are_listed_with_their_devices_and_ended_one_by_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_of_sessions_does_not_tell_a_thief_when_the_owner_has_refreshed() {
+async fn the_session_list_does_not_reveal_recent_refreshes() {
     let app = App::start().await;
     app.database.within_an_hour().await;
     let phone = app.sign_in(&claims("ada", "ada@example.com")).await;
@@ -537,7 +537,7 @@ async fn signing_out_has_three_scopes_and_can_be_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_token_that_gets_no_successor_any_more_signs_nobody_else_out() {
+async fn an_old_refresh_token_cannot_sign_out_other_sessions() {
     let app = App::start().await;
     for used_up in [true, false] {
         let other = app.sign_in(&claims("ada", "ada@example.com")).await;
@@ -631,7 +631,7 @@ async fn deletion_removes_the_person_and_keeps_events_without_personal_data() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_from_before_the_deletion_of_its_user_does_not_bring_them_back() {
+async fn a_token_issued_before_a_deletion_cannot_recreate_the_user() {
     let app = App::start().await;
     let pool = &app.database.pool;
     let grace = app.sign_in(&claims("grace", "grace@example.com")).await;

@@ -57,7 +57,7 @@ async fn everything(app: &App) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_one() {
+async fn a_user_with_two_proofs_previews_and_performs_a_merge() {
     let app = App::start().await;
     let pool = &app.database.pool;
     run!(
@@ -166,7 +166,7 @@ async fn whoever_proves_two_accounts_is_shown_what_a_merge_changes_and_then_has_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_merge_takes_over_the_claims_that_only_the_other_had_so_it_lifts_no_restriction() {
+async fn a_merge_adds_only_missing_claims_and_lifts_no_restriction() {
     let app = App::start().await;
     let pool = &app.database.pool;
     run!(
@@ -296,7 +296,7 @@ async fn whoever_remains_is_as_the_dry_run_says_whatever_each_had() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_merge_without_two_fresh_proofs_or_against_a_decision_of_staff_changes_nothing() {
+async fn a_merge_with_invalid_proofs_or_refused_users_changes_nothing() {
     let app = App::start_with(|figment| figment.merge(("providers.third.enabled", false))).await;
     let mine = app.sign_in(&ada()).await;
     let gone = app.sign_in_at("second", &other()).await;
@@ -521,7 +521,7 @@ async fn owners(app: &App) -> Vec<(String, Uuid)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_merges_in_both_directions_one_happens_and_one_user_is_left() {
+async fn of_two_opposite_concurrent_merges_exactly_one_happens() {
     let app = App::start().await;
     for round in 0..rounds() {
         let one = person(&app, "one").await;
@@ -566,7 +566,7 @@ async fn of_two_merges_in_both_directions_one_happens_and_one_user_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_requests_in_both_directions_one_is_answered_that_its_user_is_the_other() {
+async fn the_later_of_two_opposite_merge_requests_names_the_survivor() {
     let app = App::start().await;
     for round in 0..10 {
         let [ours, theirs] =
@@ -594,7 +594,7 @@ async fn of_two_requests_in_both_directions_one_is_answered_that_its_user_is_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_merge_and_the_disabling_of_the_other_user_one_comes_first() {
+async fn a_merge_and_a_concurrent_disabling_take_effect_exclusively() {
     let app = App::start().await;
     for round in 0..rounds() {
         let one = person(&app, "one").await;

@@ -59,7 +59,7 @@ fn of_provider(name: &str) -> (Option<String>, bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_name_that_the_app_was_told_is_a_new_users_own_word_where_the_provider_gives_none() {
+async fn a_new_user_keeps_the_apps_name_without_a_provider_name() {
     let app = App::start().await;
     let ada = told(&app, &called("ada", None), " Ada\0\u{7f} Lovelace\n").await;
     assert_shown(&ada, "created", "Ada Lovelace");
@@ -114,7 +114,7 @@ async fn the_name_that_the_app_was_told_is_a_new_users_own_word_where_the_provid
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_provider_overwrites_the_name_that_a_user_chose_until_it_is_taken_back() {
+async fn a_chosen_name_outlives_provider_updates_until_the_user_resets_it() {
     let app = App::start().await;
     let ada = app.sign_in(&called("ada", Some("Ada King"))).await;
     let renamed = rename(&app, &ada, json!(" Ada\u{0} ")).await;

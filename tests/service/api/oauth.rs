@@ -112,7 +112,7 @@ async fn a_standard_refresh_rotates_as_the_other_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_standard_request_is_said_in_the_standards_words() {
+async fn invalid_standard_requests_get_standard_oauth_errors() {
     type Fields<'a> = &'a [(&'a str, &'a str)];
     let app = App::start().await;
     let token = sign_in(&app).await.refresh_token();

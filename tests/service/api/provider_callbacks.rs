@@ -121,7 +121,7 @@ async fn notify(app: &App, payload: &str) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new() {
+async fn each_genuine_new_apple_notification_takes_effect_exactly_once() {
     let (app, _keys) = house().await;
     let kinds = [
         ("email-disabled", "email_disabled", false, false),
@@ -234,7 +234,7 @@ async fn each_notification_of_apple_does_what_it_says_if_it_is_genuine_and_new()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notification_about_nobody_or_of_a_new_kind_is_acknowledged_once() {
+async fn unknown_kinds_and_users_in_notifications_are_acknowledged_once() {
     let (app, keys) = house().await;
     sign_in(&app, "apple", "000001.apple").await;
     let ids = || app.database.count("SELECT count(*) FROM provider_events");
@@ -272,7 +272,7 @@ async fn a_notification_about_nobody_or_of_a_new_kind_is_acknowledged_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_acknowledged_while_apples_keys_or_the_database_are_not_to_be_had() {
+async fn notifications_fail_while_keys_or_the_database_are_unavailable() {
     let (app, keys) = house().await;
     keys.behave(Behaviour::status(500));
     let payload = Signer::Rsa.token(&told("consent-revoked", "000001.apple", 0));
@@ -318,7 +318,7 @@ async fn send(app: &App, path: &str, request: &str) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_removes_the_app_at_facebook_is_signed_out_and_may_come_back() {
+async fn removing_the_app_at_facebook_ends_sessions_but_allows_return() {
     let (app, _keys) = house().await;
     let path = "/api/v1/providers/facebook/events";
     let opened = sign_in(&app, "facebook", "218471").await;
@@ -605,7 +605,7 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_from_before_a_merge_or_a_move_means_the_identity_all_the_same() {
+async fn an_older_deletion_request_finds_its_identity_after_merge_or_move() {
     let (app, _keys) = house().await;
     for (change, ago) in [("merge", 600), ("move", 900)] {
         let from = sign_in(&app, "facebook", "218471").await.user();
@@ -707,7 +707,7 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_user_does_not_get_back_in_by_a_request_to_delete() {
+async fn a_deletion_request_does_not_restore_a_disabled_users_access() {
     let (app, _keys) = house().await;
     let opened = sign_in(&app, "facebook", "218471").await;
     app.database
@@ -739,7 +739,7 @@ async fn a_disabled_user_does_not_get_back_in_by_a_request_to_delete() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_about_nobody_is_done_and_one_that_was_cut_off_goes_on() {
+async fn unknown_users_deletion_requests_are_done_and_interrupted_ones_resume() {
     let (app, _keys) = house().await;
     let request = signed(APP_SECRET, &wish("nobody", 0));
     let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;

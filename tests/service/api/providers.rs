@@ -41,7 +41,7 @@ fn settings(figment: Figment) -> Figment {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_app_learns_which_providers_are_enabled_and_what_their_sdks_need() {
+async fn the_provider_list_has_what_each_enabled_providers_sdk_needs() {
     let app = App::start_with(settings).await;
     let answer = app.send(Method::GET, PATH, None, "").await;
     assert_eq!(
@@ -79,7 +79,7 @@ async fn an_app_learns_which_providers_are_enabled_and_what_their_sdks_need() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_of_providers_is_limited_as_other_requests_without_a_session_are() {
+async fn the_provider_list_is_rate_limited_like_other_anonymous_requests() {
     let app = App::start_with(|figment| {
         figment
             .merge(("rate_limit.enabled", true))
@@ -96,7 +96,7 @@ async fn the_list_of_providers_is_limited_as_other_requests_without_a_session_ar
 
 /// `GoogleSignIn` for iOS makes up a nonce that the free React Native package cannot return.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_platform_whose_sdk_makes_up_a_nonce_is_let_in_alone() {
+async fn only_the_configured_platform_may_omit_a_nonce() {
     let app = App::start_with(settings).await;
     for (party, sent, status) in [
         (IOS, None, 201),

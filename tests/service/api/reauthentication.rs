@@ -74,7 +74,7 @@ async fn an_access_token_alone_changes_nothing_that_lasts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fresh_token_of_an_identity_of_theirs_lets_users_link_unlink_and_leave() {
+async fn a_fresh_token_lets_users_link_unlink_and_delete_themselves() {
     let app = App::start().await;
     let token = app.sign_in(&ada()).await.access_token();
     app.age(3600.0).await;
@@ -98,7 +98,7 @@ async fn a_fresh_token_of_an_identity_of_theirs_lets_users_link_unlink_and_leave
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reauthentication_is_by_a_token_that_is_fresh_sound_and_the_users() {
+async fn a_reauthentication_needs_a_fresh_valid_token_of_the_user() {
     let app = App::start_with(|figment| figment.merge(("providers.third.enabled", false))).await;
     let token = app.sign_in(&ada()).await.access_token();
     app.sign_in(&claims("grace", "grace@example.com")).await;
@@ -184,7 +184,7 @@ async fn a_reauthentication_is_by_a_token_that_is_fresh_sound_and_the_users() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_a_new_session_a_proof_counts_only_for_the_code_beside_it() {
+async fn a_fresh_session_needs_the_users_proof_only_with_a_code() {
     let app = App::start().await;
     let token = app.sign_in(&ada()).await.access_token();
     app.sign_in(&claims("grace", "grace@example.com")).await;
@@ -203,7 +203,7 @@ async fn in_a_new_session_a_proof_counts_only_for_the_code_beside_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beside_an_access_token_no_fault_of_an_id_token_is_401() {
+async fn a_faulty_id_token_with_an_access_token_is_never_401() {
     let app = App::start().await;
     let opened = app.sign_in(&ada()).await;
     let identity = format!("/api/v1/me/identities/{}", opened.identity_id());

@@ -65,7 +65,7 @@ async fn a_refresh_rotates_the_token_within_its_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeat_within_half_a_minute_gets_the_same_token_and_writes_nothing() {
+async fn a_repeat_within_half_a_minute_returns_the_same_refresh_token() {
     let app = App::start().await;
     let parent = sign_in(&app).await.refresh_token();
     let first = app.refresh(&parent).await;
@@ -86,7 +86,7 @@ async fn a_repeat_within_half_a_minute_gets_the_same_token_and_writes_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_grace_for_lost_answers_is_a_setting_and_none_is_strict() {
+async fn the_grace_for_lost_responses_is_configurable_and_may_be_zero() {
     for (grace, status) in [(0, 401), (60, 200)] {
         let app = App::start_with(|figment| figment.merge(("session.refresh_grace", grace))).await;
         let parent = sign_in(&app).await.refresh_token();
@@ -274,7 +274,7 @@ async fn a_refresh_needs_no_provider() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_refresh_token_is_refused_the_same_way_whatever_it_is() {
+async fn every_invalid_refresh_token_gets_the_same_refusal() {
     let app = App::start().await;
     let answer = sign_in(&app).await;
     let before = app.database.rows().await;
@@ -337,8 +337,7 @@ async fn what_is_no_refresh_token_is_refused_the_same_way_whatever_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beyond_the_limit_the_clean_up_ends_the_sessions_that_an_identity_has_not_used_for_longest()
-{
+async fn pruning_ends_an_identitys_least_recently_used_surplus_sessions() {
     let app = App::start().await;
     let mut answers = Vec::new();
     for _ in 0..5 {

@@ -60,7 +60,7 @@ fn forged(of: &str, secrets: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_refresh_says_why_to_whoever_has_a_token_of_the_session_and_to_nobody_else() {
+async fn a_refused_refresh_gives_its_reason_only_to_the_sessions_tokens() {
     let app = App::start().await;
     for expected in [
         "user_disabled",
@@ -145,7 +145,7 @@ async fn a_refused_refresh_says_why_to_whoever_has_a_token_of_the_session_and_to
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_refresh_is_silent_once_no_row_is_left_that_could_prove_anything() {
+async fn a_refused_refresh_gives_no_reason_after_its_row_is_deleted() {
     let app = App::start().await;
     for change in ["deleted", "merged", "unlinked"] {
         let opened = sign_in(&app, change).await;
@@ -219,7 +219,7 @@ async fn a_deletion_whose_answer_was_lost_can_be_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_access_token_that_outlives_its_session_says_what_became_of_it() {
+async fn an_access_token_of_an_ended_session_gets_the_reason() {
     let app = App::start().await;
     for (change, reason) in [
         ("signed out", "session_ended"),

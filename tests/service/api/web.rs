@@ -91,7 +91,7 @@ async fn live_sessions(app: &App) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pages_refresh_token_is_in_its_cookie_and_in_no_body() {
+async fn a_pages_refresh_token_is_only_in_its_cookie() {
     for (public_url, name, secure) in [
         ("http://127.0.0.1:8000", "vestibule", false),
         ("https://id.example.com", "__Host-vestibule", true),
@@ -132,7 +132,7 @@ async fn a_pages_refresh_token_is_in_its_cookie_and_in_no_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_token_in_a_body_comes_first_and_leaves_the_cookie_alone() {
+async fn a_token_in_the_body_takes_precedence_over_the_cookie() {
     let app = with_page().await;
     let pair = cookie(&sign_in(&app).await);
     let phone = app.sign_in(&claims("grace", "grace@example.com")).await;
@@ -170,7 +170,7 @@ async fn a_cookie_rotates_as_a_phones_token_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_refresh_leaves_the_cookie_which_may_be_of_a_later_sign_in_by_then() {
+async fn a_refused_refresh_keeps_the_cookie_until_another_sign_in() {
     let app = with_page().await;
     let expired = cookie(&sign_in(&app).await);
     app.database
@@ -407,7 +407,7 @@ async fn a_cookie_beside_another_sessions_access_token_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_signs_out_by_its_cookie_or_its_access_token_and_the_cookie_goes() {
+async fn a_page_signs_out_by_cookie_or_access_token() {
     let app = with_page().await;
     for (scope, left, gone) in [
         ("local", 2, true),
@@ -453,7 +453,7 @@ async fn a_page_signs_out_by_its_cookie_or_its_access_token_and_the_cookie_goes(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_out_by_a_token_in_the_body_deletes_the_cookie_of_no_other_session() {
+async fn a_sign_out_by_body_token_deletes_only_that_sessions_cookie() {
     let app = with_page().await;
     for scope in ["local", "global", "others"] {
         let page = sign_in(&app).await;
@@ -648,7 +648,7 @@ fn preflight(origin: &str) -> [(&str, &str); 3] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_route_of_apps_and_no_other_answers_the_preflights_of_listed_pages() {
+async fn only_app_routes_respond_to_preflights_and_only_from_listed_origins() {
     let app = with_page().await;
     let paths = of_apps(&app);
     assert!(paths.len() > 30, "{paths:?}");
@@ -752,7 +752,7 @@ fn assert_foreign(answer: &Answer) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn listed_pages_read_each_answer_of_apps_routes_and_foreign_ones_none() {
+async fn only_listed_origins_can_read_responses_of_app_routes() {
     let app = with_page().await;
     for (path, methods) in of_apps(&app) {
         let of_apps = !path.starts_with("/api/v1/admin") && !path.starts_with("/api/v1/providers");

@@ -137,7 +137,7 @@ async fn a_good_setup_is_all_well_and_nothing_is_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
+async fn check_tests_the_staff_client_secret_with_an_invalid_code() {
     let app = App::start().await;
     let token_url = format!("{}/token", app.provider.url());
     let page = "https://provider.example/authorize";
@@ -208,7 +208,7 @@ async fn the_client_secret_of_staff_is_tried_with_a_code_that_is_made_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_that_is_not_the_right_one_is_named_with_its_setting() {
+async fn check_reports_a_wrong_tokeninfo_endpoint_with_its_setting() {
     let app = App::start().await;
     let elsewhere = "https://sign-in.example.com/?id_token=never-shown".to_owned();
     let page = Behaviour::body(
@@ -314,7 +314,7 @@ async fn a_provider_that_is_down_is_named_with_the_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_nobody_vouches_for_is_told_with_its_own_remedy() {
+async fn check_reports_an_untrusted_certificate_with_its_own_remedy() {
     let app = App::start().await;
     let tls = SelfSigned::start().await;
     let said = check(&app, &[("IDP_TOKENINFO_URL", &tls.url())]).await;
@@ -331,7 +331,7 @@ async fn a_certificate_that_nobody_vouches_for_is_told_with_its_own_remedy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_differs_by_more_than_half_a_minute_is_a_warning() {
+async fn check_warns_of_clocks_over_half_a_minute_apart() {
     let app = App::start().await;
     for (ahead, words) in [
         (0, ""),
@@ -386,7 +386,7 @@ async fn a_clock_that_differs_by_more_than_half_a_minute_is_a_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_down_is_named_and_providers_are_looked_at_all_the_same() {
+async fn check_names_an_unreachable_database_and_still_tests_providers() {
     let app = App::start().await;
     let said = check(
         &app,
@@ -414,7 +414,7 @@ async fn a_database_that_is_down_is_named_and_providers_are_looked_at_all_the_sa
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schema_that_is_not_this_programs_is_named_and_left_alone() {
+async fn check_reports_a_foreign_schema_and_does_not_change_it() {
     let app = App::start().await;
     let bare = Database::bare().await;
     let said = check(&app, &[("DATABASE_URL", &bare.url)]).await;
@@ -531,7 +531,7 @@ async fn keys_of_another_secret_key_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_introspection_endpoint_says_that_the_token_is_not_active_and_takes_us_for_who_we_are() {
+async fn check_expects_introspection_to_authenticate_us_and_reject_the_token() {
     let app = App::start().await;
     for (behaviour, words) in [
         (Behaviour::Json(json!({ "active": false })), ""),
@@ -676,7 +676,7 @@ async fn discovery_and_keys_are_fetched_where_signatures_are_verified() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_published_member_that_cannot_be_used_is_a_warning_that_names_it() {
+async fn check_warns_of_unusable_published_metadata_by_name() {
     let app = App::start().await;
     let issuer = app.provider.url();
     let other = other(&app, "preset=\"oidc\"");
@@ -785,7 +785,7 @@ async fn an_endpoint_of_staff_that_was_left_at_google_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_provider_reports_is_registered_where_check_says_and_its_keys_are_tried() {
+async fn check_prints_where_to_register_events_and_tests_their_keys() {
     let app = App::start().await;
     let url = format!("{}/ssf-configuration", app.provider.url());
     let settings = [("IDP_SSF_URL", url.as_str())];
@@ -844,7 +844,7 @@ async fn what_a_provider_reports_is_registered_where_check_says_and_its_keys_are
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn admin_pages_to_which_nobody_or_everybody_is_locked_out_are_warned_of() {
+async fn check_warns_of_admin_pages_without_staff_or_without_settings() {
     let app = App::start().await;
     let [page, token] = ["authorize", "token"].map(|path| format!("{}/{path}", app.provider.url()));
     let set_up = [

@@ -88,7 +88,7 @@ async fn commands_that_serve_nobody_need_no_provider() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_gives_access_with_a_right_to_export_and_an_end() {
+async fn an_operator_grants_access_with_export_right_and_end_date() {
     let database = Database::create().await;
     let settings = [
         ("ROCKET_PROFILE", "release"),
@@ -136,7 +136,7 @@ async fn an_operator_gives_access_with_a_right_to_export_and_an_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_key_is_printed_once_stored_as_a_hash_and_gone_when_revoked() {
+async fn an_api_key_is_printed_once_stored_hashed_and_revocable() {
     let database = Database::create().await;
     let settings = [
         ("ROCKET_PROFILE", "release"),
@@ -327,7 +327,7 @@ async fn a_development_server_answers_to_the_names_of_this_machine_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_developer_lets_the_provider_report_each_event_and_sees_what_it_does() {
+async fn dev_event_sends_each_provider_event_and_shows_its_effect() {
     let database = Database::create().await;
     let directory = fresh("reports");
     let port = free_port();
@@ -421,7 +421,7 @@ async fn a_developer_lets_the_provider_report_each_event_and_sees_what_it_does()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_looks_after_users_while_staff_cannot_sign_in_and_the_audit_has_it() {
+async fn operators_manage_users_by_command_and_each_action_is_audited() {
     let app = App::start().await;
     let ada = app
         .sign_in(&claims("subject-of-ada", "ada@example.com"))

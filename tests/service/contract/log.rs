@@ -56,7 +56,7 @@ async fn a_provider_whose_tokens_have_no_address_is_told_of_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
+async fn tokens_with_unknown_keys_do_not_count_as_provider_failures() {
     let database = Database::create().await;
     let provider = Provider::start().await;
     let issuer = provider.url();
@@ -106,7 +106,7 @@ async fn tokens_of_keys_that_are_made_up_count_as_no_failure_of_the_provider() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pages_cookie_is_in_no_line_whether_it_is_taken_or_refused() {
+async fn the_log_never_contains_a_cookies_token() {
     let database = Database::create().await;
     let provider = Provider::start().await;
     let settings = [
@@ -179,8 +179,7 @@ async fn begun(browser: &mut Browser) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_asked_and_never_shown()
- {
+async fn a_staff_sign_ins_provider_error_is_logged_but_never_shown() {
     let database = Database::create().await;
     let provider = Provider::start().await;
     let service = with_staff(&database, &provider).await;
@@ -227,8 +226,7 @@ async fn the_providers_own_error_at_the_sign_in_of_staff_is_logged_for_whoever_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn staff_whose_provider_refuses_the_service_hear_that_settings_are_wrong_and_the_log_has_which()
- {
+async fn a_rejected_staff_client_is_shown_generically_and_logged_with_settings() {
     let database = Database::create().await;
     let provider = Provider::start().await;
     let service = with_staff(&database, &provider).await;
@@ -385,7 +383,7 @@ async fn the_level_of_the_log_decides_which_lines_there_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_is_told_by_the_network_that_it_comes_from_and_by_no_address() {
+async fn a_flood_is_logged_by_network_and_without_addresses() {
     let database = Database::create().await;
     let provider = Provider::start().await;
     let settings = [
@@ -418,7 +416,7 @@ async fn a_flood_is_told_by_the_network_that_it_comes_from_and_by_no_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_issuer_is_in_the_line_with_the_setting_and_not_in_the_answer() {
+async fn a_refused_issuer_is_logged_with_its_setting_but_not_returned() {
     let database = Database::create().await;
     let provider = Provider::start().await;
     let service = Process::ready(&database, &provider, &[]).await;
@@ -484,7 +482,7 @@ async fn ask(service: &Process, path: &str, status: u16) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_of_the_log_who_stalls_stops_nothing_and_hears_how_many_lines_were_not_written() {
+async fn a_stalled_log_reader_blocks_nothing_and_gets_the_dropped_count() {
     let database = Database::create().await;
     let provider = Provider::start().await;
     // At this level each probe is logged.
@@ -611,7 +609,7 @@ async fn a_flood_gets_few_lines_in_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_of_events_begins_with_the_first_start_that_has_it() {
+async fn the_event_log_starts_at_the_first_start_with_it() {
     let database = Database::create().await;
     let provider = Provider::start().await;
     let settings = [("ROCKET_EVENTS", "{log=true}")];
@@ -623,7 +621,7 @@ async fn the_log_of_events_begins_with_the_first_start_that_has_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_event_is_one_line_of_one_instance_from_the_place_where_the_log_ended() {
+async fn each_event_is_logged_once_across_instances_and_restarts() {
     let database = Database::create().await;
     let provider = Provider::start().await;
     run!(

@@ -47,7 +47,7 @@ async fn mounted() -> BTreeSet<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_route_of_the_api_is_described_and_every_description_has_a_route() {
+async fn routes_and_the_openapi_description_cover_each_other() {
     let mounted = mounted().await;
     let (described, elsewhere): (BTreeSet<_>, BTreeSet<_>) = Document::new()
         .operations()
@@ -107,7 +107,7 @@ async fn the_document_is_served_as_json_that_may_be_cached() {
 }
 
 #[test]
-fn the_document_is_openapi_3_1_that_says_the_same_when_it_is_read_back() {
+fn the_document_is_openapi_3_1_and_round_trips() {
     let text = description().to_json().unwrap();
     let read: utoipa::openapi::OpenApi = serde_json::from_str(&text).unwrap();
     assert_eq!(serde_json::to_value(read).unwrap(), Document::new().0);

@@ -208,7 +208,7 @@ async fn webhooks_never_go_through_a_proxy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_that_cannot_be_used_stops_the_start_and_is_named_without_its_password() {
+async fn an_unusable_proxy_stops_the_start_without_exposing_its_password() {
     let app = App::start().await;
     for (variable, value) in [
         ("HTTPS_PROXY", "socks5h://u:hush@127.0.0.1:1080"),

@@ -77,7 +77,7 @@ fn every_promised_error_is_in_the_catalogue_with_its_status() {
 }
 
 #[test]
-fn every_error_has_a_name_of_its_own_and_says_what_to_do() {
+fn every_error_has_a_unique_name_and_a_remedy() {
     let entries = catalogue();
     let names: BTreeSet<_> = entries.iter().map(|entry| entry.error).collect();
     let titles: BTreeSet<_> = entries.iter().map(|entry| entry.title).collect();

@@ -240,7 +240,7 @@ fn each_wrong_setting_is_named_by_its_variable() {
 }
 
 #[test]
-fn each_wrong_setting_is_told_of_with_its_key_and_the_remedy() {
+fn each_wrong_setting_is_reported_with_key_and_remedy() {
     for (variable, value, words) in [
         ("DATABASE_URL", "-", "DATABASE_URL … is missing"),
         ("ROCKET_SECRET_KEY", "-", "ROCKET_SECRET_KEY … is missing"),
@@ -449,7 +449,7 @@ fn each_wrong_setting_is_told_of_with_its_key_and_the_remedy() {
 }
 
 #[test]
-fn a_password_that_is_not_encoded_is_told_by_what_follows_it() {
+fn an_unencoded_password_in_database_url_is_reported_without_it() {
     for password in [
         "hu/sh", "1/sh", "hu#sh", "1#sh", "hu?sh", "1?sh", "h@u/sh", "h@u?sh", "h@u#sh", "/@#",
         "h/u@sh", "h?u=s",
@@ -625,7 +625,7 @@ fn managed_databases_urls_are_read_as_libpq_reads_them() {
 }
 
 #[test]
-fn a_parameter_that_cannot_be_honoured_is_named_with_what_to_do() {
+fn unsupported_database_parameters_are_named_with_a_remedy() {
     for (parameters, words) in [
         (
             "sslmode=require&channel_binding=require",
@@ -723,7 +723,7 @@ fn presets_proxies_and_limits_that_are_sound_are_accepted() {
 }
 
 #[test]
-fn a_key_that_signs_client_secrets_is_there_as_a_whole_and_only_for_apple() {
+fn a_client_secret_key_must_be_complete_and_only_for_apple() {
     let sound = [
         ("IDP_PRESET", "apple"),
         ("IDP_TEAM_ID", "A1B2C3D4E5"),
@@ -800,7 +800,7 @@ fn a_strange_variable_of_somebody_else_stops_nothing() {
 }
 
 #[test]
-fn a_mistake_in_the_file_is_named_with_the_files_whole_path() {
+fn a_mistake_in_the_file_is_reported_with_its_path() {
     for (text, words) in [
         (
             "[default]\npublic_ulr = \"https://id.example.com\"\n",
@@ -867,7 +867,7 @@ fn a_mistake_in_the_file_is_named_with_the_files_whole_path() {
 }
 
 #[test]
-fn a_secret_in_a_file_is_read_and_a_client_id_of_digits_is_text() {
+fn secrets_can_come_from_files_and_client_ids_be_digits() {
     let file = written("client_secret", "hush\n");
     assert_sound(&[
         ("IDP_CLIENT_SECRET_FILE", &file),

@@ -24,8 +24,7 @@ use crate::support::tls::SelfSigned;
 use crate::support::token::{ISSUER, claims};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_starts_before_its_database_lives_throughout_and_is_ready_within_ten_seconds_of_it()
- {
+async fn a_service_started_before_its_database_stays_alive_and_becomes_ready() {
     let database = Database::bare().await;
     let provider = Provider::start().await;
     let way = Way::cut_to(&database).await;
@@ -129,8 +128,7 @@ const OF_THE_FUTURE: &str = "
     VALUES (99991231235959, 'of the future', true, 'x', 1)";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_starts_again_on_a_schema_that_a_newer_release_added_to_until_that_one_says_otherwise()
- {
+async fn an_old_program_starts_on_newer_schemas_unless_those_forbid_it() {
     let database = Database::create().await;
     let provider = Provider::start().await;
     for statement in [ADDED, OF_THE_FUTURE] {
@@ -175,7 +173,7 @@ async fn a_program_starts_again_on_a_schema_that_a_newer_release_added_to_until_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_clients_than_a_shells_limit_of_open_files_do_not_stop_the_service() {
+async fn the_service_survives_more_clients_than_the_open_file_limit() {
     let database = Database::bare().await;
     let provider = Provider::start().await;
     let port = free_port();
@@ -190,7 +188,7 @@ async fn more_clients_than_a_shells_limit_of_open_files_do_not_stop_the_service(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_waits_for_its_database_stops_when_it_is_told_to() {
+async fn a_service_waiting_for_its_database_stops_on_sigterm() {
     let database = Database::bare().await;
     let way = Way::cut_to(&database).await;
     let mut service = Process::start(free_port(), &way.url, "http://127.0.0.1:1", &[]);
@@ -200,7 +198,7 @@ async fn a_service_that_waits_for_its_database_stops_when_it_is_told_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_is_told_to_stop_between_its_database_and_its_first_request_stops() {
+async fn a_service_waiting_for_another_instances_migration_stops_on_sigterm() {
     let database = Database::create().await;
     let way = Way::cut_to(&database).await;
     let mut service = Process::start(free_port(), &way.url, "http://127.0.0.1:1", &[]);
@@ -265,7 +263,7 @@ async fn a_database_whose_certificate_nobody_vouches_for_is_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_of_the_database_that_does_not_fit_is_told_with_its_remedy() {
+async fn an_unsuitable_database_certificate_is_reported_with_a_remedy() {
     let expired =
         SelfSigned::start_with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1)).await;
     let authority = |parameters: &mut CertificateParams| {
@@ -313,7 +311,7 @@ async fn a_certificate_of_the_database_that_does_not_fit_is_told_with_its_remedy
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
+async fn each_log_line_is_a_json_object_without_secrets() {
     let database = Database::bare().await;
     let provider = Provider::start().await;
     let settings = [("ROCKET_TRUSTED_PROXIES", "127.0.0.1")];
@@ -390,7 +388,7 @@ async fn each_line_of_the_log_is_an_object_and_none_holds_a_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_does_not_want_us_is_not_waited_for_and_the_last_line_is_as_the_log_is() {
+async fn a_database_refusal_ends_the_start_with_one_formatted_error() {
     let database = Database::bare().await;
     let mut nobody = Url::parse(&database.url).unwrap();
     nobody.set_username("nobody-of-that-name").unwrap();
@@ -423,7 +421,7 @@ async fn a_database_that_does_not_want_us_is_not_waited_for_and_the_last_line_is
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changed_settings_are_applied_at_a_hangup_all_of_them_or_none() {
+async fn a_hangup_applies_all_changed_settings_or_none() {
     const SHOP: &str =
         "[default.webhooks.shop]\nsecret = \"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3\"\n";
     let database = Database::bare().await;

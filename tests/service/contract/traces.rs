@@ -65,8 +65,7 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<&str, &str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_request_is_a_span_with_its_waits_in_it_and_a_log_record_and_joins_a_trusted_proxys_trace()
- {
+async fn requests_are_exported_as_spans_and_join_a_trusted_proxys_trace() {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     let database = Database::create().await;
     let provider = Provider::start().await;
@@ -176,8 +175,7 @@ async fn each_request_is_a_span_with_its_waits_in_it_and_a_log_record_and_joins_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_cannot_be_understood_stops_the_start_and_one_that_is_away_stops_nothing()
-{
+async fn only_invalid_collector_settings_stop_the_start_not_an_unreachable_collector() {
     let database = Database::create().await;
     let start = |url: &str, protocol: &str| {
         let settings = [

@@ -23,7 +23,7 @@ fn person(number: usize) -> (&'static str, serde_json::Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_requests_whose_clients_leave_do_not_hurt_the_thousand_after_them() {
+async fn a_thousand_abandoned_requests_do_not_harm_later_ones() {
     const ROUNDS: usize = 10;
     const CLIENTS: usize = 100;
     let app = App::start().await;

@@ -41,8 +41,7 @@ async fn asks(checks: &Arc<AtomicUsize>) -> Relay {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_whose_connections_are_all_in_use_is_ready_and_one_that_is_given_up_costs_the_others_nothing()
- {
+async fn a_busy_pool_stays_ready_and_abandoned_requests_cost_no_checks() {
     const REQUESTS: usize = 20;
     let checks = Arc::new(AtomicUsize::new(0));
     let relay = asks(&checks).await;
@@ -141,7 +140,7 @@ impl Way {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_on_which_nobody_answers_any_more_cost_no_place_in_the_pool() {
+async fn silent_connections_are_replaced_in_the_pool() {
     let way = Way::open().await;
     let app = App::start_with(|figment| {
         way.relay
@@ -191,7 +190,7 @@ async fn connections_on_which_nobody_answers_any_more_cost_no_place_in_the_pool(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_fell_silent_while_it_was_kept_leaves_its_place_in_the_pool() {
+async fn an_idle_connection_that_fell_silent_leaves_the_pool() {
     let way = Way::open().await;
     let app = App::start_with(|figment| way.relay.behind(figment)).await;
     app.sign_in(&claims("ada", "ada@example.com")).await;
@@ -209,7 +208,7 @@ async fn a_connection_that_fell_silent_while_it_was_kept_leaves_its_place_in_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_and_a_refresh_wait_once_for_a_database_that_is_gone() {
+async fn requests_wait_only_once_for_an_unreachable_database() {
     const CONNECT: Duration = Duration::from_secs(6);
     let gone = watch::Sender::new(false);
     let goes = gone.clone();
@@ -256,7 +255,7 @@ async fn a_sign_in_and_a_refresh_wait_once_for_a_database_that_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn however_many_lists_a_backend_asks_for_a_user_finds_a_connection() {
+async fn many_admin_lists_leave_a_connection_for_users() {
     let app =
         App::start_with(|figment| figment.merge(("databases.vestibule.max_connections", PLACES)))
             .await;

@@ -98,7 +98,7 @@ async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_sign_in_is_lost_after_an_answer_that_came_when_nobody_waited_any_more() {
+async fn late_database_responses_to_abandoned_requests_lose_no_sign_in() {
     let way = Way::open().await;
     let settings = |figment: figment::Figment| {
         way.relay

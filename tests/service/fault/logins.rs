@@ -38,7 +38,7 @@ async fn sign_in(service: &Process, provider: &Provider) -> (u16, String, bool) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_login_is_a_503_with_one_line_in_the_log_and_is_tried_again() {
+async fn a_refused_database_login_is_503_and_is_retried() {
     let database = Database::create().await;
     let provider = Provider::start().await;
     let mut superuser: PgConnection = cluster()

@@ -105,7 +105,7 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_user_changed_is_answered_although_the_database_could_not_say_that_it_is_done() {
+async fn a_users_change_is_confirmed_after_a_lost_commit_response() {
     let way = Way::open().await;
     let app = App::start_with(|figment| way.relay.behind(figment)).await;
     let at = |provider: &str, subject: &str| {
@@ -163,7 +163,7 @@ async fn what_a_user_changed_is_answered_although_the_database_could_not_say_tha
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_whose_answer_is_lost_is_not_answered_as_one_that_was_not_made() {
+async fn a_change_with_a_lost_response_is_503_or_confirmed() {
     let way = Way::open().await;
     let app = App::start_with(|figment| way.relay.behind(figment)).await;
     let key = app.api_key("shop", KeyRole::Admin).await;
@@ -239,7 +239,7 @@ async fn run_by(way: &Way, app: &App, arguments: &[&str]) -> (bool, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_of_staff_whose_removal_is_not_answered_is_not_said_to_have_been_none() {
+async fn a_staff_removal_with_a_lost_response_reports_the_connection_error() {
     let way = Way::open().await;
     let app = App::start().await;
     add(
@@ -264,7 +264,7 @@ async fn a_member_of_staff_whose_removal_is_not_answered_is_not_said_to_have_bee
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_emergency_makes_one_key_although_the_database_could_not_say_that_it_is_done() {
+async fn an_emergency_rotation_makes_one_key_despite_a_lost_response() {
     let way = Way::open().await;
     let app = App::start().await;
     way.breaks_at("UPDATE signing_keys SET retired_at");
@@ -279,7 +279,7 @@ async fn an_emergency_makes_one_key_although_the_database_could_not_say_that_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_view_by_staff_and_a_note_are_recorded_once_although_the_database_could_not_say_so() {
+async fn views_and_notes_are_recorded_once_despite_lost_responses() {
     let way = Way::open().await;
     let desk = Desk::open_altered(|figment| way.relay.behind(figment)).await;
     desk.appoint("staff@example.com", Role::Admin).await;

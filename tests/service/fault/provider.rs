@@ -42,7 +42,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 
 // `tests/provider/verify/endpoints.rs` has the other failures, for each endpoint of each provider.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_fails_is_a_503_in_time_that_writes_nothing_and_the_next_sign_in_is_fine() {
+async fn a_failing_provider_yields_503_in_time_and_writes_nothing() {
     let sound = claims("subject", "ada@example.com").to_string();
     let block = b" ".repeat(64 << 10);
     let padded = sound.clone() + &" ".repeat(8 << 20);

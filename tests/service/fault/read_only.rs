@@ -12,7 +12,7 @@ use crate::support::token::claims;
 const SIGN_INS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_to_a_demoted_primary_are_left_as_soon_as_there_is_another() {
+async fn connections_to_a_demoted_primary_are_abandoned_after_the_switch() {
     let app = App::start().await;
     let person = |number: usize| {
         claims(

@@ -17,7 +17,7 @@ const BEARABLE: Duration = Duration::from_millis(4500);
 const SIGN_IN: &str = "^-- Signs in one identity";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waiters_for_one_row_wait_for_one_time_in_all_and_starve_nobody_else() {
+async fn waiters_for_a_locked_row_share_one_timeout_and_connection() {
     let app = App::start().await;
     let ada = claims("ada", "ada@example.com");
     app.sign_in(&ada).await;

@@ -108,8 +108,7 @@ impl Program {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn apples_tokens_are_revoked_although_apple_is_down_for_an_hour_and_the_process_is_killed_twice()
- {
+async fn apple_tokens_are_revoked_despite_an_outage_and_two_kills() {
     let program = Program::new().await;
     let Program {
         database, provider, ..
@@ -166,7 +165,7 @@ async fn a_service_that_stops_during_an_exchange_waits_for_its_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_cannot_be_stored_before_the_service_stops_is_told_to_be_lost() {
+async fn a_token_unstored_at_shutdown_is_logged_as_lost() {
     let program = Program::new().await;
     let Program {
         database, provider, ..
@@ -198,7 +197,7 @@ async fn a_token_that_cannot_be_stored_before_the_service_stops_is_told_to_be_lo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_is_deleted_during_the_exchange_has_its_token_revoked() {
+async fn deleting_a_user_during_the_exchange_revokes_the_new_token() {
     let app = with_keys_of_apple().await;
     let gate = app.provider.hold();
     let ada = sign_in(&app, "ada").await;
@@ -214,7 +213,7 @@ async fn a_user_who_is_deleted_during_the_exchange_has_its_token_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_that_comes_when_the_user_is_already_gone_is_exchanged_and_revoked() {
+async fn a_code_still_queued_at_the_deletion_is_exchanged_and_revoked() {
     let app = with_apple().await;
     let ada = sign_in(&app, "ada").await;
     let second = sign_in(&app, "ada").await;
@@ -233,7 +232,7 @@ async fn a_code_that_comes_when_the_user_is_already_gone_is_exchanged_and_revoke
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_signed_in_without_a_code_can_send_one_with_the_deletion() {
+async fn a_user_without_a_stored_token_can_delete_with_a_code() {
     let app = with_apple().await;
     for (subject, hours) in [("ada", 1), ("grace", 0)] {
         let token = id_token(subject, &format!("{subject}@example.com"), APP);
@@ -308,7 +307,7 @@ async fn a_merge_and_a_move_revoke_nothing_and_unlinking_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_linked_identity_has_its_token_revoked_when_its_user_unlinks_it() {
+async fn unlinking_an_identity_revokes_its_token() {
     let app = with_apple().await;
     let user = app
         .sign_in(&claims("subject", "ada@example.com"))
@@ -335,7 +334,7 @@ async fn a_linked_identity_has_its_token_revoked_when_its_user_unlinks_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_identity_that_is_linked_again_before_the_revocation_keeps_its_token() {
+async fn an_identity_linked_again_before_the_revocation_keeps_its_token() {
     let app = with_apple().await;
     let pool = &app.database.pool;
     let ada = sign_in(&app, "ada").await;

@@ -16,7 +16,7 @@ use crate::support::provider::{Behaviour, Provider};
 const DAY: i32 = 24 * 60 * 60;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_is_not_revoked_for_a_month_is_parked_until_the_next_start() {
+async fn a_token_unrevoked_for_a_month_is_parked_until_restart() {
     let mut app = with_apple().await;
     let pool = app.database.pool.clone();
     let ada = sign_in(&app, "ada").await;
@@ -65,7 +65,7 @@ async fn a_start_takes_small_steps_to_give_parked_tokens_another_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_whose_provider_has_left_the_settings_is_seen_when_it_becomes_due() {
+async fn due_tokens_of_a_removed_provider_are_shown_to_operators() {
     let mut app = with_apple().await;
     sign_in(&app, "ada").await;
     until(&app.database.pool, &["kept"]).await;
@@ -98,7 +98,7 @@ async fn a_token_whose_provider_has_left_the_settings_is_seen_when_it_becomes_du
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_clean_up_deletes_what_could_not_be_revoked_for_two_months() {
+async fn pruning_deletes_unrevoked_tokens_after_two_months_and_stale_codes() {
     let database = Database::create().await;
     let pool = &database.pool;
     for (state, days, stays) in [
@@ -151,7 +151,7 @@ async fn check(app: &App, secret_key: &str, changes: &[(&str, &str)]) -> Vec<Str
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_tries_the_key_with_each_client_id_and_reads_what_is_stored() {
+async fn check_tests_the_apple_key_per_client_and_stored_tokens() {
     const SECRET: &str = "a secret key that only the tests use";
     let mut app = with_apple().await;
     let ids = [("IDP_TEAM_ID", TEAM_ID), ("IDP_KEY_ID", KEY_ID)];
@@ -224,7 +224,7 @@ async fn check_tries_the_key_with_each_client_id_and_reads_what_is_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn staff_see_which_identity_has_a_token_and_what_is_not_revoked() {
+async fn staff_see_stored_tokens_and_overdue_revocations() {
     let provider = Provider::start().await;
     let apple = settings(&provider.url());
     let desk = Desk::open_altered(|figment| figment.merge(("providers.apple", apple))).await;

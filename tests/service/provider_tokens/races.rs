@@ -75,7 +75,7 @@ async fn exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_is_stored_while_its_identity_is_being_deleted_waits_for_the_end_of_that() {
+async fn storing_a_token_waits_for_a_concurrent_deletion() {
     let database = Database::create().await;
     let pool = &database.pool;
     for (subject, commits) in [("gone", true), ("there", false)] {
@@ -182,7 +182,7 @@ async fn tokens_that_go_back_to_a_linked_identity_meet_its_deletion() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_that_is_refused_because_another_instance_was_first_leaves_its_token() {
+async fn a_second_instances_refused_code_does_not_drop_the_token() {
     let database = Database::create().await;
     let pool = &database.pool;
     let owner = owner("ada");

@@ -13,7 +13,7 @@ use crate::support::provider::apple::{id_token, other_key};
 use crate::support::token::{CLIENT_ID, claims, with};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_is_ignored_where_nothing_can_be_revoked_and_at_a_refused_sign_in() {
+async fn a_code_is_ignored_without_revocation_or_after_a_refusal() {
     let app = with_apple().await;
     let token = app.token(&claims("subject", "ada@example.com"));
     let body = json!({ "id_token": token, "authorization_code": "code" });
@@ -56,7 +56,7 @@ async fn counted(app: &App, outcome: &str, number: usize) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_that_apple_refuses_or_that_is_another_users_is_dropped() {
+async fn a_refused_or_foreign_code_is_dropped() {
     let app = with_apple().await;
     let provider = &app.provider;
     for (subject, code) in [
@@ -120,7 +120,7 @@ async fn a_token_that_the_database_refuses_at_first_is_stored_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_of_apples_that_does_not_say_whose_it_is_is_dropped() {
+async fn an_apple_token_without_a_usable_id_token_is_dropped() {
     let app = with_keys_of_apple().await;
     let pool = &app.database.pool;
     for id_token in [json!("x.y"), json!(7), json!(null)] {
@@ -134,7 +134,7 @@ async fn a_token_of_apples_that_does_not_say_whose_it_is_is_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_is_tried_again_while_apple_is_down_and_given_up_when_it_is_too_old() {
+async fn a_code_is_retried_during_an_outage_until_it_expires() {
     let app = with_keys_of_apple().await;
     let pool = &app.database.pool;
     app.provider.behave(Behaviour::status(500));
@@ -153,7 +153,7 @@ async fn a_code_is_tried_again_while_apple_is_down_and_given_up_when_it_is_too_o
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_apple_does_not_know_is_named_with_its_settings() {
+async fn an_apple_key_that_apple_rejects_is_reported_with_its_settings() {
     let app = App::start_with(|figment| {
         apple(figment).merge(("providers.apple.private_key", other_key()))
     })
@@ -208,7 +208,7 @@ async fn sign_in_with(app: &App, claims: &Value, code: &str, tokens: Value) -> A
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_with_a_revocation_endpoint_and_a_client_secret_is_asked_as_the_standards_say() {
+async fn exchange_and_revocation_requests_follow_the_standards() {
     let app = with_secret().await;
     let provider = &app.provider;
     let tokens = json!({ "access_token": "a", "refresh_token": "r" });
@@ -248,7 +248,7 @@ async fn a_provider_with_a_revocation_endpoint_and_a_client_secret_is_asked_as_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_access_token_of_a_later_sign_in_does_not_replace_the_refresh_token() {
+async fn a_later_access_token_never_replaces_a_stored_refresh_token() {
     let app = with_secret().await;
     let pool = &app.database.pool;
     let provider = &app.provider;
@@ -307,7 +307,7 @@ async fn a_token_is_not_revoked_with_the_credentials_of_another_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_that_a_native_app_has_for_the_server_is_exchanged_as_the_servers() {
+async fn a_native_apps_server_code_is_exchanged_with_the_servers_client() {
     let app = App::start_with(|figment| {
         revoking(figment).merge(("idp.additional_client_ids", ["android.example"]))
     })

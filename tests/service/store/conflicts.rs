@@ -31,7 +31,7 @@ async fn fail(app: &App, code: &str, times: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conflict_is_run_again_three_times_and_then_the_client_is_told_to_come_back() {
+async fn a_conflict_is_retried_three_times_and_then_responds_503() {
     let app = App::start().await;
     for (number, code) in ["40001", "40P01"].into_iter().enumerate() {
         let subject = format!("subject-{number}");
@@ -77,7 +77,7 @@ async fn what_the_database_does_not_support_is_not_run_again() {
 /// A sign-in's first read of the user with its address is outdated after the wait for that user's
 /// row.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_that_waited_for_the_holder_of_its_address_looks_at_them_again() {
+async fn a_sign_in_that_waited_for_a_user_reads_them_again() {
     let app = App::start_with(|figment| figment.merge(("idp.recycled_email", "refuse"))).await;
     let app = Arc::new(app);
     app.sign_in_at("second", &at("second", "ada", "ada@example.com"))
@@ -105,7 +105,7 @@ const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = cur
 const SESSIONS: &str = "SELECT count(*) FROM sessions";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_while_its_identity_is_being_deleted_waits_for_the_end_of_that() {
+async fn a_sign_in_waits_for_the_concurrent_deletion_of_its_identity() {
     let app = Arc::new(App::start().await);
     let ada = claims("ada", "ada@example.com");
     app.sign_in(&ada).await;

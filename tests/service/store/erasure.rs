@@ -45,7 +45,7 @@ async fn traces(app: &App, address: &str) -> (i64, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_was_claimed_to_be_very_often_is_deleted_and_forgotten_all_the_same() {
+async fn an_address_named_in_many_refusals_is_erased_after_deletion() {
     let app = App::start().await;
     let ada = app.sign_in(&claims("ada", ADA)).await;
     claim(&app, 300_000).await;
@@ -78,8 +78,7 @@ async fn delete(pool: &PgPool, user: Uuid) -> Deletion {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_deletion_is_finished_by_any_instance_and_leaves_the_next_user_of_the_address_alone()
- {
+async fn any_instance_finishes_an_erasure_and_spares_the_next_user() {
     let app = App::start().await;
     let pool = &app.database.pool;
     let ada = app.sign_in(&claims("ada", ADA)).await.user();
@@ -125,7 +124,7 @@ async fn an_interrupted_deletion_is_finished_by_any_instance_and_leaves_the_next
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the_address() {
+async fn staff_searches_and_refused_staff_are_erased_with_an_address() {
     for (by_staff, address) in [(false, ADA), (true, "zoë.o'hara+tag@example.com")] {
         let app = App::start().await;
         let pool = &app.database.pool;
@@ -222,7 +221,7 @@ async fn what_staff_searched_for_and_who_tried_to_be_staff_is_forgotten_with_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_done_very_much_is_deleted_and_forgotten_all_the_same() {
+async fn a_user_with_thousands_of_events_is_deleted_and_erased() {
     let app = App::start().await;
     let pool = &app.database.pool;
     let ada = app.sign_in(&claims("ada", ADA)).await.user();

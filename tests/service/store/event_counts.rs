@@ -34,7 +34,7 @@ async fn shown(pool: &PgPool) -> [i64; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_instance_writes_whose_clock_is_ten_minutes_off_is_counted_once() {
+async fn events_from_clocks_ten_minutes_off_are_counted_once() {
     let database = Database::create().await;
     sign_in(&database, "2026-03-01 19:55Z", "2026-03-01 19:55Z").await;
     sign_in(&database, "2026-03-01 19:55Z", "2026-03-01 20:05Z").await;
@@ -68,7 +68,7 @@ const EVENTS: &str = "INSERT INTO events (id, kind, provider)
 const COUNTED: &str = "SELECT coalesce(sum(count), 0)::bigint FROM event_counts";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_statement_counts_no_more_than_its_step_however_many_events_wait() {
+async fn one_statement_counts_at_most_one_step_of_events() {
     let database = Database::create().await;
     database.run(EVENTS).await;
     for counted in [400, 800, 1000] {
@@ -79,7 +79,7 @@ async fn one_statement_counts_no_more_than_its_step_however_many_events_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn instances_that_count_at_once_count_each_event_once_and_wait_for_nobody() {
+async fn concurrent_instances_count_each_event_once_without_waiting() {
     let database = Database::create().await;
     let pool = &database.pool;
     database.run(EVENTS).await;

@@ -79,7 +79,7 @@ async fn no_event_holds_a_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_that_wait_to_be_written_are_written_before_the_service_ends() {
+async fn queued_refusals_are_written_before_the_service_ends() {
     const REFUSALS: i64 = 200;
     let mut app = App::start().await;
     let token = app.token(&with(
@@ -100,7 +100,7 @@ async fn refusals_that_wait_to_be_written_are_written_before_the_service_ends() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn invented_tokens_fill_no_audit_and_hide_no_refusal_of_a_verified_one() {
+async fn forged_tokens_neither_fill_the_audit_nor_hide_genuine_refusals() {
     let app = App::start_with(|figment| figment.merge(("trusted_proxies", ["127.0.0.1"]))).await;
     let client = reqwest::Client::new();
     let post = async |token: &str, address: &str| {
@@ -174,8 +174,7 @@ fn updated(fields: &[&str]) -> (String, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_no_other_sign_in_has_one()
- {
+async fn only_sign_ins_that_change_the_user_record_an_update() {
     let app = App::start().await;
     let bare = json!({ "name": null, "picture": null });
     let verified = with(claims("ada", "ada@example.com"), &bare);
@@ -236,7 +235,7 @@ async fn a_user_whom_the_providers_news_change_has_an_event_with_the_fields_and_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_becomes_of_an_identity_names_it_and_what_it_changes_of_its_user() {
+async fn link_and_unlink_events_name_the_identity_and_changed_fields() {
     let app = App::start().await;
     let at = |provider: &str, email: &str| at(provider, "ada", email);
     let bare = json!({ "email_verified": "false", "name": null, "picture": null });

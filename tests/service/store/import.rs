@@ -224,7 +224,7 @@ async fn a_file_brings_everybody_once_and_the_same_in_either_format() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
+async fn refused_rows_are_listed_by_line_and_do_not_block_others() {
     let database = Database::create().await;
     let mut rows = b"email,provider,subject,id\n".to_vec();
     let mut expected = Vec::new();
@@ -327,7 +327,7 @@ async fn refused_rows_are_listed_by_their_lines_and_keep_no_other_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_owner_of_an_imported_address_gets_it_and_joins_nobody_who_never_proved_it() {
+async fn a_verified_owner_takes_an_imported_address_without_joining_unverified_users() {
     let app = App::start().await;
     let path = file(
         "owners.csv",
@@ -451,7 +451,7 @@ async fn no_row_is_a_way_to_somebody_elses_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_signed_up_before_the_import_and_proved_the_address_gets_what_the_row_has() {
+async fn an_import_adds_identities_to_earlier_users_with_proven_addresses() {
     let app = App::start().await;
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let unverified = with(
@@ -526,7 +526,7 @@ fn crowd(people: i64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_in_the_middle_and_run_again_it_is_exactly_the_file() {
+async fn an_import_killed_midway_and_repeated_matches_the_file() {
     const PEOPLE: i64 = 40_000;
     const IDENTITIES: &str = "SELECT count(*) FROM identities";
     let database = Database::create().await;
@@ -580,7 +580,7 @@ async fn killed_in_the_middle_and_run_again_it_is_exactly_the_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_sign_in_while_they_are_imported_and_are_one_person_each() {
+async fn sign_ins_during_an_import_create_no_duplicate_users() {
     const PEOPLE: i64 = 15_000;
     let app = App::start().await;
     let path = file("crowd.csv", crowd(PEOPLE));
@@ -754,7 +754,7 @@ async fn an_import_brings_no_deleted_user_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_identity_that_an_import_adds_to_a_live_user_is_an_event() {
+async fn an_identity_that_an_import_adds_to_a_user_is_recorded() {
     let app = App::start().await;
     let pool = &app.database.pool;
     run!(
@@ -1207,7 +1207,7 @@ async fn an_export_of_firebase_is_imported_whatever_one_user_lacks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_moved_subject_signs_in_as_the_user_of_the_old_one() {
+async fn a_moved_subject_signs_in_as_the_same_user() {
     let app = App::start().await;
     let old = at("second", "old", "relay-1@privaterelay.example");
     let ada = app.sign_in_at("second", &old).await;
@@ -1269,7 +1269,7 @@ async fn a_moved_subject_signs_in_as_the_user_of_the_old_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_not_there_is_named_and_its_password_is_not() {
+async fn an_unreachable_database_is_reported_without_its_password() {
     let mut database = Database::gone();
     database.url =
         "postgres://vestibule:hunter2-hunter2@127.0.0.1:1/vestibule?application_name=hunter2"

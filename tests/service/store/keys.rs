@@ -63,7 +63,7 @@ async fn accepts(app: &App, token: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_of_one_instance_are_accepted_by_the_other_before_during_and_after_a_rotation() {
+async fn instances_accept_each_others_tokens_throughout_a_rotation() {
     let one = App::start().await;
     let other = second_instance(&one).await;
     let old = [access_token(&one).await, access_token(&other).await];
@@ -140,7 +140,7 @@ async fn an_announced_key_begins_to_sign_in_time_without_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_outlives_a_shorter_lifetime_that_is_set_after_it_was_issued() {
+async fn shortening_the_token_lifetime_does_not_invalidate_issued_tokens() {
     let hour = |figment: Figment| figment.merge(("session.access_token_ttl", 3600));
     let mut app = App::start_with(hour).await;
     let token = access_token(&app).await;
@@ -232,7 +232,7 @@ async fn emergencies_at_once_leave_one_key_that_is_not_retired() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retired_key_is_refused_and_its_successor_known_to_all_at_once() {
+async fn a_retired_key_is_refused_and_its_successor_accepted_immediately() {
     let one = App::start().await;
     let other = second_instance(&one).await;
     let old = access_token(&one).await;
@@ -275,7 +275,7 @@ async fn unknown_keys_are_looked_for_rarely_however_many_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_can_write_to_the_table_but_has_not_the_secret_slips_in_no_key() {
+async fn write_access_to_the_key_table_cannot_add_a_key() {
     let app = App::start().await;
     let foreign = Database::create().await;
     let secret = Secret::new("another key, of more than 32 characters".to_owned()).into();

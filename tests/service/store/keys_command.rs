@@ -90,7 +90,7 @@ async fn an_operator_lists_announces_and_replaces_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_secret_key_is_one_line_and_a_new_one_has_to_be_meant() {
+async fn a_wrong_secret_key_fails_and_a_new_one_needs_confirmation() {
     const OTHER: &str = "another key, of more than 32 characters";
     let app = App::start().await;
     for arguments in [&["rotate"][..], &["rotate", "--now"]] {

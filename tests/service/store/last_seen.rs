@@ -53,7 +53,7 @@ async fn noted(app: &App) -> (Option<i32>, String, bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_or_refresh_is_seen_at_once_and_noted_when_the_noted_day_is_35_days_old() {
+async fn sign_ins_and_refreshes_update_the_noted_day_after_35_days() {
     let (app, ada, signed_in) = start().await;
     let mut refresh_token = signed_in.refresh_token();
     assert_eq!(
@@ -135,7 +135,7 @@ async fn the_day_outlives_the_session_that_tells_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_that_links_or_changes_the_user_notes_the_day_too() {
+async fn a_sign_in_that_writes_the_user_also_notes_the_day() {
     let (app, ada, _) = start().await;
     long_ago(&app, 7, 7).await;
     let other = at("second", "ada-2", "ada@example.com");

@@ -42,7 +42,7 @@ async fn begin(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_migration_gives_way_to_whoever_holds_its_locks_and_to_all_who_queue_behind_it() {
+async fn a_migration_yields_to_lock_holders_and_queued_requests() {
     let database = Database::create().await;
     let mut request = database.pool.begin().await.unwrap();
     request.execute("SELECT FROM identities").await.unwrap();

@@ -312,7 +312,7 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_happens_in_whatever_order_exactly_those_are_signed_in_who_must_be() {
+async fn random_actions_leave_exactly_the_expected_sessions_alive() {
     let rng = Rng::new();
     println!("seed {}", rng.get_seed());
     let app = Arc::new(App::start().await);

@@ -169,7 +169,7 @@ fn is_usual(filters: &Filters, sort: Sort) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_statement_of_the_pages_reads_a_table_from_end_to_end() {
+async fn no_statement_of_the_pages_scans_a_whole_table() {
     let database = filled().await;
     let mut watched = Watched::connect(&database.url).await;
     let pool = watched.pool.clone();
@@ -546,7 +546,7 @@ async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_of_what_is_pruned_does_not_read_those_before_it() {
+async fn each_pruning_batch_skips_rows_that_earlier_batches_deleted() {
     let database = Database::create().await;
     let mut dump = PgConnection::connect(&database.url).await.unwrap();
     dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM users")

@@ -78,7 +78,7 @@ async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_expired_stays_to_say_so_and_takes_no_live_ones_place() {
+async fn an_expired_session_stays_to_explain_without_displacing_live_ones() {
     let app = App::start().await;
     let person = claims("ada", "ada@example.com");
     let live = app.sign_in(&person).await;
@@ -115,7 +115,7 @@ async fn a_session_that_expired_stays_to_say_so_and_takes_no_live_ones_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_read_four_times_at_most_and_goes_within_a_week() {
+async fn pruning_reads_each_session_at_most_four_times_until_deletion() {
     let database = Database::create().await;
     database.pool.execute(ADA).await.unwrap();
     // 365 sessions, each last used on a different day of a year.
@@ -159,7 +159,7 @@ async fn a_session_is_read_four_times_at_most_and_goes_within_a_week() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn instances_that_prune_at_once_read_a_session_twice_and_wait_for_nobody() {
+async fn concurrently_pruning_instances_read_sessions_at_most_twice_without_waiting() {
     let database = Database::create().await;
     database.pool.execute(ADA).await.unwrap();
     open(
@@ -206,7 +206,7 @@ async fn instances_that_prune_at_once_read_a_session_twice_and_wait_for_nobody()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_outlives_a_shortened_lifetime_goes_once_it_has_expired() {
+async fn a_session_longer_than_a_shortened_lifetime_is_pruned_after_expiry() {
     let database = Database::create().await;
     database.pool.execute(ADA).await.unwrap();
     open(
@@ -231,7 +231,7 @@ async fn a_session_that_outlives_a_shortened_lifetime_goes_once_it_has_expired()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_identity_keeps_more_sessions_than_it_may_wherever_a_step_ends() {
+async fn pruning_leaves_each_identity_its_limit_across_batch_boundaries() {
     let app = App::start().await;
     for subject in ["few", "many", "most"] {
         app.sign_in(&claims(subject, &format!("{subject}@example.com")))
@@ -261,7 +261,7 @@ const OLD_MONTH: &str = "CREATE TABLE events_2001_01 PARTITION OF events
     FOR VALUES FROM ('00e3bb7e-0000-0000-0000-000000000000') TO ('00e45b2e-0000-0000-0000-000000000000')";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn months_of_events_are_made_ahead_and_dropped_when_they_are_old() {
+async fn event_partitions_are_created_ahead_and_dropped_when_old() {
     let app = App::start().await;
     assert_eq!(
         app.database.count(MONTHS).await,
@@ -320,7 +320,7 @@ async fn keep_partitions(database: &Database) -> JoinHandle<Result<(), Error>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_month_that_a_dump_reads_delays_no_request_and_no_other_pruning() {
+async fn an_old_partition_read_by_a_dump_delays_nothing_else() {
     let app = App::start().await;
     let pool = app.database.pool.clone();
     app.sign_in(&claims("ada", "ada@example.com")).await;
@@ -353,8 +353,7 @@ async fn an_old_month_that_a_dump_reads_delays_no_request_and_no_other_pruning()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn months_that_cannot_be_made_during_a_dump_let_the_service_start_and_a_wrong_schema_does_not()
- {
+async fn a_start_tolerates_a_dump_blocking_partitions_but_no_wrong_schema() {
     let database = Database::create().await;
     let settings = figment(&database.url, "https://provider.example/tokeninfo");
     let mut dump = database.pool.begin().await.unwrap();
@@ -368,7 +367,7 @@ async fn months_that_cannot_be_made_during_a_dump_let_the_service_start_and_a_wr
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_month_takes_over_what_was_being_written_when_it_was_made() {
+async fn a_new_partition_takes_over_concurrently_written_events() {
     let database = Database::create().await;
     loop {
         let mut request = database.pool.begin().await.unwrap();
@@ -393,7 +392,7 @@ async fn a_new_month_takes_over_what_was_being_written_when_it_was_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_of_staff_that_are_idle_or_old_go_and_the_others_stay() {
+async fn pruning_deletes_only_idle_or_old_staff_sessions() {
     let app = App::start().await;
     for sql in [
         "INSERT INTO staff (id, email, role) VALUES (gen_random_uuid(), 'staff@example.com', 'admin')",
@@ -422,7 +421,7 @@ async fn sessions_of_staff_that_are_idle_or_old_go_and_the_others_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_signs_in_while_a_new_month_takes_over_is_signed_in() {
+async fn a_sign_in_succeeds_while_a_new_partition_takes_over() {
     let app = Arc::new(App::start().await);
     let pool = app.database.pool.clone();
     for number in 0.. {

@@ -57,7 +57,7 @@ async fn clients_that_rotate_one_token_at_once_leave_exactly_one_successor() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thief_and_the_owner_are_both_signed_out_whoever_comes_first() {
+async fn reuse_of_a_stolen_token_signs_out_thief_and_owner() {
     for thief_first in [true, false] {
         let app = App::start().await;
         let stolen = app
@@ -112,7 +112,7 @@ const OWNER: (&str, &str) = ("192.0.2.1", "App/1 (Android 17)");
 const THIEF: (&str, &str) = ("198.51.100.7", "curl/8");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeat_from_elsewhere_is_recorded_once_and_one_of_a_phone_that_moves_is_not() {
+async fn only_repeats_with_new_address_and_user_agent_are_recorded() {
     let app = App::start_with(|figment| figment.merge(("trusted_proxies", ["127.0.0.1"]))).await;
     let mut token = app
         .sign_in(&claims("subject", "ada@example.com"))
@@ -160,7 +160,7 @@ async fn a_repeat_from_elsewhere_is_recorded_once_and_one_of_a_phone_that_moves_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_an_owner_and_a_thief_who_refresh_at_once_the_second_is_recorded() {
+async fn the_second_of_concurrent_owner_and_thief_refreshes_is_recorded() {
     let app = App::start_with(|figment| figment.merge(("trusted_proxies", ["127.0.0.1"]))).await;
     let mut token = app
         .sign_in(&claims("subject", "ada@example.com"))
@@ -183,7 +183,7 @@ async fn of_an_owner_and_a_thief_who_refresh_at_once_the_second_is_recorded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_users_who_link_one_identity_at_once_one_gets_it() {
+async fn of_two_users_linking_an_identity_concurrently_one_succeeds() {
     let app = App::start().await;
     for round in 0..rounds() {
         let mut tokens = Vec::new();
@@ -236,7 +236,7 @@ async fn a_user_who_unlinks_both_identities_at_once_keeps_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_that_races_a_sign_in_leaves_no_half_of_anybody() {
+async fn a_deletion_racing_a_sign_in_leaves_no_partial_user() {
     let app = App::start().await;
     for round in 0..rounds() {
         let claimed = claims("subject", "ada@example.com");

@@ -71,7 +71,7 @@ impl Counted {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_known_identity_takes_one_statement_a_new_one_two_and_any_other_three() {
+async fn sign_ins_take_one_to_three_statements_and_refreshes_one() {
     let relay = Counted::open().await;
     let app = behind(&relay).await;
     let unverified = json!({ "email_verified": false });
@@ -182,7 +182,7 @@ async fn behind(relay: &Counted) -> App {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_asks_nothing_of_the_database_while_the_provider_is_asked() {
+async fn a_sign_in_uses_no_database_during_the_provider_call() {
     const SIGN_INS: usize = 20;
     let relay = Counted::open().await;
     let app = behind(&relay).await;

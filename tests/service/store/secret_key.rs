@@ -71,7 +71,7 @@ async fn rotate(one: &App, other: &App) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_instances_change_their_secret_key_one_after_the_other_and_nobody_notices() {
+async fn two_instances_rotate_their_secret_key_without_losing_sessions() {
     let database = Database::create().await;
     let [mut one, mut other] = [
         start(&database, STEPS[0]).await,
@@ -121,7 +121,7 @@ async fn two_instances_change_their_secret_key_one_after_the_other_and_nobody_no
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_instance_takes_the_new_key_before_the_old_one_and_then_alone() {
+async fn one_instance_rotates_its_secret_key_without_losing_sessions() {
     let database = Database::create().await;
     let mut app = start(&database, &[OLD]).await;
     let signed_in = app.sign_in(&claims("subject", "ada@example.com")).await;

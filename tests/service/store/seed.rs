@@ -9,7 +9,7 @@ use crate::support::app::LIMITS;
 use crate::support::cluster::Database;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_are_added_as_often_as_one_likes_and_are_of_all_kinds() {
+async fn seeding_adds_varied_consistent_users_and_can_be_repeated() {
     const PEOPLE: i32 = 6_000;
     let database = Database::create().await;
     for (seed, all) in [(0.1, 6_000), (0.2, 12_000)] {

@@ -80,7 +80,7 @@ async fn refresh_together(app: &App, tokens: &[String]) -> Vec<Answer> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_bad_item_of_a_batch_fails_alone_in_whatever_way_it_fails() {
+async fn a_failing_item_of_a_batch_does_not_fail_others() {
     let app = App::start().await;
     for (way, sql) in FAILURES {
         // New users, then known users, then a refresh.
@@ -127,7 +127,7 @@ async fn one_bad_item_of_a_batch_fails_alone_in_whatever_way_it_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sign_ins_of_one_new_identity_and_of_one_new_address_in_a_batch_make_one_user() {
+async fn batched_sign_ins_of_one_identity_or_address_create_one_user() {
     let app = App::start().await;
     for round in 0..20 {
         let sign_in = async |number| {
@@ -157,7 +157,7 @@ async fn sign_ins_of_one_new_identity_and_of_one_new_address_in_a_batch_make_one
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_refreshes_of_one_session_in_a_batch_only_a_repeat_shares_the_result() {
+async fn only_identical_refreshes_in_a_batch_share_a_result() {
     let app = App::start().await;
     app.sign_in(&claims("ada", "ada@example.com")).await;
     let (session_id, family, live): (Uuid, Vec<u8>, Vec<u8>) = app

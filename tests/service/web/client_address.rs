@@ -271,7 +271,7 @@ async fn a_peer_in_ipv4_mapped_form_is_an_ipv4_peer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_of_a_client_do_not_hide_the_address_that_a_proxy_appended() {
+async fn invalid_header_bytes_do_not_hide_the_proxys_client_address() {
     for (header, lines, expected) in [
         (
             "x-forwarded-for",

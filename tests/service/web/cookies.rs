@@ -208,7 +208,7 @@ async fn csrf_of(desk: &Desk, session: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_cookie_of_a_sign_in_of_staff_is_read_by_its_exact_name() {
+async fn the_staff_sign_in_cookie_is_matched_by_exact_name() {
     let desk = Desk::open().await;
     desk.appoint("ada@example.com", Role::Admin).await;
     for (lines, read) in CASES {

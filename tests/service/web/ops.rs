@@ -12,7 +12,7 @@ async fn ask(app: &App, path: &str) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_is_alive_whatever_its_database_does_and_ready_only_with_it() {
+async fn liveness_ignores_the_database_and_readiness_requires_it() {
     let app = App::start().await;
     assert_eq!(ask(&app, "/livez").await.text, "ok\n");
     // Another test's full disk affects this process for some seconds.
@@ -127,7 +127,7 @@ async fn metric(app: &App, name: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_metrics_tell_what_is_under_way_since_when_and_by_which_clock() {
+async fn metrics_show_requests_in_flight_start_time_and_clock_offset() {
     let before = now();
     let app = App::start().await;
     let one = claims("subject-of-ada", "ada@example.com");

@@ -52,7 +52,7 @@ fn assert_limited(answer: &Answer) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_is_refused_before_anyone_is_asked_and_hurts_nobody_else() {
+async fn a_flood_is_refused_before_any_call_without_affecting_others() {
     let app = limited(2).await;
     for remaining in [1, 0] {
         let answer = sign_in_from(&app, "ada", "192.0.2.1").await;
@@ -221,7 +221,7 @@ fn every_policy_and_every_key_has_a_bucket_of_its_own() {
 }
 
 #[test]
-fn a_site_of_ipv6_has_as_much_as_sixteen_of_its_networks_and_not_65536_times() {
+fn an_ipv6_site_gets_sixteen_times_a_networks_limit() {
     let clock = FakeRelativeClock::default();
     let limits = RateLimits::with_clock(&settings(2), &clock);
     let ask = |address: &str| {
@@ -281,7 +281,7 @@ fn what_is_over_is_forgotten_and_what_is_not_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_else_has_an_access_token_cannot_use_up_its_owners_limit() {
+async fn a_stolen_access_token_cannot_exhaust_its_owners_limit() {
     let app = App::start_with(|figment| {
         figment
             .merge(("trusted_proxies", ["127.0.0.1"]))
@@ -318,7 +318,7 @@ async fn whoever_else_has_an_access_token_cannot_use_up_its_owners_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_can_be_changed_ten_times_a_minute_and_no_webhook_is_flooded() {
+async fn renames_are_limited_to_ten_per_minute() {
     let app = App::start_with(|figment| figment.merge(("rate_limit.enabled", true))).await;
     let token = app
         .sign_in(&claims("ada", "ada@example.com"))
@@ -410,7 +410,7 @@ async fn with_session(app: &App, method: Method, path: &str, token: &str, addres
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_of_one_address_share_a_limit_on_every_route_of_a_session() {
+async fn sessions_at_one_address_share_a_limit_on_all_routes() {
     let app = App::start_with(|figment| {
         figment
             .merge(("trusted_proxies", ["127.0.0.1"]))
@@ -502,7 +502,7 @@ async fn sessions_of_one_address_share_a_limit_on_every_route_of_a_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_users_sessions_share_the_limit_of_names_wherever_they_are_used() {
+async fn a_users_sessions_share_one_rename_limit_across_addresses() {
     let app = App::start_with(|figment| {
         figment
             .merge(("trusted_proxies", ["127.0.0.1"]))

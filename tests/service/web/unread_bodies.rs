@@ -65,7 +65,7 @@ async fn what_is_refused_before_its_body_was_read_is_answered() {
 
 /// hyper refuses these heads before Rocket sees them.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_head_that_is_not_http_is_answered_before_the_connection_closes() {
+async fn a_malformed_head_gets_a_response_before_the_connection_closes() {
     let app = App::start().await;
     let many = "X-A: b\r\n".repeat(150);
     for (head, status) in [

@@ -85,7 +85,7 @@ async fn a_receiver_gets_only_the_types_that_it_wants() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_of_one_user_keep_their_order_and_others_do_not_wait() {
+async fn messages_stay_ordered_per_user_and_users_are_independent() {
     let receiver = Receiver::start().await;
     let app = with_receivers(&[("shop", &receiver)]).await;
     let pool = &app.database.pool;
@@ -172,7 +172,7 @@ async fn two_instances_send_each_message_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_is_locked_keeps_no_other_delivery_from_being_recorded() {
+async fn a_locked_user_does_not_block_recording_other_deliveries() {
     let receiver = Receiver::start().await;
     let app = with_receivers(&[("shop", &receiver)]).await;
     let pool = &app.database.pool;
@@ -208,7 +208,7 @@ async fn an_answer_on_its_way_is_awaited_at_the_shutdown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_was_sent_when_its_instance_was_killed_is_sent_again() {
+async fn a_message_in_flight_when_its_instance_dies_is_resent() {
     let receiver = Receiver::start_with(|_| Behaviour::NEVER_ANSWER).await;
     let database = Database::create().await;
     let webhooks = environment(&receiver.url);
@@ -250,7 +250,7 @@ async fn a_message_that_was_sent_when_its_instance_was_killed_is_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_receiver_has_not_got_waits_for_its_return_to_the_settings() {
+async fn undelivered_messages_wait_until_their_receiver_is_configured_again() {
     let receiver = Receiver::start_with(|_| Behaviour::status(503)).await;
     let mut app = with_receivers(&[("shop", &receiver)]).await;
     change(&app.database.pool, "user_disabled", Uuid::now_v7()).await;

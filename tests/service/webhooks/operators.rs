@@ -216,7 +216,7 @@ async fn a_backend_tries_a_receiver_and_sends_again_what_it_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_admin_sees_what_is_parked_tries_the_receiver_and_sends_one_message_or_all_again() {
+async fn an_admin_tests_a_receiver_and_resends_parked_messages() {
     let receiver = Receiver::start_with(|_| Behaviour::status(410)).await;
     let settings = json!({ "url": format!("{}?key=hush", receiver.url), "secret": SECRET });
     let desk = Desk::open_altered(|figment| figment.merge(("webhooks.shop", settings))).await;

@@ -253,7 +253,7 @@ async fn each_change_queues_one_message_that_names_what_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changes_no_user_queues_nothing_and_without_a_receiver_nothing_is_queued() {
+async fn nothing_is_queued_without_a_receiver_or_a_user_change() {
     let database = Database::create().await;
     let pool = &database.pool;
     let ada = user(pool).await;
@@ -340,7 +340,7 @@ async fn a_change_that_does_not_happen_queues_nothing() {
 
 /// Otherwise a message could get a lower number than a message that is already delivered.
 #[tokio::test(flavor = "multi_thread")]
-async fn transactions_that_change_one_user_queue_in_the_order_of_their_commits() {
+async fn messages_about_one_user_are_queued_in_commit_order() {
     let database = subscribed().await;
     let pool = &database.pool;
     let ada = Uuid::now_v7();
@@ -427,7 +427,7 @@ fn insert(kind: &str, user: Uuid) -> sqlx::AssertSqlSafe<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_queued_while_the_one_before_is_delivered_is_due() {
+async fn a_message_queued_during_its_predecessors_delivery_becomes_due() {
     let database = subscribed().await;
     let pool = &database.pool;
     let ada = user(pool).await;

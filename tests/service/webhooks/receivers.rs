@@ -39,7 +39,7 @@ async fn changed(app: &App) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_500_for_three_days_a_message_is_parked_and_the_next_is_sent() {
+async fn messages_failing_for_three_days_are_parked_and_the_next_sent() {
     let receiver = Receiver::start_with(|_| Behaviour::status(500)).await;
     let app = with_receivers(&[("shop", &receiver)]).await;
     let pool = &app.database.pool;
@@ -107,7 +107,7 @@ async fn delivering() -> (App, Receiver) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_comes_back_gets_at_once_what_waits_for_it() {
+async fn a_recovered_receiver_gets_all_waiting_messages_at_once() {
     let (app, receiver) = delivering().await;
     receiver.behave(|_| Behaviour::status(503));
     for _ in 0..20 {
@@ -121,7 +121,7 @@ async fn a_receiver_that_comes_back_gets_at_once_what_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_refused_is_not_hurried_by_others_that_are_accepted() {
+async fn other_messages_success_does_not_hasten_a_refused_one() {
     let (app, receiver) = delivering().await;
     let ada = Uuid::now_v7();
     receiver.behave(move |message| {
@@ -241,7 +241,7 @@ async fn a_receiver_that_is_not_there_is_told_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_drips_or_never_ends_is_accepted_by_its_status() {
+async fn a_slow_or_endless_response_is_accepted_by_its_status() {
     let drips =
         Behaviour::body("text/plain", "x".repeat(10_000)).trickled(Duration::from_millis(100));
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 8000000000\r\n\r\n";
@@ -261,7 +261,7 @@ async fn an_answer_that_drips_or_never_ends_is_accepted_by_its_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_leads_into_a_private_network_is_not_connected_to() {
+async fn host_names_with_private_addresses_need_the_operators_permission() {
     let receiver = Receiver::start().await;
     let url = receiver
         .url

@@ -21,7 +21,7 @@ fn assert_public(answer: &Answer) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_the_current_document_is_told_so_and_others_get_it() {
+async fn matching_etags_get_304_and_others_the_document() {
     let app = App::start().await;
     for path in PATHS {
         let whole = ask(&app, Method::GET, path, &[]).await;

@@ -84,7 +84,7 @@ async fn clocks_may_differ_by_five_seconds_and_not_by_one_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_lives_as_long_as_the_answer_that_brought_it_says() {
+async fn a_token_is_valid_exactly_for_its_expires_in() {
     let app = App::start().await;
     let before = now();
     let answer = app.sign_in(&claims("subject", "ada@example.com")).await;

@@ -35,7 +35,7 @@ async fn found(app: &App, email: &str) -> Vec<(String, Option<String>, Option<St
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_merge_is_found_by_the_address_of_whoever_went_and_outlives_the_next_user_of_it() {
+async fn a_merge_event_is_found_by_address_and_survives_its_erasure() {
     const ADDRESS: &str = "from@example.com";
     let app = App::start().await;
     let from = user(&app.sign_in(&claims("from", ADDRESS)).await);
@@ -83,7 +83,7 @@ async fn a_merge_is_found_by_the_address_of_whoever_went_and_outlives_the_next_u
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_came_by_a_merge_is_forgotten_with_whoever_got_it() {
+async fn a_merged_address_is_erased_when_the_surviving_user_is_deleted() {
     const ADDRESS: &str = "from@example.com";
     let app = App::start().await;
     let from = user(&app.sign_in(&claims("from", ADDRESS)).await);
@@ -274,7 +274,7 @@ async fn whoever_remains_was_last_seen_when_either_was() {
 /// Every link and unlink marks the user as changed. If one did not, a merge could take an identity
 /// that it has not read from one user and give it to no other.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_merge_that_knows_of_fewer_identities_than_there_are_is_not_made() {
+async fn a_merge_with_an_outdated_list_of_identities_changes_nothing() {
     let app = App::start().await;
     let pool = &app.database.pool;
     let from = app.sign_in(&claims("from", "from@example.com")).await;

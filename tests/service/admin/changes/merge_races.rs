@@ -33,7 +33,7 @@ async fn owner(app: &App, subject: &str) -> Option<Uuid> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
+async fn a_merge_and_concurrent_sign_ins_take_effect_one_by_one() {
     let app = Arc::new(App::start().await);
     let mut merged = 0;
     for round in 0..rounds() {
@@ -118,7 +118,7 @@ async fn of_a_merge_and_the_sign_ins_of_both_one_comes_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
+async fn a_merge_and_the_users_own_change_take_effect_exclusively() {
     let app = Arc::new(App::start().await);
     for round in 0..rounds() {
         let [from, into] = ["from", "into"].map(|role| format!("{role}-{round}"));
@@ -201,7 +201,7 @@ async fn of_a_merge_and_what_the_user_does_about_themselves_one_comes_first() {
 /// A transaction that ends a session locks the session first; its event then locks the user if a
 /// webhook is configured.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_merge_does_not_keep_a_sign_out_that_it_waits_for_from_its_end() {
+async fn a_merge_does_not_block_the_sign_out_it_waits_for() {
     let app = App::start().await;
     let pool = &app.database.pool;
     pool.execute(

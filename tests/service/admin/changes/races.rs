@@ -69,7 +69,7 @@ async fn of_two_who_move_one_identity_to_different_people_one_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_deletion_and_a_merge_of_the_same_person_one_happens() {
+async fn of_a_concurrent_deletion_and_merge_exactly_one_happens() {
     let app = App::start().await;
     for round in 0..rounds() {
         let ((from, _), (into, _)) = (person(&app, "from").await, person(&app, "into").await);

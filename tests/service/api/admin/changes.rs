@@ -190,7 +190,7 @@ async fn a_change_that_changes_nothing_is_answered_and_not_recorded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_changes_after_the_check_of_what_was_seen_is_left_alone() {
+async fn a_change_is_refused_if_the_user_changes_after_the_check() {
     let backend = Backend::start().await;
     let id = backend.ada().await.user_id();
     let pool = &backend.app.database.pool;
@@ -219,7 +219,7 @@ async fn a_user_who_changes_after_the_check_of_what_was_seen_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backend_moves_unlinks_merges_and_deletes_as_it_was_told_before() {
+async fn a_backend_moves_unlinks_merges_and_deletes_as_previewed() {
     let backend = Backend::start().await;
     let ada = backend.ada().await;
     let grace = backend.grace().await;
@@ -282,7 +282,7 @@ async fn a_backend_moves_unlinks_merges_and_deletes_as_it_was_told_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_is_made_to_the_users_that_the_dry_run_showed_or_to_nobody() {
+async fn a_change_is_refused_if_users_differ_from_the_dry_run() {
     let backend = Backend::start().await;
     let ada = backend.ada().await.user_id();
     let grace = backend.grace().await.user_id();
@@ -321,7 +321,7 @@ async fn a_change_is_made_to_the_users_that_the_dry_run_showed_or_to_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_rule_forbids_is_refused_in_its_words_and_a_dry_run_says_so_before() {
+async fn a_dry_run_reports_the_same_refusal_as_the_change() {
     let backend = Backend::start().await;
     let unproven = with(
         claims("eve", "eve@example.com"),

@@ -114,7 +114,7 @@ const TOLD: &str = "SELECT (SELECT detail->'claims' FROM events WHERE kind = 'cl
                            claims, disabled_at IS NOT NULL FROM users";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_event_of_changes_at_once_says_what_the_user_is() {
+async fn the_newest_of_concurrent_change_events_matches_the_user() {
     let app = Arc::new(App::start().await);
     let key = app.api_key("backend", KeyRole::Admin).await;
     let ada = app

@@ -21,7 +21,7 @@ async fn created(app: &App, key: &str, body: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_proves_the_address_is_the_user_who_was_created_for_it() {
+async fn the_proven_owner_of_an_address_becomes_its_created_user() {
     let app = App::start().await;
     let key = app.api_key("admin", KeyRole::Admin).await;
     let ada = json!({
@@ -68,7 +68,7 @@ async fn whoever_proves_the_address_is_the_user_who_was_created_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_identity_that_a_backend_knows_signs_in_as_the_user_created_with_it() {
+async fn a_user_created_with_identities_signs_in_with_them() {
     let app = App::start().await;
     let key = app.api_key("admin", KeyRole::Admin).await;
     let body = json!({
@@ -130,7 +130,7 @@ async fn what_another_user_has_is_not_given_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_somebody_merely_claims_goes_to_the_user_whom_the_backend_vouches_for() {
+async fn a_backends_verified_user_takes_an_address_from_an_unverified_one() {
     let app = App::start().await;
     let key = app.api_key("admin", KeyRole::Admin).await;
     let unverified = with(
@@ -196,7 +196,7 @@ async fn of_many_creations_of_one_user_exactly_one_succeeds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_that_no_sign_in_would_store_is_refused_and_the_member_named() {
+async fn an_invalid_user_is_rejected_with_the_member_named() {
     let app = App::start().await;
     let key = app.api_key("admin", KeyRole::Admin).await;
     let identity = |changes: Value| {

@@ -34,7 +34,7 @@ async fn read(app: &App, key: &str, query: &str) -> (Vec<Value>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_is_in_the_feed_once_it_is_a_minute_old_and_the_place_is_kept() {
+async fn the_feed_serves_events_after_a_minute_and_continues_at_cursors() {
     let app = App::start().await;
     let key = app.api_key("reader", KeyRole::Reader).await;
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
@@ -98,7 +98,7 @@ async fn an_event_is_in_the_feed_once_it_is_a_minute_old_and_the_place_is_kept()
 /// The event's id is almost a minute old when its transaction begins, older than in any real
 /// request.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_feed_waits_for_a_commit_that_takes_longer_than_a_minute() {
+async fn the_feed_waits_for_transactions_longer_than_a_minute() {
     use sqlx::Connection;
     let app = App::start().await;
     let key = app.api_key("reader", KeyRole::Reader).await;
@@ -135,7 +135,7 @@ async fn the_feed_waits_for_a_commit_that_takes_longer_than_a_minute() {
 /// Writers draw ids before they commit, in any order. The ids are 57 seconds old when drawn, so
 /// that the feed passes them three seconds later.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backend_that_follows_eight_writers_misses_nothing_and_reads_nothing_twice() {
+async fn a_backend_reading_behind_eight_writers_gets_each_event_once() {
     let app = App::start().await;
     let key = app.api_key("reader", KeyRole::Reader).await;
     let write = format!(

@@ -61,7 +61,7 @@ const MISSING: &str = r#"Bearer realm="vestibule""#;
 const INVALID: &str = r#"Bearer realm="vestibule", error="invalid_token""#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_opens_the_admin_api_but_one_valid_key_in_one_header() {
+async fn only_one_valid_key_in_one_header_opens_the_admin_api() {
     let app = App::start().await;
     let key = app.api_key("backend", KeyRole::Support).await;
     assert_accepted(&ask(&app, &[("Authorization", &bearer(&key))]).await);
@@ -132,7 +132,7 @@ async fn nothing_opens_the_admin_api_but_one_valid_key_in_one_header() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_refused_from_the_moment_it_is_revoked_or_expires() {
+async fn a_revoked_or_expired_key_is_refused_at_once() {
     let app = App::start().await;
     let pool = app.database.pool.clone();
     let one = app.api_key("one", KeyRole::Support).await;
@@ -394,7 +394,7 @@ async fn the_use_of_a_key_is_written_once_a_minute() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn made_up_keys_are_counted_by_address_and_valid_ones_by_key() {
+async fn invalid_keys_are_limited_by_address_and_valid_ones_by_key() {
     let app = App::start_with(|figment| {
         figment
             .merge(("rate_limit.enabled", true))

@@ -47,7 +47,7 @@ const ROUTES: [(&str, &str, KeyRole); 18] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_route_admits_the_keys_that_its_row_names_and_nobody_else() {
+async fn every_admin_route_admits_exactly_the_keys_of_its_row() {
     let desk = Desk::open().await;
     let app = &desk.app;
     let mounted: BTreeSet<_> = app

@@ -170,7 +170,7 @@ fn cases() -> impl Iterator<Item = Case> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_event_does_what_it_asks_for_once_and_nothing_if_it_is_not_genuine() {
+async fn each_genuine_event_takes_effect_once_and_forged_ones_never() {
     let house = House::open().await;
     for (number, case) in cases().enumerate() {
         let subject = format!("ada-{number}");
@@ -320,7 +320,7 @@ async fn a_test_and_an_unknown_event_are_acknowledged_and_do_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_message_ends_no_later_session_and_undoes_no_later_message() {
+async fn a_late_message_affects_neither_later_sessions_nor_later_messages() {
     let house = House::open().await;
     let old = house.sign_in("ada").await;
     house.app.age(7200.0).await;
@@ -372,7 +372,7 @@ async fn a_late_message_ends_no_later_session_and_undoes_no_later_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_time_of_an_event_is_when_it_happened_and_not_when_it_was_told() {
+async fn an_event_counts_from_its_own_time_not_its_arrival() {
     let house = House::open().await;
     let opened = house.sign_in("ada").await;
     house.app.age(60.0).await;
@@ -401,7 +401,7 @@ async fn the_time_of_an_event_is_when_it_happened_and_not_when_it_was_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_ends_the_sessions_of_its_identity_and_only_a_hijacked_one_those_of_its_user() {
+async fn an_event_ends_its_identitys_sessions_and_hijacking_all_the_users() {
     let house = House::open().await;
     let app = &house.app;
     let ada = house.sign_in("ada").await;
@@ -427,7 +427,7 @@ async fn an_event_ends_the_sessions_of_its_identity_and_only_a_hijacked_one_thos
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_from_before_the_end_of_the_sessions_opens_none_and_proves_nothing() {
+async fn tokens_issued_before_a_revocation_neither_sign_in_nor_prove() {
     let house = House::open().await;
     let app = &house.app;
     let mine = app.sign_in(&claims("ada", "ada@example.com")).await;
@@ -473,7 +473,7 @@ async fn a_token_from_before_the_end_of_the_sessions_opens_none_and_proves_nothi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_recycled_address_leaves_its_former_owner_and_leads_nobody_to_them() {
+async fn a_recycled_address_becomes_unverified_and_free_for_its_next_owner() {
     let house = House::open().await;
     for (subject, named) in [
         ("ada", json!({})),

@@ -207,7 +207,7 @@ async fn identities_linked_by_the_mailbox_and_after_it_are_held() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn identities_of_the_users_into_whom_the_user_was_merged_are_held() {
+async fn a_hijacking_report_holds_identities_of_users_merged_since() {
     let house = House::with_ada().await;
     assert_eq!(MAILBOX.sign_in(&house).await.outcome(), "linked");
     assert_status(&FIRST.merge(&house, ADA).await, 200);
@@ -235,7 +235,7 @@ async fn identities_of_the_users_into_whom_the_user_was_merged_are_held() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_window_is_a_week_or_reaches_back_to_the_last_sign_in() {
+async fn a_report_covers_a_week_or_since_the_last_sign_in() {
     let house = House::with_ada().await;
     assert_status(&ADA.link(&house, FIRST).await, 201);
     house.days_later(1).await;
@@ -265,7 +265,7 @@ async fn the_window_is_a_week_or_reaches_back_to_the_last_sign_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_account_unlinked_before_its_report_finds_its_user_and_stays_out() {
+async fn a_report_after_an_unlink_still_finds_the_user_and_suspends() {
     let house = House::with_ada().await;
     let user = ADA.user(&house).await;
     assert_status(&ADA.link(&house, FIRST).await, 201);
@@ -319,7 +319,7 @@ async fn what_is_remembered_of_identities_goes_with_the_user() {
 const WAITING: &str = "^-- (Deletes a user|Applies a report)";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_that_meets_the_deletion_of_its_user_is_not_forgotten() {
+async fn a_report_concurrent_with_the_users_deletion_still_suspends() {
     for report_first in [true, false] {
         let house = House::with_ada().await;
         let database = &house.app.database;

@@ -86,7 +86,7 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_events_of_a_message_may_name_one_account_in_two_ways() {
+async fn two_events_may_name_the_same_account_by_subject_and_email() {
     let house = House::open().await;
     house.sign_in("ada").await;
     let by_subject = json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": "ada" });
@@ -132,7 +132,7 @@ async fn an_address_that_two_accounts_had_names_neither() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_no_key_of_the_provider_has_signed_is_refused() {
+async fn only_security_event_tokens_signed_by_the_providers_keys_are_accepted() {
     let house = House::open().await;
     house.sign_in("ada").await;
     let claims = revocation("ada");
@@ -273,7 +273,7 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_is_unknown_or_publishes_no_keys_has_no_events() {
+async fn unknown_providers_and_providers_without_keys_have_no_events_endpoint() {
     let house = House::open().await;
     let token = genuine(&revocation("ada"));
     for (name, error) in [("nobody", "provider_not_found"), ("third", "not_found")] {
@@ -321,7 +321,7 @@ async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_key_is_fetched_and_a_made_up_one_costs_few_calls() {
+async fn rotated_keys_are_fetched_and_made_up_keys_cause_no_calls() {
     let house = House::open().await;
     house.tell(&revocation("ada")).await;
     house
@@ -340,7 +340,7 @@ async fn a_new_key_is_fetched_and_a_made_up_one_costs_few_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_document_about_events_the_keys_are_those_of_the_providers_tokens() {
+async fn without_ssf_metadata_events_are_verified_with_the_token_keys() {
     let keys = Provider::start().await;
     let metadata = Provider::start().await;
     keys.behave(Behaviour::Json(jwks(&[Signer::Ec.jwk()])));
@@ -374,7 +374,7 @@ async fn without_a_document_about_events_the_keys_are_those_of_the_providers_tok
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_the_document_about_events_only_what_a_message_needs_is_judged() {
+async fn unusable_ssf_metadata_does_not_prevent_receiving_events() {
     let page = Behaviour::body(
         "text/html; charset=utf-8",
         "<!doctype html><title>Sign in</title>",

@@ -27,7 +27,7 @@ async fn limited() -> House {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_burst_of_genuine_messages_is_accepted_and_a_flood_of_forged_ones_is_not() {
+async fn bursts_of_genuine_messages_pass_and_forged_floods_are_limited() {
     let house = limited().await;
     let event = format!("{RISC}/sessions-revoked");
     for number in 0..50 {

@@ -49,8 +49,7 @@ async fn losses(app: &App) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_next_owner_is_somebody_new()
- {
+async fn an_address_loses_verification_with_its_identity_and_becomes_available() {
     let house = House::open().await;
     let app = &house.app;
     let mut lost = 0;
@@ -143,7 +142,7 @@ async fn an_address_is_verified_no_longer_than_an_identity_proves_it_and_its_nex
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_identity_or_the_backend_that_vouches_keeps_an_address_verified() {
+async fn an_address_stays_verified_while_an_identity_or_backend_supports_it() {
     let app = App::start().await;
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let second = app
@@ -273,7 +272,7 @@ async fn a_vouch_ends_with_the_first_identity_that_proves_the_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_identities_that_prove_an_address_and_stop_at_once_neither_leaves_it_verified() {
+async fn an_address_is_unverified_after_both_proofs_end_concurrently() {
     let app = App::start().await;
     for round in 0..rounds() {
         let first = format!("first-{round}");
@@ -303,7 +302,7 @@ async fn of_two_identities_that_prove_an_address_and_stop_at_once_neither_leaves
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proven_new_address_is_taken_from_somebody_who_merely_claims_it() {
+async fn a_verified_address_change_takes_it_from_an_unverified_user() {
     let app = App::start().await;
     let squatter = app
         .sign_in(&unverified(claims("squatter", "new@example.com")))
@@ -347,7 +346,7 @@ async fn a_proven_new_address_is_taken_from_somebody_who_merely_claims_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hijacker_is_linked_by_no_address_that_the_account_ever_showed() {
+async fn a_hijacker_is_not_linked_by_the_accounts_former_address() {
     let house = House::open().await;
     let app = &house.app;
     // The identity that still proves the address was linked first, and so it is not held.
@@ -461,7 +460,7 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_held_identity_that_its_provider_reports_too_signs_in_when_both_let_it() {
+async fn a_held_and_reported_identity_signs_in_only_after_both_releases() {
     for released_first in [true, false] {
         let house = House::open().await;
         let app = &house.app;
@@ -493,7 +492,7 @@ async fn a_held_identity_that_its_provider_reports_too_signs_in_when_both_let_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hijacker_who_merged_the_user_with_his_own_is_held_whichever_remains() {
+async fn a_hijackers_own_account_is_held_after_a_merge_either_way() {
     for (into_his_own, later) in [(false, false), (true, false), (true, true)] {
         let house = House::open().await;
         let app = &house.app;
@@ -970,7 +969,7 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_becomes_of_identities_and_addresses_nobody_is_let_in_but_by_a_proof_that_holds() {
+async fn random_changes_never_let_a_user_in_without_valid_proof() {
     let mut rng = Rng::new();
     println!("seed {}", rng.get_seed());
     let mut worlds = 0;

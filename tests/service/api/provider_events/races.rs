@@ -75,7 +75,7 @@ async fn no_session_outlives_a_suspension_whoever_signs_in_meanwhile() {
 const WAITING: &str = "^-- (Signs in one identity|Applies a report)";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_was_being_opened_when_sessions_were_revoked_is_over() {
+async fn a_session_opened_during_a_revocation_is_ended() {
     let house = Arc::new(House::open().await);
     house.sign_in("ada").await;
     let opened = loop {

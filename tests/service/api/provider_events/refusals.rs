@@ -172,7 +172,7 @@ async fn a_hijacked_mailbox_links_nobody_at_another_provider() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_neither_unlinks_a_suspended_identity_nor_keeps_only_such_a_one() {
+async fn a_suspended_identity_cannot_be_unlinked_or_remain_alone() {
     let house = House::open().await;
     let app = &house.app;
     let own = claims("ada", "ada@example.com");
@@ -262,7 +262,7 @@ async fn a_suspension_goes_with_the_identity_to_another_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_id_of_a_message_is_kept_for_longer_than_the_message_is_accepted() {
+async fn message_ids_are_kept_longer_than_messages_are_accepted() {
     let house = House::open().await;
     house.risc("sessions-revoked", "ada").await;
     let pool = &house.app.database.pool;
@@ -307,8 +307,7 @@ async fn tell_desk(desk: &Desk, event: &str, named: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or_they_have_another()
-{
+async fn hijacked_staff_are_locked_out_until_enabled_or_given_another_account() {
     let (desk, _publishers) = desk().await;
     let pool = &desk.app.database.pool;
     desk.appoint("grace@example.com", Role::Admin).await;
@@ -378,7 +377,7 @@ async fn staff_whose_account_is_reported_hijacked_are_out_until_it_is_enabled_or
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn staff_whom_a_provider_names_by_their_address_are_out_as_well() {
+async fn events_that_name_staff_by_email_lock_them_out_too() {
     let (desk, _publishers) = desk().await;
     let named = json!({ "subject_type": "email", "email": "Ada@example.com" });
     for is_user in [false, true] {

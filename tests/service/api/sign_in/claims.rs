@@ -275,7 +275,7 @@ async fn a_profile_that_turns_odd_leaves_the_known_one_in_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_token_that_claims_what_cannot_be_stored_is_recorded_all_the_same() {
+async fn a_refusal_is_recorded_even_if_its_claims_are_unstorable() {
     let app = App::start().await;
     let odd = json!({ "email": "a\0da\u{1b}@example.com", "iss": "\0", "aud": "a".repeat(5000) });
     let answer = app

@@ -12,7 +12,7 @@ use crate::support::problem::assert_problem;
 use crate::support::token::{at, claims, with};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_first_sign_in_creates_the_user_and_a_second_one_signs_in() {
+async fn the_first_sign_in_creates_a_user_and_later_ones_reuse() {
     let app = App::start().await;
     let first = app.sign_in(&claims("subject-1", "Ada@Example.com")).await;
     assert_eq!(
@@ -39,7 +39,7 @@ async fn a_first_sign_in_creates_the_user_and_a_second_one_signs_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_subject_with_the_same_address_is_linked_when_verified_and_refused_when_not() {
+async fn a_second_subject_is_linked_only_by_a_verified_address() {
     let app = App::start().await;
     let first = app.sign_in(&claims("subject-1", "ada@example.com")).await;
     let linked = app

@@ -32,7 +32,7 @@ async fn a_token_may_be_sent_again_and_finds_the_same_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_create_false_an_unknown_identity_is_not_found_and_a_known_one_signs_in() {
+async fn with_create_false_only_known_identities_sign_in() {
     let app = App::start().await;
     let request = |subject: &str, email: &str, create: Value| json!({ "id_token": app.token(&claims(subject, email)), "create": create });
     let unknown = app
@@ -141,7 +141,7 @@ async fn unknown_members_are_ignored_and_never_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_of_any_format_gets_the_token_as_it_was_sent() {
+async fn with_token_format_any_the_provider_receives_the_token_unchanged() {
     let app = App::start_with(|figment| figment.merge(("idp.token_format", "any"))).await;
     for (number, token) in [
         "opaque".to_owned(),

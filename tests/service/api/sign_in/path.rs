@@ -22,7 +22,7 @@ async fn post_to(app: &App, path: &str) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_is_not_configured_is_not_found_and_nobody_is_asked() {
+async fn an_unknown_provider_name_is_404_without_a_provider_call() {
     let app = App::start().await;
     for name in [
         "unknown",

@@ -128,7 +128,7 @@ fn whole(document: &Document, example: &Value, schema: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_is_refused_by_name_exactly_when_the_schema_says_so() {
+async fn request_members_are_refused_exactly_when_the_schema_forbids_them() {
     let mut sender = Sender::start().await;
     let document = Document::new();
     let mut usual = vec![json!(7), json!(["x"]), json!(true), Value::Null];

@@ -8,7 +8,7 @@ use crate::support::raw::Raw;
 use crate::support::token::claims;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_credential_is_not_to_be_cached_or_guessed_at_and_names_no_server() {
+async fn a_sign_in_response_forbids_caching_and_sniffing() {
     let app = App::start().await;
     for outcome in ["created", "signed_in"] {
         let answer = app.sign_in(&claims("subject-1", "ada@example.com")).await;
@@ -26,7 +26,7 @@ async fn a_credential_is_not_to_be_cached_or_guessed_at_and_names_no_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_odd_user_agent_is_no_reason_to_fail_and_is_kept_clean() {
+async fn an_odd_user_agent_is_accepted_and_stored_cleaned() {
     let app = App::start().await;
     let long = "a".repeat(5000);
     for (number, (agent, kept)) in [

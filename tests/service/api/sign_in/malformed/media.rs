@@ -111,7 +111,7 @@ async fn a_body_beyond_the_limit_is_too_large() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_that_stall_use_up_a_budget_and_keep_no_app_out() {
+async fn stalled_bodies_exhaust_a_budget_but_small_ones_pass() {
     let app = App::start().await;
     let large = || async {
         let mut raw = Raw::connect(&app).await;
@@ -168,7 +168,7 @@ async fn bodies_that_stall_use_up_a_budget_and_keep_no_app_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endless_body_is_refused_at_the_limit_and_the_connection_closed() {
+async fn an_endless_body_is_refused_at_the_limit_and_disconnected() {
     let app = App::start().await;
     let mut raw = Raw::connect(&app).await;
     raw.send(format!(

@@ -34,7 +34,7 @@ async fn a_head_request_gets_the_status_and_no_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_method_or_a_target_that_is_unknown_is_a_problem_too() {
+async fn unknown_methods_and_targets_are_answered_with_problems() {
     let app = App::start().await;
     for (start, status, error) in [
         (&*format!("BREW {PATH}"), 405, "method_not_allowed"),

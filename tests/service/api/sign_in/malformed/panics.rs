@@ -16,7 +16,7 @@ fn panics() -> &'static str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_is_answered_without_its_message_and_the_next_request_is_served() {
+async fn a_panic_yields_a_generic_500_and_service_continues() {
     let database = Database::create().await;
     let app = App::start_altered(
         database,

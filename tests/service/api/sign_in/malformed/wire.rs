@@ -72,8 +72,7 @@ async fn a_head_that_two_readers_could_read_differently_is_refused() {
 /// RFC 9112 §6.1 lets a server read such a request by its chunks if it then closes the connection:
 /// the bytes that a proxy took for the rest of the body must not become a second request.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_with_both_a_length_and_chunks_is_read_by_its_chunks_and_is_the_connections_last()
-{
+async fn a_request_with_length_and_chunks_uses_chunks_and_closes() {
     let app = App::start().await;
     let body =
         json!({ "id_token": app.token(&claims("subject-1", "ada@example.com")) }).to_string();
