@@ -338,7 +338,7 @@ async fn a_change_that_does_not_happen_queues_nothing() {
     assert_eq!(database.count(WAITING).await, 0);
 }
 
-/// Otherwise a message could get a lower number than a message that is already delivered.
+/// Without this order, a message could get a lower number than a message that is already delivered.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_about_one_user_are_queued_in_commit_order() {
     let database = subscribed().await;
