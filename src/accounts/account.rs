@@ -46,26 +46,26 @@ pub async fn link(
     retrying!(serialized(pool, user, link()))
 }
 
-/// A merge that a user asks for, who has proven to have both accounts.
+/// A user's request for a merge. The user has proven to own both accounts.
 #[derive(Debug, Clone, Copy)]
 pub struct MergeRequest<'a> {
-    /// The user who asks, and remains.
+    /// The user who asks, and who remains.
     pub user: Uuid,
     pub session: Uuid,
     /// The provider of an identity of the other user.
     pub provider: &'a str,
     pub subject: &'a str,
-    /// `iat` of the token that names it.
+    /// `iat` of the token that proves the other account.
     pub issued_at: OffsetDateTime,
-    /// True if the merge is only shown.
+    /// True for a preview, which changes nothing.
     pub dry_run: bool,
     pub origin: &'a Origin,
 }
 
-/// A merge of two users, as they were before: made, or only shown.
+/// Two users as they were before their merge, which was made or only previewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merging {
-    /// The user who goes.
+    /// The user who is deleted by the merge.
     pub from: UserState,
     /// The user who remains.
     pub into: UserState,
@@ -104,8 +104,9 @@ pub async fn merge(
     ))
 }
 
-/// Merges the users as they are. If one of them changes meanwhile, nothing is done, and the caller tries again. A merge
-/// whose connection breaks is perhaps done.
+/// Merges the users once. If one of them has changed meanwhile, it does nothing and returns
+/// [`Error::Raced`], so that the caller retries. If the connection breaks, the merge may have been
+/// made: `perhaps_done` keeps its result for the next attempt.
 async fn merge_once(
     pool: &PgPool,
     request: MergeRequest<'_>,
@@ -151,7 +152,8 @@ async fn merge_once(
     if from.disabled_at.is_some() {
         return Ok(Err(NotMerged::Disabled));
     }
-    // A hijacker would have the other user's data, or hide from the report behind them.
+    // Otherwise a hijacker would get the other user's data, or hide from the provider's report
+    // behind the other user.
     if suspended || from.is_hijacked() || into.is_hijacked() {
         return Ok(Err(NotMerged::Suspended));
     }
@@ -194,9 +196,10 @@ pub async fn unlink(
     })
 }
 
-/// Deletes the user of a session with all of their data. Their traces in events are erased here, or
-/// by the pruner if there are many. It is not found or not permitted if the session has ended, or the user was disabled, deleted
-/// or merged, since the request was authenticated.
+/// Deletes the user of a session with all of their data, and erases their traces from events; if
+/// there are many, the pruner erases the rest. Returns [`Deletion::NotFound`] or
+/// [`Deletion::NotPermitted`] if the session has ended, or the user was disabled, deleted or
+/// merged, since the request was authenticated.
 pub async fn delete(
     pool: &PgPool,
     user: Uuid,

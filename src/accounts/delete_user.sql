@@ -24,7 +24,8 @@ locked AS MATERIALIZED (
 decision AS MATERIALIZED (
     SELECT locked.updated_at <> seen.updated_at AS raced FROM seen JOIN locked ON true
 ),
--- A hijacker would delete the report with the user, and come back as somebody new.
+-- A hijacker who deletes the user would delete the provider's report as well, and could come back
+-- as a new user.
 hijacked AS MATERIALIZED (
     SELECT FROM live JOIN identities i ON i.user_id = $1
     WHERE i.hijacked
@@ -42,8 +43,8 @@ ids AS (
     SELECT (e.detail->>'from')::uuid
     FROM ids JOIN events e ON e.user_id = ids.id AND e.kind = 'users_merged' AND e.detail->>'from' IS NOT NULL
 ),
--- The e-mail addresses that the user or a merged one has proven, now or earlier. The others may belong to anybody: a claim
--- must not erase what is recorded about their owner.
+-- The e-mail addresses that the user, or a user merged into this one, has proven, now or earlier.
+-- An unproven address may belong to another person, whose events a mere claim must not erase.
 deleted_rows AS (
     SELECT email FROM deleted WHERE email_verified
     UNION
@@ -51,8 +52,8 @@ deleted_rows AS (
     UNION
     SELECT f.email FROM former_addresses f JOIN deleted d ON d.id = f.user_id
 ),
--- If another user has the address, or an identity of another user has verified it, the events with it are about that user.
--- Those about a member of staff, or a former one, stay.
+-- If another user has the address, or an identity of another user has verified it, the events with
+-- it are about that user. The addresses of current and former members of staff stay as well.
 addresses AS (
     SELECT email FROM deleted_rows t
     WHERE NOT EXISTS (SELECT FROM users u WHERE u.email = t.email AND u.id <> $1)

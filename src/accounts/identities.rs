@@ -61,7 +61,7 @@ pub async fn held(pool: &PgPool) -> Result<i64, Error> {
 pub enum Linked {
     New(IdentityRow),
     Before(IdentityRow),
-    /// The identity is another user's, and stays theirs.
+    /// The identity belongs to another user, and stays with them.
     Taken,
     Suspended,
     Outdated,
@@ -70,8 +70,8 @@ pub enum Linked {
     NoUser,
 }
 
-/// Links a verified identity to a user; see `link_identity.sql`. If the provider `proves` its e-mail address, that may
-/// become the user's.
+/// Links a verified identity to a user; see `link_identity.sql`. If the provider `proves` its
+/// e-mail address, the address may become the user's.
 pub async fn link(
     pool: &PgPool,
     user: Uuid,
@@ -127,7 +127,7 @@ pub async fn link(
 pub enum Unlinked {
     Done,
     NotFound,
-    /// The identity is suspended, which would be forgotten.
+    /// The identity is suspended. Unlinking it would forget the suspension.
     Suspended,
     Last,
     /// The session has ended, or the user has changed.
@@ -137,8 +137,8 @@ pub enum Unlinked {
     NotPermitted,
 }
 
-/// Unlinks one of a user's identities; see `unlink_identity.sql`. The user's `updated_at` must still be `seen`, if that
-/// is given.
+/// Unlinks one of a user's identities; see `unlink_identity.sql`. The user's `updated_at` must
+/// still equal `seen`, if given.
 pub async fn unlink(
     pool: &PgPool,
     user: Uuid,

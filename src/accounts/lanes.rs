@@ -1,4 +1,5 @@
-//! Batched sign-ins, refreshes and look-ups of sessions: those that arrive together share a statement.
+//! Batched sign-ins, refreshes and look-ups of sessions: requests that arrive together share a
+//! statement.
 
 use std::slice;
 use std::sync::Arc;

@@ -39,8 +39,9 @@ linked AS (
     SELECT $2, user_id, $3, $4, $5, $6, $7, $8 FROM decision WHERE outcome = 'linked'
     RETURNING id, user_id, email, created_at
 ),
--- A verified e-mail address verifies the user's own if they are equal, in place of a backend or an import that vouches for it,
--- and replaces an unverified one if it is free.
+-- If the identity's e-mail address is verified and equals the user's own, it verifies the user's; a
+-- backend or an import then no longer vouches for it. A verified address replaces the user's
+-- unverified one, unless another user has it.
 touched AS (
     UPDATE users u
     SET email = CASE WHEN p.counts THEN lower($5::text COLLATE "C") ELSE u.email END,

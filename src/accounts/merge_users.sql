@@ -1,19 +1,21 @@
--- Merges one user into another: all identities become the other's, and the user is no more. Nothing
--- happens where either has changed since they were looked at.
+-- Merges one user into another: the remaining user gets all identities, and the other user is
+-- deleted. Changes nothing if either has changed since the caller read them.
 --
 --   $1 from  $2 their updated_at  $3 into  $4 their updated_at
 --   $5 from's identities, in order  $6 as many new ids
---   $7 email  $8 email verified  $9 name  $10 picture  $11 disabled at: what the remaining user is like
+--   $7 email  $8 email verified  $9 name  $10 picture  $11 disabled at: remaining user afterwards
 --   $12 author  $13 the session of the remaining user, if they ask for it
 --   $14 true if the remaining user's name is their own word
---   $15 the remaining user's claims, if they change  $16 those of the other, if there are any  $17 the product vouches for the e-mail
+--   $15 the remaining user's claims, if they change  $16 the other user's claims, if any
+--   $17 true if the product vouches for the e-mail
 --
--- Whatever else changes a user or the set of their identities locks the user's row and sets
--- updated_at, so that rows that are locked and have not changed have the identities of this
--- statement's snapshot. They are locked in the order of their ids, for two merges that meet.
+-- Every statement that changes a user or the set of their identities locks the user's row and sets
+-- updated_at. So if the locked rows have not changed, their identities are the ones in this
+-- statement's snapshot. The rows are locked in the order of their ids, so that two concurrent
+-- merges cannot deadlock.
 --
--- A moved identity gets a new id: a sign-in under way that read it as from's cannot open its session
--- (sessions_identity_id_fkey) and runs again, and the sessions that it has go.
+-- A moved identity gets a new id: a concurrent sign-in that has read it as from's identity cannot
+-- open its session (sessions_identity_id_fkey) and runs again. The identity's sessions are deleted.
 WITH unchanged AS MATERIALIZED (
     SELECT u.id
     FROM users u JOIN (VALUES ($1::uuid, $2::timestamptz), ($3, $4)) AS seen (id, updated_at)
@@ -42,7 +44,7 @@ moved AS (
     FROM decision d CROSS JOIN renamed r WHERE i.id = r.old_id AND i.user_id = d.from_id
     RETURNING i.id
 ),
--- Before the other takes the address, which must be free by then.
+-- This comes before the remaining user takes the address: `users.email` is unique.
 gone AS (
     DELETE FROM users u USING decision d WHERE u.id = d.from_id AND move_notes(d.from_id, d.into_id)
     RETURNING u.id, u.email, u.seen_noted_on
@@ -61,15 +63,17 @@ kept AS (
     FROM gone g, decision d
     WHERE u.id = d.into_id
 ),
--- Who is disabled by it is signed out, as by any disabling.
+-- If the merge disables the remaining user, their sessions end, as with any disabling.
 ended AS (
     UPDATE sessions s SET ended_at = now()
     FROM decision d JOIN identities i ON i.user_id = d.into_id
     WHERE s.identity_id = i.id AND s.ended_at IS NULL AND $11::timestamptz IS NOT NULL
 ),
--- By the address of whoever goes, which no user may have any more, the merge is still found. The direction is the
--- event's reason, which outlives the users. The identities go first: the sessions that go with their ids are locked before the
--- trigger on events locks the users, as by whatever ends sessions.
+-- The event of the deleted user contains their e-mail address, which no user may have any more, so
+-- that a search for the address finds the merge. The event's reason is the direction of the merge,
+-- and outlives the users. The identities move first: the sessions that are deleted with their ids
+-- must be locked before the trigger on events locks the users, as in every statement that ends
+-- sessions.
 recorded AS (
     INSERT INTO events
     SELECT e.* FROM decision d CROSS JOIN (SELECT count(*) FROM moved) AS first CROSS JOIN LATERAL (VALUES

@@ -8,7 +8,8 @@ use crate::database::Error;
 use crate::domain::{LinkedIdentity, UserState, merged};
 use crate::events::{Asking, Author};
 
-/// Returns those of the users that exist, as of one moment, in the order of the ids; see `user_states.sql`.
+/// Returns the users that exist among `ids`, as of one moment, in the order of `ids`; see
+/// `user_states.sql`.
 pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error> {
     let rows = sqlx::query_file!("src/accounts/user_states.sql", ids)
         .fetch_all(pool)
@@ -58,13 +59,14 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
     Done,
-    /// One of the users is no longer as they were looked at.
+    /// One of the users has changed since the caller read them.
     Changed,
     /// The actor lacks the role, or the session has ended.
     NotPermitted,
 }
 
-/// Merges one user into another, for the remaining one or for staff; see `merge_users.sql`.
+/// Merges one user into another, on behalf of the remaining user or of staff; see
+/// `merge_users.sql`.
 pub async fn merge(
     pool: &PgPool,
     from: &UserState,
@@ -102,7 +104,8 @@ pub async fn merge(
     })
 }
 
-/// Returns the user who remains after the merge of one who is no more, or after several.
+/// Follows one merge or several from the user `id`, who was merged into another one, and returns
+/// the user who remains.
 pub async fn merged_into(pool: &PgPool, id: Uuid) -> Result<Option<Uuid>, Error> {
     let remains = sqlx::query_scalar!(
         "WITH RECURSIVE merged AS (

@@ -6,7 +6,8 @@ use uuid::Uuid;
 use crate::database::Error;
 use crate::domain::VerifiedClaims;
 
-/// Returns `true` if a session was opened within that many seconds, or `None` if it has ended or its identity is suspended.
+/// Returns `true` if a session was opened in the last `seconds`, or `None` if it has ended or its
+/// identity is suspended.
 pub async fn opened_within(
     pool: &PgPool,
     session: Uuid,

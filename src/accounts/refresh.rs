@@ -15,7 +15,7 @@ use crate::domain::{Origin, Thumbprint};
 use crate::keys::signing_key;
 use crate::secret::Secret;
 
-/// What a session is used with until the next refresh.
+/// The tokens that a client uses until its next refresh.
 #[derive(Debug)]
 pub struct Tokens {
     pub access_token: Secret<String>,
@@ -41,7 +41,8 @@ pub enum Error {
     Sign(#[from] signing_key::Error),
 }
 
-/// Exchanges a refresh token at `now` (seconds since the epoch). A bound session's needs a proof by its `key`.
+/// Exchanges a refresh token at `now` (seconds since the epoch). The token of a bound session needs
+/// a proof by its `key`.
 pub async fn refresh(
     pool: &PgPool,
     shared: &SharedStatements,

@@ -2,7 +2,8 @@
 -- the sessions are locked in the order of their ids and contain all data for the decision.
 --
 --   $1 sessions  $2 hashes of the family secrets  $3 hashes of the presented tokens
---   $4 hashes of their successors  $5 hashes of those of a reissue now, $6 of one a moment ago
+--   $4 hashes of their successors
+--   $5 hashes of their reissued successors of this period  $6 of the period before
 --   $7 ips  $8 user agents  $9 request ids
 --   $10 lifetime of a new token in seconds  $11 maximum lifetime of a session in seconds
 --   $12 seconds for which a repeat gets the same successor  $13 seconds for which the parent gets another
@@ -44,7 +45,8 @@ classified AS (
            least(now() + $10::integer * interval '1 second', created_at + $11::integer * interval '1 second') AS good_until,
            CASE
                WHEN disabled_at IS NOT NULL THEN 'user_disabled'
-               -- It may have been opened at the moment of the report of the provider that ends sessions.
+               -- The session may have been opened at the moment at which a provider's report ended
+               -- the sessions.
                WHEN ended_at IS NOT NULL OR suspended_at IS NOT NULL OR tokens_from > created_at THEN 'ended'
                WHEN expires_at <= now() OR created_at <= now() - $11::integer * interval '1 second' THEN 'expired'
                WHEN jkt IS NOT NULL AND jkt IS DISTINCT FROM key THEN 'unproven'
@@ -85,7 +87,8 @@ recorded AS (
     SELECT 'refresh_token_' || outcome, CASE WHEN elsewhere THEN 'another_client' END, provider, user_id, session_id,
            ip, user_agent, request_id
     FROM decision WHERE outcome IN ('reissued', 'replayed') OR elsewhere
-    -- The order in which the trigger locks users: statements that meet must not wait for each other.
+    -- The trigger on events locks a user for each row. In one order, concurrent statements cannot
+    -- deadlock.
     ORDER BY uuid_hash(user_id)
 ),
 -- Notes the day once the noted one is old. Statements that end sessions lock the user first, so this one must not wait for

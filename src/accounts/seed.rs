@@ -6,16 +6,16 @@ use strum::VariantArray;
 use crate::database::Error;
 use crate::domain::Reason;
 
-/// The number of users that one statement adds.
+/// The number of users per statement.
 const BATCH: i32 = 5_000;
 
-/// Statements may take longer than those of a request, and need not wait for the disk. If the role may, it skips the
-/// triggers: the rows refer only to each other, so nothing has to be looked up.
+/// Statements get more time than in a request, and do not wait for the disk. A superuser also skips
+/// the triggers: the rows refer only to each other, so nothing has to be looked up.
 const SETTINGS: &str = "SET statement_timeout = 0; SET synchronous_commit = off;
     SELECT set_config('session_replication_role', 'replica', false)
     FROM pg_roles WHERE rolname = current_user AND rolsuper";
 
-/// All walks begin again: they read each row once, and the new rows are behind their places.
+/// Restarts all walks: a walk reads each row once, and the new rows are behind its place.
 const WALK_AGAIN: &str = "DELETE FROM event_counts;
     UPDATE cursors SET place = '00000000-0000-0000-0000-000000000000'";
 

@@ -12,8 +12,8 @@ CREATE FUNCTION pg_temp.uuid(at timestamptz) RETURNS uuid LANGUAGE sql
 CREATE FUNCTION pg_temp.moment(since timestamptz, until timestamptz) RETURNS timestamptz LANGUAGE sql
     RETURN date_trunc('milliseconds', since + random() * (until - since));
 
--- Adds the users with these numbers, of `total`. `run` is a part of all e-mail addresses, which makes them differ from
--- those of other runs.
+-- Adds the users with these numbers, of `total`. `run` is a part of all e-mail addresses, so that
+-- they differ from the addresses of other runs.
 CREATE FUNCTION pg_temp.add_users(first integer, last integer, total integer, run text, reasons text)
 RETURNS TABLE (users bigint, identities bigint, sessions bigint, events bigint) LANGUAGE sql AS $$
 WITH signed_up AS MATERIALIZED (

@@ -37,11 +37,11 @@ pub struct Exchange {
     pub session_id: Uuid,
     pub family_hash: Hash,
     pub presented_hash: Hash,
-    /// Hashes of the tokens that it may be exchanged for: the first successor, then those that replace a lost one in
-    /// this period and in the one before.
+    /// Hashes of the tokens that it may be exchanged for: the first successor, then the reissued
+    /// successors of this period and of the period before.
     pub successor_hashes: [Hash; 3],
-    /// The same as derived from the previous `secret_key`, if there is one. The token is exchanged for none of them, but one
-    /// may be the live one.
+    /// The same hashes as derived from the previous `secret_key`, if there is one. The token is not
+    /// exchanged for one of these tokens, but one may be the live token.
     pub previous_hashes: Option<[Hash; 3]>,
     /// The key that the request proves.
     pub key: Option<Thumbprint>,
@@ -78,7 +78,7 @@ pub enum NotRefreshed {
 }
 
 impl NotRefreshed {
-    /// Returns the reason as the client is told it, or `None` if its token proved nothing.
+    /// Returns the reason for the client, or `None` if its token proved nothing.
     pub const fn told(self) -> Option<EndReason> {
         match self {
             Self::Unknown | Self::Unproven => None,
@@ -90,9 +90,10 @@ impl NotRefreshed {
     }
 }
 
-/// Exchanges refresh tokens; see `refresh.sql`. Of several items of one session, only the first is exchanged. The
-/// others share its result if they repeat it and may be of the same client; otherwise theirs is `None`, and they must run
-/// after it. After an error nothing was written, unless the connection broke: then the tokens may have been exchanged.
+/// Exchanges refresh tokens; see `refresh.sql`. Of several items of one session, only the first is
+/// exchanged. Another item shares its result if it repeats the first and may come from the same
+/// client. Otherwise its result is `None`, and the caller must run it afterwards. After an error
+/// nothing was written, unless the connection broke: then the tokens may have been exchanged.
 pub async fn refresh(
     executor: impl PgExecutor<'_>,
     items: &[Arc<Exchange>],
@@ -206,8 +207,8 @@ pub struct SessionUser {
     pub claims: CustomClaims,
 }
 
-/// Finds the users of sessions, each given as its id and its user's. `None` stands for a session that has ended or is no
-/// more, or whose user is disabled or whose identity is suspended.
+/// Finds the users of sessions. Each item is a session's id and its user's id. The result is `None`
+/// if the session has ended or was deleted, the user is disabled, or the identity is suspended.
 pub async fn signed_in(
     executor: impl PgExecutor<'_>,
     items: &[(Uuid, Uuid)],
@@ -255,8 +256,8 @@ pub async fn signed_in(
     Ok(items.iter().map(|item| found.get(item).cloned()).collect())
 }
 
-/// Returns the reason why a session of this user, which [`signed_in`] no longer finds, is over. A user who is no more left
-/// an event. `None` if there is none.
+/// Returns the reason why a session of this user is over, which [`signed_in`] no longer finds. The
+/// reason for a deleted or merged user comes from an event; `None` if the event is gone, too.
 pub async fn why_over(pool: &PgPool, user: Uuid) -> Result<Option<EndReason>, Error> {
     let reason = sqlx::query_scalar!(
         "SELECT CASE
@@ -275,9 +276,10 @@ pub async fn why_over(pool: &PgPool, user: Uuid) -> Result<Option<EndReason>, Er
         .transpose()
 }
 
-/// Returns `None` if a refresh token does not belong to the session, by its family secret, or else whether the session is bound
-/// to no key but this one. With `exchangeable`, the token must be exchangeable as well: the current one, or its parent for
-/// that many seconds after the rotation.
+/// Returns whether the session is bound to no key or to `key`, or `None` if the family secret of
+/// the refresh token is not the session's. With `exchangeable`, also returns `None` unless the
+/// token can still be exchanged: as the current token, or as its parent for that many seconds after
+/// the rotation.
 pub async fn by_refresh_token(
     pool: &PgPool,
     session: Uuid,
@@ -363,7 +365,7 @@ pub struct SessionRow {
     /// The time of the latest refresh, or of the sign-in.
     #[serde(with = "time::serde::rfc3339")]
     pub last_used_at: OffsetDateTime,
-    /// The same, without those of this hour by the database's clock.
+    /// The time of the latest use before the current hour of the database's clock.
     #[serde(skip)]
     pub used_before_this_hour: OffsetDateTime,
     /// The IPv4 or IPv6 address of the sign-in, as long as its event is kept.

@@ -1,5 +1,5 @@
--- Sets the name that a signed-in user wants to be shown under. Without one, the name is again what the oldest identity with
--- a name says.
+-- Sets the name that a signed-in user wants to be shown under. Without one, the user gets the name
+-- of their oldest identity with a name.
 --
 --   $1 user  $2 session  $3 name, or NULL  $4 author
 WITH owner AS MATERIALIZED (
@@ -8,7 +8,7 @@ WITH owner AS MATERIALIZED (
     WHERE s.id = $2 AND u.id = $1 AND u.disabled_at IS NULL
     FOR NO KEY UPDATE OF u
 ),
--- A name that is not the user's own word stays if none is sent: it may have been imported.
+-- Without a new name, a name that the user has not chosen stays: it may have been imported.
 changed AS (
     UPDATE users u SET name = new.name, own_name = $3::text IS NOT NULL, updated_at = now()
     FROM owner o CROSS JOIN LATERAL (

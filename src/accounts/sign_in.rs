@@ -22,7 +22,7 @@ pub struct Attempt<'a> {
     pub create: bool,
     pub device_name: Option<&'a str>,
     pub device_platform: Option<&'a str>,
-    /// Name that the client was told.
+    /// The user's name, as the provider gave it to the client.
     pub reported_name: Option<&'a str>,
     pub key: Option<Thumbprint>,
     pub origin: &'a Origin,
@@ -42,9 +42,10 @@ pub enum Error {
 
 /// Finds, creates or links the user and opens a session.
 ///
-/// Known identities, and new ones with an unused e-mail address, share a statement with concurrent sign-ins. All
-/// others, and those for which the shared statement has no result, run a statement of their own.
-/// After an error, nothing but the event of a refusal was written, unless a connection broke: then a session may be open.
+/// Known identities, and new ones with an unused e-mail address, share a statement with concurrent
+/// sign-ins. All others run a statement of their own, as do sign-ins for which the shared statement
+/// has no result. After an error, nothing but the event of a refusal was written, unless a
+/// connection broke: then a session may be open.
 pub async fn sign_in(
     pool: &PgPool,
     shared: &SharedStatements,

@@ -14,10 +14,11 @@ WITH input AS (
            $14::text AS device_platform, $15::text AS request_id,
            now() + $16::integer * interval '1 second' AS expires_at,
            $17::uuid AS new_user_id, $18::uuid AS new_identity_id,
-           -- The outcome for an unknown identity whose e-mail address a user has, or no user: 'linked' and 'created', or
-           -- the reason of a refusal.
+           -- The outcome for an unknown identity whose e-mail address a user has ('linked'), or no
+           -- user has ('created'); or the reason for a refusal instead.
            $19::text AS if_taken, $20::text AS if_free, $21::boolean AS refuse_recycled,
-           -- The name that the app was told, for a new user of whom the provider gives none.
+           -- The name as the provider gave it to the app, for a new user whose token contains no
+           -- name.
            $22::text AS reported_name,
            $23::timestamptz AS issued_at, $24::bytea AS jkt, $25::integer AS most_identities
 ),
@@ -26,17 +27,19 @@ known AS MATERIALIZED (
            i.name AS identity_name, i.picture AS identity_picture, i.suspended_at, i.tokens_from,
            u.id, u.email, u.email_verified, u.email_vouched, u.name, u.picture, u.created_at, u.updated_at, u.disabled_at,
            u.own_name, u.claims::text AS claims, coalesce(u.seen_noted_on <= current_date - 35, true) AS away,
-           -- The token proves another address than the last one did, or none.
+           -- True if the token has an address that is not the identity's, or is proven while the
+           -- identity's is not, or the other way round.
            t.email IS NOT NULL
                AND (t.folded, t.proves) IS DISTINCT FROM (lower(i.email COLLATE "C"), i.email_verified) AS proof_differs,
-           -- The user's own address came from this identity, or there is none.
+           -- True if the user's own address came from this identity, or the user has no address.
            coalesce(u.email = coalesce(lower(i.email COLLATE "C"), ''), true) AS email_is_its_own
     FROM input t
     JOIN identities i ON i.provider = t.provider AND i.subject = t.subject
     JOIN users u ON u.id = i.user_id
 ),
--- The users on whose addresses the decision depends, as of this statement's snapshot: the one with the address of an unknown
--- identity, or with the new address of a known one, and the user of a known identity that proves something else now.
+-- The users whose rows the decision depends on, as of this statement's snapshot: the user who has
+-- the address of an unknown identity, or the new address of a known one, and the known identity's
+-- own user if the token may change whether their address is verified.
 seen AS MATERIALIZED (
     SELECT u.id, u.updated_at
     FROM input t JOIN users u ON u.email = t.folded
@@ -44,7 +47,8 @@ seen AS MATERIALIZED (
     UNION
     SELECT known.id, updated_at FROM known, input t WHERE proof_differs OR t.proves AND NOT known.email_verified
 ),
--- The same after their rows have been locked, in the order of their ids, for two sign-ins that meet.
+-- The same users after their rows have been locked, in the order of their ids, so that concurrent
+-- sign-ins cannot deadlock.
 locked AS MATERIALIZED (
     SELECT u.id, u.updated_at, u.email, u.created_at, u.disabled_at, u.email_verified, u.name, u.picture,
            u.imported_at IS NOT NULL AND u.seen_noted_on IS NULL
@@ -64,7 +68,8 @@ decision AS MATERIALIZED (
                WHEN known.disabled_at IS NOT NULL THEN 'user_disabled'
                WHEN known.suspended_at IS NOT NULL THEN 'identity_suspended'
                WHEN known.tokens_from > t.issued_at THEN 'token_expired'
-               -- One of them has changed since the snapshot, and so may have the identities, on which the decision depends.
+               -- A user has changed since the snapshot, and perhaps their identities, on which the
+               -- decision depends.
                WHEN EXISTS (
                    SELECT FROM seen s LEFT JOIN locked l ON l.id = s.id WHERE l.updated_at IS DISTINCT FROM s.updated_at
                ) THEN 'raced'
@@ -79,7 +84,8 @@ decision AS MATERIALIZED (
                WHEN holder.disabled_at IS NOT NULL THEN 'user_disabled'
                -- An address that its user never verified has not been recycled.
                WHEN t.refuse_recycled AND same.provider AND holder.email_verified THEN 'identity_conflict'
-               -- A hijacker may read the mailboxes that the account showed, which another provider verifies.
+               -- A hijacker may read mailboxes whose addresses the account shows, and verify one at
+               -- another provider.
                WHEN has_hijacked_identity(holder.id) THEN 'link_required'
                WHEN (SELECT count(*) FROM identities i WHERE i.user_id = holder.id) >= t.most_identities
                    THEN 'too_many_identities'
@@ -94,8 +100,9 @@ decision AS MATERIALIZED (
         WHERE holder.id IS NOT NULL
     ) AS same ON true
 ),
--- The provider's new data replaces that of a known identity. The user's own fields follow as long as they equal those of
--- the identity; the e-mail address only if it is proven, and nobody else has proven it or waits for its owner.
+-- The provider's new data replaces the data of a known identity. The user's own fields follow while
+-- they equal the identity's. The e-mail address follows only if it is proven, no other user has
+-- proven it, and it does not belong to an imported user who has yet to sign in.
 updates AS MATERIALIZED (
     SELECT k.id, k.identity_id, k.away,
            CASE
@@ -103,7 +110,7 @@ updates AS MATERIALIZED (
                WHEN k.email = t.folded THEN NOT k.email_verified
                ELSE k.email_is_its_own AND NOT EXISTS (SELECT FROM holder WHERE email_verified OR waiting)
            END AS email_follows,
-           -- Says in advance what `withdraw_proof()` will do.
+           -- Predicts whether `withdraw_proof()` will withdraw the verification.
            k.email_verified AND k.proof_differs AND NOT k.email_vouched AND NOT EXISTS (
                SELECT FROM identities i
                WHERE i.user_id = k.id AND i.id <> k.identity_id AND i.email_verified AND lower(i.email COLLATE "C") = k.email
@@ -116,12 +123,13 @@ updates AS MATERIALIZED (
            (t.email IS NOT NULL AND (t.email, t.proves) IS DISTINCT FROM (k.identity_email, k.identity_email_verified))
                OR t.name <> coalesce(k.identity_name, '') OR t.picture <> coalesce(k.identity_picture, '')
                AS identity_differs,
-           -- From now on this identity proves the address, and nobody else vouches for it.
+           -- This identity proves the address from now on, so the product no longer vouches for it.
            (k.email_vouched AND t.proves AND k.email = t.folded) IS TRUE AS vouch_ends,
            k.proof_differs
     FROM input t JOIN known k ON true JOIN decision d ON d.outcome = 'signed_in'
 ),
--- Somebody who merely claims the address loses it to the user who proves it. It must be free before that one gets it.
+-- Clears the address of a user who has not verified it, before the user who has verified it gets
+-- it: `users.email` is unique.
 displaced_holder AS (
     UPDATE users u SET email = NULL, email_verified = false, updated_at = now()
     FROM holder h JOIN decision d ON d.outcome = 'created' OR EXISTS (SELECT FROM updates WHERE email_follows)
@@ -167,8 +175,8 @@ changed_user AS (
           AND (n.email_follows OR n.name_follows OR n.picture_follows OR n.vouch_ends OR n.proof_differs)
     RETURNING u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.claims::text
 ),
--- Notes the day once the noted one is old, if nothing else of the user changes. No decision depends on it, so `updated_at`
--- stays. It waits for no lock, since a later sign-in will record it.
+-- Notes the day once the noted one is old, if nothing else of the user changes. No decision depends
+-- on it, so `updated_at` stays. It skips a locked user, since a later sign-in will note the day.
 visited AS (
     UPDATE users SET seen_noted_on = current_date
     WHERE id = (
@@ -243,7 +251,8 @@ recorded_loss AS (
            jsonb_build_object('to', coalesce(k.id, t.new_user_id))
     FROM input t CROSS JOIN displaced_holder b LEFT JOIN known k ON true
 ),
--- The event of a change to the user's own fields, by a known identity or by the one that was linked, which comes first.
+-- The event of a change to the user's own fields, by a known identity or by a newly linked one. It
+-- follows the event of the sign-in.
 recorded_update AS (
     INSERT INTO events (kind, reason, provider, user_id, session_id, ip, user_agent, request_id, detail)
     SELECT 'user_updated', CASE WHEN b.id IS NOT NULL THEN 'email_proven' END, t.provider, c.id,

@@ -25,7 +25,8 @@ known AS MATERIALIZED (
           AND (t.email IS NULL OR (t.email = i.email AND t.proves = i.email_verified)) IS TRUE
           AND (t.name IS NULL OR (t.name = i.name AND u.name IS NOT NULL)) IS TRUE
           AND (t.picture IS NULL OR (t.picture = i.picture AND u.picture IS NOT NULL)) IS TRUE
-          -- The sign-in does not verify the user's own address, nor ends that the product vouches for it.
+          -- The sign-in neither verifies the user's own address nor ends the product's vouching for
+          -- it.
           AND (NOT t.proves OR u.email_verified AND NOT u.email_vouched OR lower(t.email COLLATE "C") <> u.email) IS TRUE
 ),
 opened AS (

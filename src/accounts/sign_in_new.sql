@@ -13,7 +13,7 @@ WITH input AS (
     ) AS t (provider, subject, email, proves, name, picture,
             session_id, family_hash, token_hash,
             client_id, ip, user_agent, device_name, device_platform, request_id, user_id, identity_id,
-            -- The name that the app was told.
+            -- The name as the provider gave it to the app.
             reported_name,
             issued_at, jkt)
 ),

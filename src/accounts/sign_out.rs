@@ -11,7 +11,7 @@ use crate::accounts::tokens::refresh_token::{REPEAT, RefreshToken, Successors};
 use crate::database::{Error, retrying};
 use crate::domain::{Origin, Thumbprint};
 
-/// Ends sessions of the user of `session`. Those that have already ended stay as they are.
+/// Ends sessions of the user of `session`. Sessions that have already ended stay as they are.
 pub async fn sign_out(
     pool: &PgPool,
     session: Uuid,
@@ -21,9 +21,9 @@ pub async fn sign_out(
     retrying!(end(pool, session, scope, origin)).map(drop)
 }
 
-/// Ends sessions by a refresh token. An unknown token ends nothing and is no error (RFC 7009 §2.2). One that can no
-/// longer be exchanged can end only its own session. Of a session that is bound to another key than `key` nothing ends, and
-/// its id is returned.
+/// Ends sessions by a refresh token. An unknown token ends nothing and is no error (RFC 7009 §2.2).
+/// A token that can no longer be exchanged can end only its own session. If the session is bound to
+/// another key than `key`, nothing ends, and the session's id is returned.
 pub async fn sign_out_by_token(
     pool: &PgPool,
     successors: &Successors,

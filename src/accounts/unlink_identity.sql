@@ -1,14 +1,16 @@
--- Unlinks one of a user's identities, with its sessions: for the user, unless it is the last with which they can sign in, and for
--- staff, if the user is as they were looked at.
+-- Unlinks one of a user's identities, with its sessions. Users must keep an identity to sign in
+-- with. For staff, the user must be unchanged since staff looked at them.
 --
--- The user does not get rid of a suspended identity: the suspension would be forgotten with it, and whoever hijacked the account
--- could be linked again by its address. One whose account is gone at the provider may go, and one that may be a hijacker's.
+-- A user cannot unlink a suspended identity: the suspension would be forgotten with it, and its
+-- address could link the hijacker's account again. An identity whose account is gone at the
+-- provider may go, and so may an identity that is only held.
 --
 --   $1 user  $2 identity  $3 author  $4 the user's session, or  $5 for staff, the user's updated_at
 --
--- The session may have ended while the provider was asked, so it is checked again: then there is no outcome. Two
--- concurrent statements could together unlink the last two identities. So the user's row is locked and changed, and a
--- statement that waited for the lock notices that its snapshot is old, and is repeated.
+-- The session may have ended while the provider was asked, so it is checked again; if it has, there
+-- is no outcome. Two concurrent statements could together unlink the last two identities. So the
+-- user's row is locked and changed, and a statement that waited for the lock notices that its
+-- snapshot is old, and is repeated.
 WITH permitted AS MATERIALIZED (
     SELECT author_allowed($3) AS yes
 ),

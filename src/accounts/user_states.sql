@@ -1,5 +1,6 @@
--- Users as of one moment, in the order of their ids, each once for every identity, or once without any. Each is looked up
--- (OFFSET 0 keeps that from becoming a join), however many users there are.
+-- Users as of one moment, in the order of $1: a row for each identity, or one row for a user
+-- without any. Each user is looked up (OFFSET 0 keeps that from becoming a join), however many
+-- users there are.
 --
 --   $1 ids
 SELECT u.id AS user_id, u.email AS user_email, u.email_verified AS user_email_verified, u.name AS user_name,

@@ -28,7 +28,7 @@ pub struct SignIn {
     pub origin: Origin,
     pub device_name: Option<String>,
     pub device_platform: Option<String>,
-    /// Name that the client was told.
+    /// The user's name, as the provider gave it to the client.
     pub reported_name: Option<String>,
     pub key: Option<Thumbprint>,
 }
@@ -114,7 +114,7 @@ macro_rules! sign_ins {
     }};
 }
 
-/// Makes the user of a row, whose columns have these names.
+/// Builds a user from a row with these columns.
 macro_rules! user {
     ($row:expr) => {
         crate::domain::User {
@@ -310,9 +310,9 @@ pub enum Deletion {
     Hijacked,
 }
 
-/// Deletes a user with all of their data, whose `updated_at` must still be `seen`, if that is given; see
-/// `delete_user.sql`. If users
-/// delete themselves, their IP address and user agent are not stored.
+/// Deletes a user with all of their data; see `delete_user.sql`. The user's `updated_at` must still
+/// equal `seen`, if given. If users delete themselves, their IP address and user agent are not
+/// stored.
 pub async fn delete(
     pool: &PgPool,
     user: Uuid,

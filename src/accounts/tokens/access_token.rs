@@ -21,7 +21,8 @@ use crate::secret::Secret;
 /// Tolerated difference between the clocks of two instances, in seconds.
 const LEEWAY: i64 = 5;
 
-/// The number of verified tokens that are remembered at least, once there were so many; at most it is twice as high.
+/// The size at which `newer` replaces `older`: the cache keeps at least so many of the latest
+/// verified tokens, and at most twice as many.
 const REMEMBERED: usize = 8192;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,8 +81,8 @@ impl Verified {
     }
 }
 
-/// The claims (RFC 9068 §2.2), the session that the token belongs to, and the user's custom claims, none of which has the
-/// name of another one.
+/// The claims (RFC 9068 §2.2), the session that the token belongs to, and the user's custom claims,
+/// whose names differ from all others.
 #[derive(Serialize)]
 struct Claims<'a> {
     iss: &'a str,

@@ -1,5 +1,5 @@
-//! Nonces for `DPoP` proofs (RFC 9449 §8): `base64url(window ‖ HMAC-SHA-256 of it, 12 bytes)`. Every instance recognises them
-//! by `secret_key`, and none remembers them.
+//! Nonces for `DPoP` proofs (RFC 9449 §8): `base64url(window ‖ HMAC-SHA-256 of it, 12 bytes)`.
+//! Every instance recognises them by `secret_key`, without storing them.
 
 use aws_lc_rs::{constant_time, hmac};
 use base64::Engine;
@@ -15,7 +15,7 @@ const LENGTH: usize = 16;
 /// Makes nonces, and recognises them.
 #[derive(Debug)]
 pub struct ProofNonces {
-    /// The key of the current `secret_key`, and that of the previous one.
+    /// The keys of the current `secret_key` and of the previous one.
     keys: Vec<hmac::Key>,
 }
 

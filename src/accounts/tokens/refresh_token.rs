@@ -1,8 +1,9 @@
 //! Refresh tokens: `base64url(session id ‖ family secret ‖ token secret)`. Only hashes of the secrets are stored.
 //!
-//! All tokens of a session share the family secret, so an old token is recognised without being stored. A successor's
-//! token secret is derived from the exchanged token (HMAC-SHA-256, RFC 2104), so two concurrent refreshes get the same
-//! successor, and it need not be stored. If the answer was lost, a later successor is derived from the time as well.
+//! All tokens of a session share the family secret, so an old token is recognised without being
+//! stored. A successor's token secret is derived from the exchanged token (HMAC-SHA-256, RFC 2104),
+//! so two concurrent refreshes get the same successor, and it need not be stored. If the response
+//! was lost, a later successor is derived from the time as well.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
@@ -17,8 +18,8 @@ const FAMILY: usize = 16;
 const SECRET: usize = 32;
 const LENGTH: usize = 16 + FAMILY + SECRET;
 
-/// Period in which a repeated exchange returns the same successor, in seconds. A phone sends two refreshes at once when
-/// it resumes, and another when the answer got lost.
+/// Period in which a repeated exchange returns the same successor, in seconds. A phone sends two
+/// refreshes at once when it resumes, and another when the response got lost.
 pub(in crate::accounts) const REPEAT: u32 = 30;
 
 #[derive(Debug)]
@@ -41,7 +42,8 @@ impl Successors {
         Self { key, previous }
     }
 
-    /// Returns the derivation by the `secret_key` before this one, under which a session's live token may be derived.
+    /// Returns the derivation by the previous `secret_key`, by which a session's live token may
+    /// still be derived.
     pub fn previous(&self) -> Option<&Self> {
         self.previous.as_deref()
     }
@@ -50,7 +52,8 @@ impl Successors {
         self.derived(token, &[])
     }
 
-    /// Returns the successor that a token gets in that period if the answer with the first was lost.
+    /// Returns the successor that a token gets in `period` if the response with the first one was
+    /// lost.
     pub fn reissue(&self, token: &RefreshToken, period: i64) -> RefreshToken {
         self.derived(token, &period.to_be_bytes())
     }
