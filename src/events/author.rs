@@ -1,5 +1,6 @@
-//! The author of a change and the origin of the request, as one parameter of the statement that makes the change: `author_allowed` in the
-//! migrations checks the author, and `event_row` returns the event.
+//! The author of a change and the origin of the request, as one parameter of the statement that
+//! makes the change: `author_allowed` in the migrations checks the author, and `event_row` returns
+//! the event.
 
 use std::net::IpAddr;
 
@@ -8,12 +9,12 @@ use uuid::Uuid;
 
 use crate::domain::{By, Origin, Role};
 
-/// The one who asks for a change to a user.
+/// The requester of a change to a user.
 #[derive(Debug, Clone, Copy)]
 pub enum Asking<'a> {
     /// The user, in that session.
     User(Uuid, &'a Origin),
-    /// An admin, or somebody else on the product's behalf.
+    /// An admin, an API key, an operator or a provider.
     Staff(By<'a>),
 }
 
@@ -55,7 +56,7 @@ impl<'a> Author<'a> {
         }
     }
 
-    /// Returns the author of a change for which a member of staff or an API key needs that role.
+    /// Returns the author of a change for which a member of staff or an API key needs `role`.
     pub fn needing(role: Role, by: By<'a>) -> Self {
         let actor = Some(by.actor.name());
         let needs = by.actor.needs(role);

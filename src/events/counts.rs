@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use crate::database::{Error, in_time};
 use crate::events::settled::settled;
 
-/// Events that one statement reads.
+/// The number of events per statement.
 const STEP: i64 = 20_000;
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(1);
@@ -23,14 +23,15 @@ pub struct CountRow {
     pub count: i64,
 }
 
-/// Counts the next `step` events that are old enough; see `counts.sql`. Returns `false` if there is none, or another
-/// instance is counting.
+/// Counts the next `step` events that are old enough; see `counts.sql`. Returns `false` if there
+/// are no such events, or if another instance is counting.
 pub async fn count(pool: &PgPool, step: i64) -> Result<bool, Error> {
     let counted = sqlx::query_file!("src/events/counts.sql", step, settled(pool).await?);
     Ok(counted.execute(pool).await?.rows_affected() > 0)
 }
 
-/// Returns the counts since a time: the stored ones, and those of the events after the last that they include.
+/// Returns the counts since a time: the stored counts, and counts of the later events that they do
+/// not include yet.
 pub async fn since(pool: &PgPool, from: OffsetDateTime) -> Result<Vec<CountRow>, Error> {
     let rows = sqlx::query_as!(
         CountRow,

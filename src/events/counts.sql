@@ -1,9 +1,10 @@
 -- Counts the next events, and deletes counts that no page shows any more.
 --
--- A step is a number of events and not a time, so that no hour has too many for one statement. Each event counts once, in
--- the hour of its `created_at`. Its id comes from the instance's clock, which may be slow, so it is counted when by its id it is
--- from ten minutes before the time up to which all events are there ($2); one that is written behind the place is never counted. Until
--- then, the overview counts it itself.
+-- A step is a number of events and not a time, so that no hour has too many for one statement. Each
+-- event counts once, in the hour of its `created_at`. Its id comes from an instance's clock, which
+-- may be slow. So an event is counted once its id is ten minutes older than $2, the time up to
+-- which all events are visible. An event that is written behind the place is never counted. The
+-- overview itself counts the events that are not counted yet.
 WITH place AS MATERIALIZED (
     SELECT place FROM cursors WHERE walk = 'events' FOR UPDATE SKIP LOCKED
 ),

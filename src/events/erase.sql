@@ -1,13 +1,14 @@
--- Erases a trace of a deleted user from up to a thousand events. Of the user's own events, the kind and the time are kept, and
--- that of the deletion is kept whole. Others' events contain the user's e-mail address: refused sign-ins, searches of staff, and
--- refused sign-ins to the admin pages. That of a merge keeps the address that a merged user had before. The trace itself is
--- deleted after the last event.
+-- Erases a trace of a deleted user from up to a thousand events. The user's own events keep their
+-- kind and time, and the event of the deletion is kept whole. Other events contain the user's
+-- e-mail address: refused sign-ins, searches by staff, and refused sign-ins to the admin pages. The
+-- event of a merge contains the address that a merged user had before. The trace itself is deleted
+-- after the last event.
 --
 --   $1 values of traces, or NULL for any
 --
--- The lock on the trace's row serialises instances, and the row stores the progress. Of others' events, only those before the
--- deletion are changed, because another user may have the address since. A trace is looked up by its key, so that a deletion does
--- not read what is left of others.
+-- The lock on the trace's row serialises instances, and the row stores the progress. An event of
+-- others changes only if it precedes the deletion, because another user may have the address since.
+-- A trace is looked up by its key, so that a deletion does not read the traces of other deletions.
 --
 -- Events are read in the order of exactly one index, from a stored position on, so that no statement reads more than a
 -- thousand of them, whatever the planner estimates.
@@ -35,7 +36,8 @@ found AS MATERIALIZED (
          WHERE (actor, id) > (t.actor, t.seen) AND actor <= t.actor ORDER BY actor, id LIMIT 1000)
     ) AS e
 ),
--- Of a search, the member of staff, the time and the IP address are kept: they are about staff.
+-- The event of a search keeps the member of staff, the time and the IP address: they are about
+-- staff.
 erased AS (
     UPDATE events e
     SET (email, ip, user_agent, actor, detail) = (

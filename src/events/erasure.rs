@@ -31,8 +31,8 @@ pub(crate) async fn finish(pool: &PgPool) -> Result<usize, Error> {
     Ok(erased)
 }
 
-/// Erases one trace, of `only` or of all pending ones, from some events; see `erase.sql`. Returns the number of events, or `None`
-/// if no trace is left or other instances work on them.
+/// Erases one trace, of `only` or of all pending ones, from some events; see `erase.sql`. Returns
+/// the number of events, or `None` if no trace is left or other instances work on them.
 pub async fn erase(pool: &PgPool, only: Option<&[String]>) -> Result<Option<usize>, Error> {
     let erased = sqlx::query_file_scalar!("src/events/erase.sql", only)
         .fetch_optional(pool)

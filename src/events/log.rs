@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::database::Error;
 
-/// Sets the place to now if there is none yet.
+/// Sets the place to now, unless it has been set before.
 pub async fn begin(pool: &PgPool) -> Result<(), Error> {
     let begun = sqlx::query!(
         "UPDATE cursors SET place = first_id(now())

@@ -1,7 +1,8 @@
 //! Monthly partitions of `events`, created ahead of time and dropped once all of their events are too old.
 //!
-//! Ids are UUIDs of version 7, so a month is a range of ids. Events outside all partitions are in `events_default`:
-//! those of an instance with a wrong clock, and those of months before the service ran.
+//! Ids are UUIDs of version 7, so a month is a range of ids. Events outside all partitions are in
+//! `events_default`: events of an instance with a wrong clock, and events of months before the
+//! service ran.
 
 use std::sync::Once;
 
@@ -50,7 +51,7 @@ impl Months {
         Self(self.0 + 1).begin() <= time
     }
 
-    /// Parses the name of a partition. Returns `None` if it is not that of a month.
+    /// Parses the name of a partition. Returns `None` if it does not name a month.
     fn parse(partition: &str) -> Option<Self> {
         let (year, month) = partition.strip_prefix("events_")?.split_once('_')?;
         let (year, month): (i32, i32) = (year.parse().ok()?, month.parse().ok()?);
@@ -104,8 +105,9 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
         return Ok(transaction.rollback().await?);
     }
     transaction.execute(LOCK_TIMEOUT).await?;
-    // Dropping locks all of `events`, and adding its default partition, in the order in which readers lock them. In the
-    // other order, it and a reader could wait for each other.
+    // Dropping a partition locks all of `events`, and adding one locks the default partition. This
+    // is also the order in which readers lock them: in the other order, it and a reader could
+    // deadlock.
     for month in old {
         transaction
             .execute(AssertSqlSafe(format!("DROP TABLE {}", month.partition())))
@@ -115,9 +117,9 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
         let name = month.partition();
         let from = first_id(month.begin());
         let to = first_id(Months(month.0 + 1).begin());
-        // The rows of its range move from the default partition, or PostgreSQL would refuse to attach it. The lock that
-        // attaching takes comes first, so that nobody adds to them, or waits for one of them and is waited for. `LIKE` has
-        // locked `events` before it.
+        // The rows of its range move from the default partition, or PostgreSQL would refuse to
+        // attach it. The lock for the attachment comes first, so that no other transaction adds
+        // rows, or deadlocks with this one over a row. `LIKE` has locked `events` before it.
         let sql = format!(
             "CREATE TABLE {name} (LIKE events INCLUDING DEFAULTS);
              LOCK TABLE events_default IN ACCESS EXCLUSIVE MODE;

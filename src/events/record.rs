@@ -26,7 +26,8 @@ pub struct RefusedRequest {
     pub session: Option<Uuid>,
 }
 
-/// Records refused requests, once although it tries again. After an error, none was recorded.
+/// Records refused requests. A retry does not record them twice. After an error, nothing was
+/// recorded.
 pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedRequest]) -> Result<(), Error> {
     let ids: Vec<_> = refusals.iter().map(|_| Uuid::now_v7()).collect();
     retrying!(record_refusals_as(pool, &ids, refusals))
@@ -110,9 +111,10 @@ impl<'a> DataAccess<'a> {
     }
 }
 
-/// Records a view by a member of staff or an operator, once although it tries again. Returns `false`, and records nothing, if
-/// a member no longer is one, or must not export. An address that was searched for is the event's e-mail, so that it is found
-/// when its owner is deleted.
+/// Records a view by a member of staff or an operator. A retry does not record it twice. Returns
+/// `false`, and records nothing, if a member of staff has lost access, or must not export. If the
+/// search contains an e-mail address, the event's e-mail is that address, so that the deletion of
+/// its owner finds the event.
 pub async fn record_access(
     pool: &PgPool,
     access: DataAccess<'_>,
@@ -131,7 +133,7 @@ pub async fn record_access(
     let fields = (!fields.is_empty()).then(|| Value::Object(fields).to_string());
     let id = Uuid::now_v7();
     retrying!(async {
-        // The conflict is with an attempt before, whose answer was lost.
+        // The conflict is with an earlier attempt whose response was lost.
         let recorded = sqlx::query!(
             "INSERT INTO events (id, kind, user_id, email, actor, detail, ip, user_agent, request_id)
              SELECT $1, $2, $3, $6, $4,

@@ -1,6 +1,7 @@
-//! Recording of refused sign-ins. A task writes them from a bounded queue, so that a flood of bad tokens neither fills
-//! the memory nor delays callers with good ones. Anybody can invent tokens, so of those that no provider vouched for only a
-//! few in a minute become events, which are kept for a year; the others are counted.
+//! Recording of refused sign-ins. A task writes them from a bounded queue, so that a flood of bad
+//! tokens neither fills the memory nor delays callers with good ones. Anyone can invent tokens. So
+//! only a few refusals per minute become events, which are kept for a year, if no provider vouched
+//! for the token; the others are counted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +22,10 @@ const CAPACITY: usize = 1024;
 const BATCH: usize = 64;
 /// The pause between two lines about refusals that were not recorded.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
-/// The time for which a budget is.
+/// The period of a budget.
 const MINUTE: Duration = Duration::from_mins(1);
 const UNVOUCHED: u32 = 60;
-/// Maximum number of them from one network, so that a single source leaves room for people.
+/// Maximum number of such events from one network, so that a single source leaves room for people.
 const OF_NETWORK: u32 = 20;
 
 #[derive(Debug)]
@@ -35,8 +36,8 @@ pub struct Refusals {
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The events of a minute about tokens that no provider vouched for, by provider and network, and about requests that do not
-/// prove their session's key, by session and network.
+/// The events of a minute about tokens that no provider vouched for, by provider and network, and
+/// about requests that do not prove their session's key, by session and network.
 #[derive(Debug)]
 struct Budget {
     began: Instant,
@@ -51,12 +52,14 @@ impl Budget {
         }
     }
 
-    /// Returns true if another refusal may become an event, which then is counted. What is refused takes no memory.
+    /// Returns true, and counts the refusal, if it may become an event. A refusal beyond the budget
+    /// takes no memory.
     fn spend(&mut self, refusal: &RefusedRequest) -> bool {
         if self.began.elapsed() >= MINUTE {
             *self = Self::new();
         }
-        // The holder of one session uses up nothing of another's: only a genuine token names a session.
+        // The holder of one session cannot use up another's budget: only a genuine token names a
+        // session.
         let of = refusal
             .session
             .map_or_else(|| refusal.provider.clone(), |session| session.to_string());
@@ -101,8 +104,8 @@ impl Refusals {
         self.writer.lock().ok()?.take()
     }
 
-    /// Queues a refusal, or counts it as unrecorded if the queue is full, or the budget for tokens that the provider has not
-    /// vouched for is used up.
+    /// Queues a refusal, or counts it as unrecorded if the queue is full, or the budget for tokens
+    /// that the provider has not vouched for is used up.
     pub fn record(&self, refusal: RefusedRequest, vouched: bool) {
         let budget = || self.budget.lock().unwrap_or_else(PoisonError::into_inner);
         if !vouched && !budget().spend(&refusal) || self.queue.try_send(refusal).is_err() {

@@ -1,4 +1,5 @@
-//! The time before which all events are there, for everything that reads events once, in the order of their ids.
+//! The time up to which all events are visible, for every task that reads events once, in the order
+//! of their ids.
 
 use std::time::Duration;
 
@@ -7,15 +8,17 @@ use time::OffsetDateTime;
 
 use crate::database::Error;
 
-/// The time from the draw of an id to the first write of its transaction, at most: a request takes 20 seconds at most, its statement
-/// 10, and the rest is for the clocks of the instances.
+/// The longest time from the draw of an id to the first write of its transaction: a request takes
+/// at most 20 seconds, its statement 10, and the rest is for differences between the instances'
+/// clocks.
 pub const DRAWN: Duration = Duration::from_mins(1);
 
-/// Returns the latest time, by the database's clock, of which is known that each transaction that had written by then has ended. Their
-/// events are seen by later statements. Events whose ids are from [`DRAWN`] before that time or earlier are complete.
+/// Returns the latest time, by the database's clock, for which all transactions that had written
+/// by then are known to have ended. Later statements see their events: all events whose ids are at
+/// least [`DRAWN`] older than that time.
 ///
-/// A mark is set (`settle_events`), and is the answer once all transactions that are older than it have ended, whichever role they
-/// belong to. Until then the mark before it is the answer.
+/// `settle_events` sets a mark. The mark is returned once all older transactions have ended,
+/// whichever role they belong to. Until then the mark before it is returned.
 pub async fn settled(pool: &PgPool) -> Result<OffsetDateTime, Error> {
     sqlx::query!("SELECT settle_events()").execute(pool).await?;
     let settled = sqlx::query_scalar!(
