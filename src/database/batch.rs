@@ -4,13 +4,15 @@
 //! statement for them. A lane never waits for more items: a single item runs at once, and under load batches form while
 //! the lanes are busy.
 //!
-//! A lane keeps its connection while items come, because the driver sends a ping and spawns a task whenever one goes back to
-//! the pool: that would double what PostgreSQL has to wake up for.
+//! A lane keeps its connection while items come, because the driver sends a ping and spawns a task
+//! whenever a connection goes back to the pool: that would double how often PostgreSQL has to wake
+//! up.
 //!
-//! A batch either succeeds for all of its items or returns no result for any. Then each caller runs its own item alone,
-//! with the retries, deadlines and errors of the single path, so one bad item never fails another. Only if the lane got no
-//! connection in time, each gets that error: alone it would wait for as long again. `batch-aint-one` does not fit: it
-//! returns one error to the whole batch and does not notice cancelled callers.
+//! A batch either succeeds for all of its items or returns no result for any. Then each caller runs
+//! its own item alone, with the retries, deadlines and errors of the single path, so one bad item
+//! never fails another. But if the lane got no connection in time, each caller gets that error:
+//! alone it would wait for as long again. `batch-aint-one` does not fit: it returns one error to
+//! the whole batch and does not notice cancelled callers.
 
 use std::mem;
 use std::sync::Arc;
@@ -28,12 +30,14 @@ use crate::database::{Error, health};
 
 /// Maximum number of items in one statement.
 const BATCH: usize = 64;
-/// Maximum number of waiting items. At some thousand a second, a later one would wait longer than a request may take.
+/// Maximum number of waiting items. At some thousand a second, a later item would wait longer than
+/// a request may take.
 const QUEUE: usize = 4096;
 
-/// A lane without work for so long gives back what it keeps.
+/// The time without work after which a lane returns its connection.
 const REST: Duration = Duration::from_secs(1);
-/// The longest time for which a lane keeps a connection. The pool then ends one that is too old.
+/// The longest time for which a lane keeps a connection. It then returns the connection, and the
+/// pool closes it if it is too old.
 const TERM: Duration = Duration::from_mins(1);
 
 /// Target of the tracing events from which the metrics of batches are taken.
@@ -64,15 +68,15 @@ type Queue<I, O> = Arc<Mutex<mpsc::Receiver<Waiting<I, O>>>>;
 #[derive(Debug)]
 pub struct Lanes<I, O> {
     sender: mpsc::Sender<Waiting<I, O>>,
-    /// What the statement does, for traces.
+    /// The purpose of the statement, for traces.
     name: &'static str,
 }
 
 impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
-    /// Opens lanes that run `statement`; traces have `name` for it. It gets items and returns as many results in the same
-    /// order; `None` sends an item to the single path. It also gets what it returned with the results before, or the default
-    /// if that was an error or the lane has rested since. The lanes end when this value is dropped and all waiting items are
-    /// done.
+    /// Opens lanes that run `statement`; traces have `name` for it. It gets items and returns as
+    /// many results in the same order; `None` sends an item to the single path. It also gets the
+    /// value that it returned with the results before, or the default after an error or a pause of
+    /// the lane. The lanes end when this value is dropped and all waiting items are done.
     pub fn open<K, S, F>(name: &'static str, count: u32, statement: S) -> Self
     where
         K: Default + Send + 'static,
@@ -92,7 +96,8 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
     /// Returns the result for an item, or `None` if the caller has to run it alone.
     ///
     /// # Errors
-    /// Returns [`Error::Unavailable`] if too many items are waiting, or no connection was free or could be made in time.
+    /// Returns [`Error::Unavailable`] if too many items are waiting, or the lane got no connection
+    /// in time.
     pub async fn submit(&self, item: I) -> Result<Option<O>, Error> {
         let (answer, answered) = oneshot::channel();
         let call = Call {
@@ -163,7 +168,8 @@ where
                 }
             }
             Err(Error::Unavailable(sqlx::Error::PoolTimedOut)) => {
-                // Those that came meanwhile have waited, too. If another lane holds the lock, no caller waits.
+                // Items that came meanwhile have waited, too. If another lane holds the lock, no
+                // caller waits.
                 let mut queue = queue.try_lock();
                 let waiting = std::iter::from_fn(|| queue.as_mut().ok()?.try_recv().ok());
                 for answer in answers
@@ -180,8 +186,8 @@ where
     }
 }
 
-/// Drops what a lane keeps. A connection is checked on its way to the pool, because its server may have gone since its last
-/// answer, and the pool has no time limit for its ping.
+/// Drops the value that a lane keeps. A connection is checked on its way to the pool, because its
+/// server may have gone since its last response, and the pool has no time limit for its ping.
 fn give_back<K: Default>(kept: &mut K) {
     let kept = mem::take(kept);
     health::abandon(|| drop(kept));
@@ -191,20 +197,20 @@ fn give_back<K: Default>(kept: &mut K) {
 #[derive(Debug)]
 pub struct Held {
     pub connection: PoolConnection<Postgres>,
-    /// The time at which the pool gave it.
+    /// The time at which the pool handed it out.
     since: Instant,
-    /// The time since which it rests.
+    /// The time since which it has been idle.
     rests: Instant,
 }
 
-/// What a lane keeps from one statement to the next.
+/// The connection that a lane keeps from one statement to the next, if any.
 pub type Kept = Option<Held>;
 
 impl Held {
-    /// Returns the kept connection, or one of the pool.
+    /// Returns the kept connection, or a connection of the pool.
     ///
     /// # Errors
-    /// The pool has none in time.
+    /// Returns the pool's error if it has no connection in time.
     pub async fn again(mut kept: Kept, pool: &PgPool) -> Result<Self, Error> {
         if kept
             .as_ref()

@@ -32,7 +32,8 @@ pub enum Error {
     Broken(sqlx::Error),
 }
 
-/// Returns the words of an error. PostgreSQL's are its message alone: sqlx adds a line of the server's source code.
+/// Describes an error in words. An error of PostgreSQL is its message alone: sqlx adds a line of
+/// the server's source code.
 pub fn reason(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::PoolTimedOut => "no connection was free, or could be made, in time".into(),
@@ -63,8 +64,8 @@ impl Error {
         matches!(code.as_deref(), Some("40001" | "40P01"))
     }
 
-    /// Returns the error for a connection that broke. Most often the others broke with it, and a pool can hold more of them
-    /// than there are attempts.
+    /// Returns the error for a connection that broke. Most often the other connections broke with
+    /// it, and a pool can hold more of them than there are attempts.
     fn disconnected(error: sqlx::Error) -> Self {
         health::broken();
         Self::Disconnected(error)
@@ -116,8 +117,8 @@ impl From<sqlx::Error> for Error {
             (sqlx::Error::Database(_), Some("0A000")) if is_stale_plan(&error) => {
                 Self::Raced(Some(error))
             }
-            // A row for `events_default` while its range became another partition's. Unlike those of tables, the
-            // constraint of a partition has no name.
+            // A row for `events_default` whose range has become another partition's. Unlike a
+            // table's constraint, the constraint of a partition has no name.
             (sqlx::Error::Database(_), Some("23514")) if constraint.is_none() => {
                 Self::Raced(Some(error))
             }
@@ -157,8 +158,9 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// Returns `true` for "cached plan must not change result type", which does not recur on a retry. It has the code of all that
-/// PostgreSQL does not support, and its text is in the server's language, so that only the function in PostgreSQL identifies it.
+/// Returns `true` for "cached plan must not change result type", which does not recur on a retry.
+/// Its code stands for everything that PostgreSQL does not support, and its text is in the server's
+/// language, so only the name of PostgreSQL's function identifies it.
 fn is_stale_plan(error: &sqlx::Error) -> bool {
     let error = error
         .as_database_error()
@@ -224,9 +226,10 @@ impl Retries {
     }
 }
 
-/// Runs a statement, and retries it while [`Retries`] permits. Evaluates to its result, and `true` if an attempt whose connection
-/// broke may have taken effect before. The expression is evaluated for each attempt. This is a macro, since a closure that
-/// borrows the statement's arguments would make a handler's future not `Send`.
+/// Runs a statement, and retries it while [`Retries`] permits. Evaluates to its result, and to
+/// `true` if an earlier attempt whose connection broke may have taken effect. The expression is
+/// evaluated for each attempt. This is a macro, since a closure that borrows the statement's
+/// arguments would make a handler's future not `Send`.
 macro_rules! retried {
     ($statement:expr) => {{
         let mut retries = $crate::database::error::Retries::default();
@@ -240,7 +243,7 @@ macro_rules! retried {
 }
 pub(crate) use retried;
 
-/// Runs a statement as [`retried`] does, where a repetition shows the same result.
+/// Runs a statement as [`retried`] does, if repeating it gives the same result.
 macro_rules! retrying {
     ($statement:expr) => {
         Ok::<_, $crate::database::error::Error>($crate::database::error::retried!($statement).0)
@@ -248,8 +251,9 @@ macro_rules! retrying {
 }
 pub(crate) use retrying;
 
-/// Runs a statement as [`retried`] does. If its outcome is one of those that say that nothing was done, although an attempt
-/// before may have done it, the function returns [`Error::Disconnected`].
+/// Runs a statement as [`retried`] does. `$undone` matches the outcomes which say that nothing was
+/// done. If an earlier attempt may have done it, the function returns [`Error::Disconnected`]
+/// instead.
 macro_rules! changing {
     ($statement:expr, $undone:pat) => {
         match $crate::database::error::retried!($statement) {

@@ -1,9 +1,11 @@
-//! Connections in doubt. They are checked, and none that fails is used again.
+//! Checks suspect connections before reuse, and closes a connection that fails.
 //!
-//! - One that was abandoned in the middle of its work is checked when it comes back to the pool, and no other is.
-//! - If one broke, those that rest most often broke with it. Each is checked once, before its next use.
-//! - If a server no longer accepts writes, each is checked before its use for some seconds, since those that were in use
-//!   lead to it, too.
+//! - A connection that was abandoned in the middle of its work is checked when it comes back to the
+//!   pool. Other returning connections are not checked.
+//! - If a connection broke, the idle ones most often broke with it. Each is checked once, before
+//!   its next use.
+//! - If a server no longer accepts writes, each connection is checked before its use for some
+//!   seconds, since the connections that were in use lead to that server, too.
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -20,22 +22,24 @@ use tokio::time::timeout;
 pub const LIMIT: Duration = Duration::from_secs(20);
 /// Timeout of the check. It is a part of the time in which the pool has to find a connection.
 const TIMEOUT: Duration = Duration::from_millis(500);
-/// A rest after which a connection is checked anyhow.
+/// The idle time after which a connection is checked in any case.
 const REST: Duration = Duration::from_secs(1);
 /// PostgreSQL, "Date/Time Functions": the two times are equal in the first command of a transaction, so they differ if
 /// a transaction was already open. A standby and a demoted primary are read-only.
 const SOUND: &str = "SELECT current_setting('transaction_read_only') = 'off' AND now() = statement_timestamp() AS sound";
 
-/// The beginning of this module's time.
+/// The zero of the times below.
 static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-/// Milliseconds from then to the latest broken connection, and to the latest refused write. Zero if there was none.
+/// Milliseconds from [`BEGIN`] to the latest broken connection, and to the latest refused write;
+/// zero before the first.
 static BROKEN: AtomicU64 = AtomicU64::new(0);
 static DEMOTED: AtomicU64 = AtomicU64::new(0);
 
 static CHECKS: AtomicU64 = AtomicU64::new(0);
 
-/// The driver gives a dropped connection back in a task, on the runtime in whose context it is dropped. Abandoned work is
-/// dropped in the context of this one, so that what comes back here is what was abandoned.
+/// The driver gives a dropped connection back in a task, on the runtime in whose context it is
+/// dropped. Abandoned work is dropped in the context of this runtime, so a connection that comes
+/// back on its thread was abandoned.
 static ABANDONED: LazyLock<Option<Runtime>> = LazyLock::new(|| {
     let mut runtime = Builder::new_multi_thread();
     runtime
@@ -55,12 +59,12 @@ thread_local! {
 }
 
 fn note(when: &AtomicU64) {
-    // The rest of the millisecond counts as before.
+    // Rounds up, so that the rest of the millisecond counts as before.
     let now = u64::try_from(BEGIN.elapsed().as_millis()).unwrap_or(u64::MAX);
     when.store(now.saturating_add(1), Ordering::Relaxed);
 }
 
-/// Returns the time since then; `None` if it was never.
+/// Returns the time since the noted moment; `None` before the first note.
 fn since(when: &AtomicU64) -> Option<Duration> {
     let at = when.load(Ordering::Relaxed);
     (at > 0).then(|| BEGIN.elapsed().saturating_sub(Duration::from_millis(at)))
@@ -83,7 +87,7 @@ pub fn abandon(drop: impl FnOnce()) {
     std::mem::drop(context);
 }
 
-/// Returns `true` if a connection that rested so long has to be checked before its use.
+/// Returns `true` if a connection that was idle for so long has to be checked before its use.
 pub fn is_due(rested: Duration) -> bool {
     rested >= REST
         || since(&BROKEN).is_some_and(|since| rested >= since)
@@ -101,7 +105,8 @@ pub fn checks() -> u64 {
 
 /// Returns `true` if a connection may be used: its server answers in time and accepts writes, outside a transaction.
 ///
-/// The check is one round trip, and first reads the rest of an abandoned answer. The pool has no time limit for that.
+/// The check is one round trip, and first reads the rest of an abandoned response. The pool has no
+/// time limit for that.
 pub async fn is_sound(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     CHECKS.fetch_add(1, Ordering::Relaxed);
     let asked = sqlx::raw_sql(SOUND).fetch_one(connection);

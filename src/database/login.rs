@@ -11,14 +11,14 @@ const EVERY: i64 = 30;
 /// Time of the latest line, in seconds since the epoch.
 static SAID: AtomicI64 = AtomicI64::new(i64::MIN);
 
-/// Returns `true` for `invalid_authorization_specification`, `invalid_password`, `invalid_catalog_name`, and
-/// `object_not_in_prerequisite_state`, which is that of a database with `ALLOW_CONNECTIONS false` (PostgreSQL,
-/// appendix A).
+/// Returns `true` for `invalid_authorization_specification`, `invalid_password`,
+/// `invalid_catalog_name`, and `object_not_in_prerequisite_state`, the code for a database with
+/// `ALLOW_CONNECTIONS false` (PostgreSQL, appendix A).
 pub(super) fn is_refused(code: &str) -> bool {
     matches!(code, "28000" | "28P01" | "3D000" | "55000")
 }
 
-/// Logs the refusal, unless that was done shortly before.
+/// Logs the refusal, at most once in [`EVERY`] seconds.
 pub(super) fn tell(cause: &str) {
     let now = clock::now();
     let due = |said: i64| (now.saturating_sub(said) >= EVERY).then_some(now);

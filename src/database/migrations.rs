@@ -56,7 +56,7 @@ pub async fn take_turn(connection: &mut PgConnection) -> Result<PgTransaction<'_
 
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// A newer program removed what this one uses.
+    /// A newer program removed something that this one uses.
     #[error(
         "migration {migration} belongs to a newer release, and the schema serves version {oldest} and newer, but this is \
          {OURS}; start version {oldest} or newer, or restore a backup from before that migration"
@@ -88,8 +88,9 @@ pub enum Failure {
     Unread(#[from] Error),
 }
 
-/// Applies the missing migrations, each in its own transaction. See [`take_turn`]. Does nothing if none is missing, so that
-/// a role without the privilege to create tables can serve. Returns those that were missing.
+/// Applies the missing migrations, each in its own transaction, and returns their versions. See
+/// [`take_turn`]. Does nothing if no migration is missing, so that a role without the privilege to
+/// create tables can serve.
 ///
 /// Migrations of a newer program stay if the schema still serves this one.
 pub async fn apply(connection: &mut PgConnection) -> Result<Vec<i64>, Failure> {
@@ -127,8 +128,8 @@ pub async fn apply(connection: &mut PgConnection) -> Result<Vec<i64>, Failure> {
     Ok(missing)
 }
 
-/// Applies the migrations that the database lacks. One that does not get its locks in time gives way to the requests that
-/// hold them, and is tried again for as long as it takes.
+/// Applies the migrations that the database lacks. A migration that does not get its locks in time
+/// gives way to the requests that hold them, and is retried for as long as it takes.
 pub async fn run(
     connection: &mut PgConnection,
     migrator: &mut Migrator,
@@ -153,7 +154,8 @@ pub async fn run(
     Ok(())
 }
 
-/// Returns the pause after so many attempts that did not get their locks. Requests wait during each attempt.
+/// Returns the pause after `failures` attempts that did not get their locks. Requests wait during
+/// each attempt.
 fn pause(failures: u32) -> Duration {
     PAUSE.saturating_mul(failures).min(MAX_PAUSE)
 }
@@ -216,7 +218,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Returns the first migration of a newer program and the oldest version that the schema serves, if this one is older.
+    /// Returns the first migration of a newer program and the oldest version that the schema
+    /// serves, if this program is older.
     pub fn outgrown(&self) -> Option<(i64, String)> {
         let migration = *self.unknown.first()?;
         let oldest = self.oldest.clone().unwrap_or_else(|| "unknown".into());
@@ -243,7 +246,7 @@ pub async fn may_create(connection: &mut PgConnection) -> Result<bool, Error> {
     Ok(sqlx::query_scalar(may).fetch_one(connection).await?)
 }
 
-/// Returns the tables in which the role may not do all that the service does, by name.
+/// Returns the names of the tables on which the role lacks a privilege that the service needs.
 pub async fn closed_tables(connection: &mut PgConnection) -> Result<Vec<String>, Error> {
     let closed = "SELECT c.relname::text FROM pg_class c
                   WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')

@@ -37,11 +37,11 @@ impl DerefMut for PlannedEachTime {
 /// executed in a second step. In between, a pooler that lends connections for one transaction at a time could lend this
 /// one to a client whose unnamed statement would then be executed instead.
 ///
-/// No table is read from end to end, although that would be the fastest way through a small one: the planner expects the worst
-/// of what is read only until a page is full.
+/// Sequential scans are disabled, although they would be the fastest way through a small table: the
+/// planner misjudges statements that read only until a page is full.
 ///
-/// Only a quarter of the pool may be in such transactions, so that however many lists are asked for, users' requests find a
-/// connection.
+/// Only a quarter of the pool may be in such transactions, so that users' requests find a
+/// connection, however many lists are requested.
 ///
 /// A cancelled caller does not cancel the `BEGIN`: its connection would return to the pool inside a transaction that
 /// the driver does not know of, and the writes of later callers would be lost (launchbadge/sqlx#4393).

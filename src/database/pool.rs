@@ -18,7 +18,7 @@ use crate::domain::database_url::{self, Mistake, Server};
 #[derive(Debug, Deserialize)]
 pub struct Settings {
     url: String,
-    /// Those that the URL names.
+    /// The servers that the URL names.
     #[serde(skip)]
     pub servers: Servers,
     #[serde(default)]
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-/// Words of the TLS library about the server's certificate, each with the remedy.
+/// Phrases of the TLS library about the server's certificate, each with the remedy.
 const CERTIFICATES: [(&str, &str); 4] = [
     (
         "UnknownIssuer",
@@ -83,7 +83,7 @@ impl Place {
             .join(",")
     }
 
-    /// Returns what an operator can do about a connection that failed.
+    /// Returns the operator's remedy for a failed connection.
     pub fn remedy(&self, cause: &sqlx::Error) -> String {
         let cause = cause.to_string();
         if let Some((_, remedy)) = CERTIFICATES.iter().find(|(words, _)| cause.contains(words)) {
@@ -114,7 +114,7 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certificate {
     Verified,
-    /// The certificate is verified, but may be that of another host.
+    /// The certificate is verified, but may belong to another host.
     OfAnyHost,
     NotVerified,
 }
@@ -165,8 +165,8 @@ impl Settings {
     }
 
     fn options(server: &Server) -> Result<PgConnectOptions, Error> {
-        // For `sslmode=verify-ca` alone, the driver takes the process's cryptography, and panics if there is none. An error
-        // says that it is there already.
+        // With `sslmode=verify-ca` alone, the driver uses the process's default crypto provider,
+        // and panics without one. An error says that it is installed already.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let mut options = PgConnectOptions::from_str(&server.url).map_err(Error::Url)?;
         if let Some(directory) = &server.socket {
@@ -181,7 +181,7 @@ impl Settings {
                 ("lock_timeout", "2s"),
                 ("statement_timeout", "10s"),
                 ("idle_in_transaction_session_timeout", "10s"),
-                // A statement that looks up a page or a message is over before a compiled one begins.
+                // A statement that looks up a page or a message ends sooner than its compilation.
                 ("jit", "off"),
             ]);
         // sqlx's events are for `telemetry::database` and never become log lines.
@@ -243,8 +243,8 @@ impl Settings {
         options.connect_lazy_with(self.connect_options())
     }
 
-    /// Opens the pool that readiness asks the database with. All connections of the others may be busy, which is load and
-    /// no reason to stop sending requests here.
+    /// Opens the pool for the readiness check. All connections of the other pools may be busy,
+    /// which is load and no reason to stop sending requests here.
     pub fn probe(&self) -> PgPool {
         let options = self.pool_options().min_connections(0).max_connections(1);
         options.connect_lazy_with(self.connect_options())
@@ -256,8 +256,8 @@ impl Settings {
             .acquire_time_level(LevelFilter::Trace)
             .acquire_timeout(Duration::from_secs(self.connect_timeout.unwrap_or(2)))
             .idle_timeout(self.idle_timeout.map(Duration::from_secs))
-            // A test before each statement would cost a round trip, so only a connection that was idle or is in
-            // doubt is tested.
+            // A test before each statement would cost a round trip, so only a connection that was
+            // idle or is suspect is tested.
             .test_before_acquire(false)
             .before_acquire(|connection, meta| {
                 Box::pin(async move {

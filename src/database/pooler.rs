@@ -1,6 +1,7 @@
-//! Checks of a pooler between the service and PostgreSQL, one that lends a server connection for one transaction at a
-//! time. Each connection names its prepared statements by numbers from one, so a pooler must keep its clients'
-//! statements apart. One that does not would sooner or later run the wrong statement.
+//! Checks of a pooler between the service and PostgreSQL that lends a server connection for one
+//! transaction at a time. Each connection names its prepared statements by numbers from one. So a
+//! pooler must keep its clients' statements apart, or it would sooner or later run the wrong
+//! statement.
 
 use std::time::Duration;
 
@@ -14,8 +15,9 @@ const ROUNDS: u32 = 4;
 /// Timeout for a connection that the pooler has lent to another client.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns `true` if a statement that was prepared on the first connection still runs there while the second one is in
-/// a transaction, for which a pooler may have lent it the first one's server.
+/// Returns `true` if a statement that was prepared on the first connection still runs there while
+/// the second connection is in a transaction, for which a pooler may have lent it the first one's
+/// server.
 pub async fn keeps_statements(
     first: &mut PgConnection,
     second: &mut PgConnection,

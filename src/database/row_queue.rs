@@ -1,5 +1,6 @@
-//! Turns at a row. A statement that waits for a locked row holds a connection meanwhile, and each further waiter in the
-//! database waits longer than the one before. So one of an instance waits there; the others wait here, within one time limit.
+//! At most one statement per instance waits for a row's lock; the others queue here, within one
+//! time limit. A statement that waits in the database holds a connection meanwhile, and each
+//! further waiter there waits longer than the one before.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -63,7 +64,8 @@ pub(super) struct Permit {
     _row: Row,
 }
 
-/// Waits for a permit of a name, of which there are `permits`. The error is [`Error::Unavailable`] if there is none in time.
+/// Waits for one of the `permits` of a name. Returns [`Error::Unavailable`] if no permit is free in
+/// time.
 pub(super) async fn permit(
     pool: &PgPool,
     name: impl Hash,
@@ -80,8 +82,8 @@ pub(super) async fn permit(
     })
 }
 
-/// Runs a statement that locks the row called `name`, when its turn comes.
-/// The error is [`Error::Unavailable`] if that does not come in time.
+/// Runs a statement that locks the row called `name`, when its turn comes. Returns
+/// [`Error::Unavailable`] if its turn does not come in time.
 pub async fn serialized<T>(
     pool: &PgPool,
     name: impl Hash,

@@ -1,5 +1,6 @@
-//! The servers of the database, of which one is the primary, as libpq's `target_session_attrs=read-write` (PostgreSQL,
-//! "Parameter Key Words") finds it: here once for all connections, since the driver knows one server.
+//! The servers of the database, of which one is the primary. The service finds it as libpq's
+//! `target_session_attrs=read-write` does (PostgreSQL, "Parameter Key Words"), once for all
+//! connections, since the driver knows one server.
 
 use std::io;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::database::error::reason;
 use crate::database::{Error, health};
 
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The pause between two questions to the primary, and between two searches for it.
+/// The pause between two checks of the primary, and between two searches for it.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The servers in the order of the URL; at least one.
@@ -30,13 +31,13 @@ impl Servers {
         &self.0[0]
     }
 
-    /// Returns those but one.
+    /// Returns all servers but one.
     pub fn but(&self, one: &PgConnectOptions) -> impl Iterator<Item = &PgConnectOptions> {
         self.0.iter().filter(|server| !is_same(server, one))
     }
 
-    /// Connects to the server that accepts writes. A single one is taken as it is.
-    /// The error of several says what each of them met.
+    /// Connects to the server that accepts writes. A single server is taken as it is. The error of
+    /// several servers contains each one's error.
     pub async fn connect(&self) -> Result<(PgConnectOptions, PgConnection), sqlx::Error> {
         if let [only] = &self.0[..] {
             return Ok((only.clone(), only.connect().await?));
@@ -62,7 +63,7 @@ impl Servers {
         .into())
     }
 
-    /// Connects to the primary and has the pools do so.
+    /// Connects to the primary, and directs the pools to it.
     pub async fn reach(&self, pools: &[PgPool]) -> Result<PgConnection, sqlx::Error> {
         let (primary, connection) = self.connect().await?;
         let mut moved = false;
@@ -90,8 +91,9 @@ impl Servers {
         Ok(connection)
     }
 
-    /// Has the pools follow the primary for ever: asks it twice a second, by a connection of its own, whether it accepts
-    /// writes, and looks for another when it does not. Returns at once if there is one server.
+    /// Directs the pools to the primary for ever: asks the primary twice a second, on a connection
+    /// of its own, whether it accepts writes, and looks for another when it does not. Returns at
+    /// once if there is one server.
     pub async fn follow(self, pools: Vec<PgPool>) {
         while self.0.len() > 1 {
             if let Ok(mut connection) = self.reach(&pools).await {
@@ -118,7 +120,7 @@ async fn writable(
         if health::is_sound(&mut connection).await? {
             return Ok(connection);
         }
-        // It is of no use, so neither is an error on closing it.
+        // The connection is not used, so an error on closing it does not matter.
         let _ = connection.close().await;
         Err(io::Error::other("a standby").into())
     };
