@@ -7,12 +7,12 @@ use time::{Duration, OffsetDateTime};
 
 use crate::config::{Keys, Session};
 
-/// Seconds that a key stays published after its last signature: the longest lifetime that a token may have, since nobody knows
-/// under which settings it signed; and a minute, because an instance learns late of a successor if a reload fails, and clocks
-/// differ.
+/// Seconds that a key stays published after its last signature. They are the longest lifetime that
+/// a token may have, since the settings at the time of the signature are unknown, and a minute,
+/// because an instance learns late of a successor if a reload fails, and clocks differ.
 pub const KEEP: u32 = Session::LONGEST_ACCESS_TOKEN_TTL + 2 * Keys::RELOAD_EVERY;
 
-/// By the database's clock.
+/// A key's timestamps, by the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyLife {
     /// The time at which it was made and published.
@@ -34,7 +34,7 @@ pub enum KeyState {
     Verifying,
     /// Retired: its tokens are refused.
     Retired,
-    /// None of its tokens is valid any more, and its row may be deleted.
+    /// All its tokens have expired, and its row may be deleted.
     Expired,
 }
 

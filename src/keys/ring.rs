@@ -54,8 +54,9 @@ impl KeyRing {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Loads the keys, and creates the first one if there is none. Keys of the previous `secret_key` are sealed with the
-    /// current one. Starts the task that reloads them; it ends with the last clone of the ring.
+    /// Loads the keys, and creates the first key if no key exists. Keys of the previous
+    /// `secret_key` are sealed with the current one. Starts the task that reloads them; it ends
+    /// with the last clone of the ring.
     pub async fn open(&self) -> Result<(), Error> {
         in_time(self.0.rotation.seal_again()).await?;
         self.load().await?;
@@ -160,7 +161,7 @@ impl KeyRing {
             known.as_deref(),
         )?);
         let mut current = self.0.keys.write().unwrap_or_else(PoisonError::into_inner);
-        // Of two concurrent reloads, the later answer counts.
+        // Of two concurrent reloads, the later result counts.
         if current
             .as_ref()
             .is_none_or(|current| keys.is_newer_than(current))

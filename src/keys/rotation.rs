@@ -68,8 +68,8 @@ impl Rotation {
         Ok(store::all(&self.pool).await?)
     }
 
-    /// Makes the changes that are due, and returns the keys: creates the first key, announces the next one, and deletes
-    /// those that no token needs. All instances call it regularly.
+    /// Makes the changes that are due, and returns the keys: creates the first key, announces the
+    /// next one, and deletes keys that no token needs. All instances call it regularly.
     pub async fn tend(&self) -> Result<StoredKeys, Error> {
         let stored = match self.stored().await? {
             Some(stored) if stored.keys.iter().any(|key| key.life.retired_at.is_none()) => stored,
@@ -102,8 +102,9 @@ impl Rotation {
         self.announce(&stored, 0, Some(By::COMMAND_LINE)).await
     }
 
-    /// Replaces all keys, as an operator asks in an emergency: a new key signs at once and all others are retired, so their tokens are
-    /// refused. With `any_secret`, keys of another `secret_key` are retired, too; without it, they are an error.
+    /// Replaces all keys, as an operator asks in an emergency: a new key signs at once, and all
+    /// others are retired, so their tokens are refused. With `any_secret`, it also retires keys of
+    /// another `secret_key`; without it, such keys are an error.
     pub async fn replace_all(&self, any_secret: bool) -> Result<(), Error> {
         if let (false, Some(stored)) = (any_secret, self.stored().await?) {
             self.check_secret(&stored)?;

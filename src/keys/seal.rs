@@ -19,7 +19,7 @@ pub enum SealedBy {
     /// The first one in the settings.
     Current,
     Previous,
-    /// One that is not in the settings.
+    /// A `secret_key` that is not in the settings.
     Another,
 }
 

@@ -46,7 +46,7 @@ impl StoredKeys {
 }
 
 pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
-    // A key's successor is the next one that was not retired early.
+    // A key's successor is the next key that was not retired early.
     let rows = sqlx::query!(
         r#"SELECT kid, sealed_private_key, created_at, signs_from, retired_at,
                   (SELECT min(newer.signs_from) FROM signing_keys AS newer
@@ -125,8 +125,9 @@ pub async fn insert_next(
     Ok(done.fetch_one(pool).await?)
 }
 
-/// Stores a key that signs at once, and retires all others, and records that. Does nothing if an attempt before has stored this
-/// key. Returns [`Error::Raced`] if another key was created at the same time. Then none was retired.
+/// Stores a key that signs at once, retires all others, and records that. Does nothing if an
+/// earlier attempt has stored this key. Returns [`Error::Raced`], without retiring a key, if
+/// another key was created at the same time.
 pub async fn replace_all(pool: &PgPool, key: &NewKey, by: By<'_>) -> Result<(), Error> {
     // The insertion decides: if it did nothing, no key is retired.
     let stored = sqlx::query_scalar!(

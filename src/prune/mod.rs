@@ -1,5 +1,5 @@
-//! Pruning: expired rows are deleted, and deleted users are erased from events, in small batches. Each [`Step`] stands alone: one
-//! that fails is logged and counted, and the others run.
+//! Pruning: expired rows are deleted, and deleted users are erased from events, in small batches.
+//! Each [`Step`] stands alone: a step that fails is logged and counted, and the others run.
 
 pub mod store;
 
@@ -18,7 +18,7 @@ use crate::events::{erasure, partitions};
 use crate::provider_tokens::store as provider_tokens;
 use crate::webhooks::store as webhooks;
 
-/// Rows that one statement deletes, and of sessions those that it reads.
+/// The number of rows that each statement deletes; of sessions, the number that it reads.
 const BATCH: i64 = 1000;
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(10);
@@ -37,7 +37,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The times at which a session is looked at, with its age in seconds, the last one first.
+    /// The walks over sessions, each with the sessions' age in seconds. The last walk comes first.
     const fn walks(self) -> [(Walk, u32); 3] {
         let unused = self.refresh_token_ttl + AFTERWARDS;
         [
@@ -70,7 +70,7 @@ pub struct Pruned {
     pub provider_tokens: usize,
 }
 
-/// The steps of pruning, in their order: what is left of deleted people goes first.
+/// The steps of pruning, in their order: the data of deleted users goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Step {
@@ -103,7 +103,7 @@ pub fn failures() -> Failures {
 #[derive(Debug, thiserror::Error)]
 #[error("pruning is incomplete: {}", failed.iter().map(told).collect::<Vec<_>>().join("; "))]
 pub struct Incomplete {
-    /// What was deleted by the other steps.
+    /// The rows that the other steps deleted.
     pub pruned: Pruned,
     pub failed: Vec<(Step, Error)>,
 }
@@ -118,7 +118,7 @@ fn told((step, error): &(Step, Error)) -> String {
 struct Round(Vec<(Step, Error)>);
 
 impl Round {
-    /// Runs a step, and returns the number of its rows. What was deleted before an error stays deleted.
+    /// Runs a step, and returns the number of its rows. Rows deleted before an error stay deleted.
     async fn run(&mut self, step: Step, work: impl Future<Output = Result<usize, Error>>) -> usize {
         work.await.unwrap_or_else(|error| {
             self.0.push((step, error));
@@ -201,7 +201,7 @@ async fn keep_partitions(pool: &PgPool, event_days: u32) -> Result<usize, Error>
     Ok(0)
 }
 
-/// Deletes expired sessions. A walk that fails keeps no other walk away.
+/// Deletes expired sessions. A walk that fails does not stop the others.
 pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Error> {
     let mut deleted = 0;
     let mut failure = None;

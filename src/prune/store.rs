@@ -1,6 +1,7 @@
-//! Deletion of expired rows, in batches small enough to hold no lock for long. A batch begins where the one before ended: what
-//! that deleted stays in the index for as long as anybody's snapshot, such as that of a dump, is older. Of sessions, the
-//! most frequent rows that are deleted one by one, the place is in the database (`cursors`).
+//! Deletion of expired rows, in batches small enough to hold no lock for long. A batch begins where
+//! the one before ended: deleted rows stay in the index as long as any snapshot, such as a dump's,
+//! is older than their deletion. For sessions, the most frequent rows that are deleted one by one,
+//! the place is in the database (`cursors`).
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -10,32 +11,34 @@ use crate::database::Error;
 
 /// The number of rows that were deleted, and the time of the last of them.
 pub type Batch = (usize, Option<OffsetDateTime>);
-/// The number of rows that were deleted, and whether there may be more: not at the end of a walk, nor if another instance is
-/// taking a step of it.
+/// The number of rows that were deleted, and `true` if there may be more. It is `false` at the end
+/// of a walk, and while another instance takes a step of it.
 pub type Step = (usize, bool);
 
 /// A walk over sessions of one age. Sessions are read at three ages only, since most sessions in between are in use: a walk
 /// over all sessions would read many for each that it deletes, and each refresh would write an index on their expiry.
 #[derive(Debug, Clone, Copy)]
 pub enum Walk {
-    /// When it has expired a week ago, unless it was used after its first day.
+    /// At the age at which a session not used after its first day has been expired for a week.
     Unused,
-    /// When it is twice as old.
+    /// At twice that age.
     Used,
-    /// When it has expired a week ago, however much it was used. No later walk follows, so this one waits for a session that
-    /// is still there: one from before a change of the settings.
+    /// At the age at which any session has been expired for a week, however much it was used. No
+    /// later walk follows. So this walk waits for a session that is still in use, which is from
+    /// before a change of the settings.
     Oldest,
 }
 
-/// Takes the next step of a walk: reads at most `step` of the sessions whose ids say that they were opened `age` seconds ago,
-/// and deletes those that expired a week ago. In that week, a refused refresh can say that the session expired.
+/// Takes the next step of a walk: reads at most `step` of the sessions whose ids say that they were
+/// opened `age` seconds ago, and deletes the sessions that expired at least a week ago. In that
+/// week, a refused refresh can say that the session expired.
 pub async fn sessions(pool: &PgPool, walk: Walk, age: u32, step: i64) -> Result<Step, Error> {
     let (walk, waits) = match walk {
         Walk::Unused => ("unused_sessions", false),
         Walk::Used => ("used_sessions", false),
         Walk::Oldest => ("oldest_sessions", true),
     };
-    // By its address, no row is read twice.
+    // Rows are deleted by their address (`ctid`), so that no row is read twice.
     let done = sqlx::query!(
         r#"WITH place AS MATERIALIZED (
                SELECT place FROM cursors WHERE walk = $1 FOR UPDATE SKIP LOCKED
@@ -91,10 +94,11 @@ pub async fn sessions(pool: &PgPool, walk: Walk, age: u32, step: i64) -> Result<
     ))
 }
 
-/// Takes the next step of a walk: reads at most `step` new sessions, and deletes those of their identities beyond `limit`,
-/// ended and expired ones first, then those that were not used for the longest time. It deletes at most `step`; if that is
-/// too few, the next one reads the same sessions. A session that is committed behind the place is not read: the next one of
-/// its identity will do.
+/// Takes the next step of a walk: reads at most `step` new sessions, and deletes their identities'
+/// sessions beyond `limit`, first ended and expired sessions, then the least recently used ones. It
+/// deletes at most `step`; if that is too few, the next step reads the same sessions. A session
+/// that is committed behind the place is not read: the next session of its identity makes up for
+/// that.
 pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<Step, Error> {
     let done = sqlx::query!(
         r#"WITH place AS MATERIALIZED (
@@ -151,8 +155,8 @@ pub async fn staff_sessions(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
 }
 
-/// Defines the deletion of rows of a table of at least an age, the oldest first and from a time on. It returns their number
-/// and the time of the last one.
+/// Defines the deletion of a table's rows of at least an age, the oldest first, from a given time
+/// on. It returns the number of rows and the time of the last one.
 macro_rules! delete_by_time {
     ($(#[$doc:meta])* $name:ident: $table:literal, $time:literal, $age:literal) => {
         $(#[$doc])*
@@ -173,13 +177,14 @@ macro_rules! delete_by_time {
 }
 
 delete_by_time!(
-    /// Deletes the ids of messages from providers. A message of that age is refused, so none is applied twice. What became of a
-    /// request to delete data is told for as long.
+    /// Deletes the ids of messages from providers. A message of that age is refused, so no message
+    /// is applied twice. The outcome of a request to delete data can be seen for as long.
     provider_events: "provider_events", "received_at", "90 days"
 );
 delete_by_time!(
-    /// Deletes the hashes of identities that were deleted. Tokens from before are older than any provider's `max_token_age`,
-    /// which is a day at most, even if the clocks differ.
+    /// Deletes the hashes of identities that were deleted. Tokens from before the deletion are
+    /// older than any provider's `max_token_age`, which is a day at most, even if the clocks
+    /// differ.
     deleted_identities: "deleted_identities", "deleted_at", "25 hours"
 );
 delete_by_time!(
@@ -187,8 +192,8 @@ delete_by_time!(
     staff_sign_ins: "staff_sign_ins", "created_at", "10 minutes"
 );
 
-/// Deletes those of the next `batch` events after `after` that are older than that many days. Returns their number, and the
-/// last one.
+/// Reads the next `batch` events after `after`, and deletes the events older than `days`. Returns
+/// their number, and the last one's id.
 pub async fn events(
     pool: &PgPool,
     after: Uuid,

@@ -1,4 +1,5 @@
-//! The metrics of queues: attempts, which are counted, and what waits, as it was last read.
+//! The metrics of queues: counters of attempts, and gauges of the waiting rows as they were last
+//! read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -52,7 +53,7 @@ pub struct Gauges {
     pub readings: Arc<Readings>,
     /// The label that has the queue's name.
     pub label: &'static str,
-    /// The beginning of their names.
+    /// The prefix of the metrics' names.
     pub prefix: &'static str,
     /// The help texts of the rows that wait, of parked rows, and of the time since which the oldest one waits.
     pub help: [&'static str; 3],

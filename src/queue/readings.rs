@@ -14,8 +14,9 @@ use crate::database::{Error, in_time};
 
 /// The pause between two readings.
 const PAUSE: Duration = Duration::from_secs(15);
-/// The readings from one of the whole queues to the next, ten minutes. It finds what a transaction of minutes has made due, or
-/// an instance whose database has another clock now.
+/// The number of readings from a full reading of the queues to the next, which takes ten minutes. A
+/// full reading finds rows that became due in a transaction of several minutes, or before the
+/// database's clock changed.
 const WHOLE: u32 = 40;
 
 /// The state of a queue. Numbers end at [`COUNTED`](Self::COUNTED).
@@ -27,11 +28,12 @@ pub struct Summary {
     #[serde(with = "time::serde::rfc3339::option")]
     pub oldest_at: Option<OffsetDateTime>,
     pub parked: i64,
-    /// A failure of one of them.
+    /// The failure of one of the rows.
     pub failure: Option<String>,
-    /// No row is due before that time; `None` while it is not known. A row becomes due in a transaction that commits later, but
-    /// within half a minute ([`LIMIT`](crate::database::deadline::LIMIT)). So a claim does not begin with what was done long
-    /// ago, which stays in the index for as long as anybody's snapshot, such as that of a dump, is older.
+    /// No row is due before that time; `None` while it is not known. A row becomes due in a
+    /// transaction that commits later, but within half a minute
+    /// ([`LIMIT`](crate::database::deadline::LIMIT)). So a claim does not begin with rows that were
+    /// done long ago, which stay in the index as long as any snapshot, such as a dump's, is older.
     #[serde(skip)]
     pub since: Option<OffsetDateTime>,
 }

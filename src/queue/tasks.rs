@@ -28,7 +28,8 @@ impl Tasks {
         running.spawn(background::supervise(name, move || task(stop.clone())));
     }
 
-    /// Begins nothing new, and waits for the answers to what was begun, for a limited time.
+    /// Has the tasks begin nothing new, and waits for the responses to their attempts, for a
+    /// limited time.
     pub async fn close(&self) {
         self.stop.send_replace(true);
         let mut running =

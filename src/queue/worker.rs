@@ -60,7 +60,7 @@ pub async fn keep_working<W: Worker>(mut worker: W, mut stop: Stop) {
     let mut in_flight = JoinSet::new();
     let mut ended = Vec::new();
     let mut failures = 0;
-    // Since when all attempts fail, and whether they were better before.
+    // The time since which all attempts fail, and whether attempts succeeded steadily before.
     let mut failing_since = None;
     let mut steady = false;
     while !worker.pool().is_closed() && !*stop.borrow() {
@@ -90,7 +90,7 @@ pub async fn keep_working<W: Worker>(mut worker: W, mut stop: Stop) {
                     ended.push(done.ok());
                 }
             };
-            // What is free by then is filled.
+            // The next claim fills the places that are free by then.
             let _ = timeout(MOMENT, others).await;
         }
         ended.extend(iter::from_fn(|| in_flight.try_join_next()).map(Result::ok));
