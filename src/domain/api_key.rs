@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
-/// The permissions of an API key. Each role may do what the ones before it may. The names are those in commands, in the
-/// database and on pages.
+/// The permissions of an API key. Each role may do everything that the roles before it may.
+/// Commands, the database and pages use the same names.
 #[derive(
     Debug,
     Clone,

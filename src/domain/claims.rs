@@ -205,8 +205,8 @@ impl VerifiedClaims {
 }
 
 impl VerifiedClaims {
-    /// Returns the claims with the e-mail address of another answer of the provider about the same subject. If they have
-    /// an address already, the answer can only prove this one.
+    /// Adds the e-mail address of another response of the provider about the same subject. If the
+    /// claims have an address already, the response can only prove that address.
     pub fn completed_by(self, answer: &Object, proof: EmailProof, trust_email: bool) -> Self {
         let Some(email) = answer.str("email").and_then(Email::parse) else {
             return self;
@@ -420,7 +420,7 @@ fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<i64, Refusal> {
 const HASHED: &str = "the token's nonce is the SHA-256 of the request's nonce, but `nonce_form` is \"raw\"; let the app pass \
      the raw nonce to the provider, or set `nonce_form` to \"sha256\"";
 
-/// Checks that the token's nonce is that of the request, in the client's form (§3.1.3.7, 11).
+/// Checks that the token's nonce is the request's, in the client's form (§3.1.3.7, 11).
 pub(super) fn check_nonce(
     claims: &Object,
     client_id: &str,
@@ -464,8 +464,9 @@ fn subject(claims: &Object) -> Result<&str, Refusal> {
         .ok_or(Refusal::new(Reason::InvalidToken, detail))
 }
 
-/// Returns true if a text can be a `sub`: at most 255 ASCII characters (OpenID Connect Core §2). Directories write blanks
-/// into it (`uid=ada,ou=People, dc=example`). Control characters and mere blanks are no name of anybody.
+/// Returns true if a text can be a `sub`: at most 255 ASCII characters (OpenID Connect Core §2).
+/// Directories write blanks into it (`uid=ada,ou=People, dc=example`). Control characters, and
+/// blanks alone, identify no account.
 pub(crate) fn is_subject(text: &str) -> bool {
     let is_text = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
     text.len() <= MAX_SUBJECT_LENGTH
@@ -493,7 +494,7 @@ fn check_hosted_domain(
     ))
 }
 
-/// Reads a `NumericDate` (RFC 7519 §2), also one that is a string of digits.
+/// Reads a `NumericDate` (RFC 7519 §2), as a number or as a string of digits.
 fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refusal> {
     let Some(value) = claims.get(name) else {
         return Ok(None);

@@ -64,7 +64,7 @@ impl ClientKey {
     }
 }
 
-/// Returns the PKCS#8 document of a private key in PEM (RFC 7468 §10), or `None` if it is none.
+/// Returns the PKCS#8 document of a private key in PEM (RFC 7468 §10), or `None` for another text.
 fn pkcs8(pem: &str) -> Option<Vec<u8>> {
     let (_, rest) = pem.split_once("-----BEGIN PRIVATE KEY-----")?;
     let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;

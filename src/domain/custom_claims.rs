@@ -72,8 +72,8 @@ pub enum Mistake {
 }
 
 impl CustomClaims {
-    /// Parses the claims that a backend sets. Their size is that of their compact form, as [`CustomClaims::json`]
-    /// returns it.
+    /// Parses the claims that a backend sets. Their size is the size of their compact form, which
+    /// [`CustomClaims::json`] returns.
     pub fn parse(text: &str) -> Result<Self, Mistake> {
         let claims = Value::Object(Object::parse(text.as_bytes())?.into());
         check(&claims, MAX_DEPTH)?;
@@ -90,7 +90,8 @@ impl CustomClaims {
         }
     }
 
-    /// Reads stored claims, and drops those that are reserved by now or were not checked. `None` are no claims.
+    /// Reads stored claims, and drops claims that are reserved by now or were never checked. `None`
+    /// stands for no claims.
     pub fn stored(text: Option<&str>) -> Result<Self, serde_json::Error> {
         let mut claims: Map<_, _> = text
             .map(serde_json::from_str)

@@ -24,7 +24,7 @@ pub struct Server {
     pub socket: Option<String>,
 }
 
-/// What a URL names.
+/// The content of a URL.
 pub struct DatabaseUrl {
     pub servers: Vec<Server>,
     /// `sslmode`.
@@ -321,7 +321,8 @@ fn connect_timeout(text: Option<String>) -> Result<Option<u64>, Mistake> {
     }
 }
 
-/// Resolves what decides on encryption together: `ssl`, `sslmode`, `sslrootcert` and `channel_binding`.
+/// Resolves the parameters that together decide on encryption: `ssl`, `sslmode`, `sslrootcert` and
+/// `channel_binding`.
 fn secure(given: &mut Parameters) -> Result<(), Mistake> {
     // As JDBC writes it.
     if let Some(value) = given.take("ssl") {

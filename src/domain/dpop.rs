@@ -14,7 +14,7 @@ use super::jwk::{Algorithm, Key};
 /// The JWK thumbprint of a public key (RFC 7638), with SHA-256.
 pub type Thumbprint = [u8; 32];
 
-/// The accepted algorithms: those of Android Keystore, the Secure Enclave and `WebCrypto`.
+/// The accepted algorithms, which Android Keystore, the Secure Enclave and `WebCrypto` support.
 pub const ALGORITHMS: [&str; 2] = ["ES256", "EdDSA"];
 
 /// The longest accepted proof, in bytes.
@@ -22,7 +22,7 @@ const MAX_LENGTH: usize = 4096;
 /// The members of private and symmetric keys (RFC 7518 §6.2.2, §6.3.2 and §6.4, RFC 8037 §2).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
-/// Whether apps bind their sessions.
+/// The rule for the binding of sessions to the keys of devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Binding {
@@ -115,8 +115,8 @@ pub struct Shown<'a> {
     pub access_token: Option<&'a str>,
 }
 
-/// Verifies the one proof of a request (RFC 9449 §4.3), and returns the thumbprint of its key. `iat` is not compared with a
-/// clock: the nonce tells when the proof was made.
+/// Verifies the one proof of a request (RFC 9449 §4.3), and returns the thumbprint of its key.
+/// `iat` is not compared with a clock: the nonce shows when the proof was made.
 pub fn verify(
     proof: &str,
     shown: Shown<'_>,

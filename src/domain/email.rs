@@ -21,7 +21,8 @@ impl Email {
     /// because other mail software may read them in another way.
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.split_once('@')?;
-        // With a character that is not seen, or is none, an address looks like another one.
+        // An invisible character, or a code point that is no character, makes an address look like
+        // another.
         let hidden = |c: char| {
             is_control(c)
                 || is_ignorable(c)

@@ -156,8 +156,8 @@ impl Unverified {
         }
         kind::check_header(&self.header)?;
         kind::check_claims(&self.claims)?;
-        // Only claims that are present are checked here. The provider's answer, not the token, has to be
-        // complete.
+        // Only claims that are present are checked here. The provider's response, not the token,
+        // has to be complete.
         if self.claims.get("iss").is_some() {
             claims::check_issuer(&self.claims, expected)?;
         }

@@ -12,9 +12,9 @@ pub const NOT_INTROSPECTED: &str = "unsupported_token_type";
 /// The members that name the client that a token was issued to.
 const PARTY: [&str; 2] = ["azp", "client_id"];
 
-/// The members of the answer that replace the token's own. They include its kind: `typ` (Keycloak) and `token_use` (Cognito)
-/// have the same meaning as in a JWT. `token_type` has not: it names the way to use a token (RFC 6749 §7.1), so an endpoint
-/// answers `Bearer` about any token.
+/// The members of the response that replace the token's own. They include the token's kind: `typ`
+/// (Keycloak) and `token_use` (Cognito) have the same meaning as in a JWT. `token_type` does not:
+/// it names the way to use a token (RFC 6749 §7.1), so an endpoint returns `Bearer` for any token.
 const TOLD: [&str; 12] = [
     "exp",
     "iat",
@@ -30,8 +30,8 @@ const TOLD: [&str; 12] = [
     "hd",
 ];
 
-/// Returns the claims of an active token, without the members that introspection adds. Those would make every
-/// token look like an access token.
+/// Returns the claims of an active token, without the members that introspection adds. These
+/// members would make every token look like an access token.
 pub fn claims(mut answer: Object) -> Object {
     for name in ["active", "scope", "token_type", "username"] {
         answer.remove(name);
@@ -47,9 +47,9 @@ pub fn active(answer: &Object) -> Option<bool> {
     }
 }
 
-/// Returns the claims of a JWT that is active: what the answer says of it, and the token's own where it says nothing. They
-/// have to pass the same checks as the token's own.
-/// An answer must not contradict the token in whose it is, for whom it is or in the e-mail address.
+/// Returns the claims of an active JWT: the members of the response, and otherwise the token's own
+/// claims. They have to pass the same checks as the token's own. The response must not contradict
+/// the token's issuer, subject, audience, client, e-mail address or its verification.
 pub fn confirmed(own: &Object, answer: &Object, dialect: Dialect) -> Result<Object, Refusal> {
     let refuse = |reason, detail| Err(Refusal::new(reason, detail));
     let differ = |name, same: fn(&Value, &Value) -> bool| {
@@ -107,10 +107,10 @@ pub fn confirmed(own: &Object, answer: &Object, dialect: Dialect) -> Result<Obje
     }
     let mut claims: Map<_, _> = own.clone().into();
     if own.get("email").is_none() {
-        // It is not about the answer's address.
+        // The token's claim is not about the address in the response.
         claims.remove(EMAIL_VERIFIED);
     }
-    // Here a `null` says something.
+    // A `null` is a statement here: the address is not verified.
     let verified = answer.members().find(|(name, _)| *name == EMAIL_VERIFIED);
     claims.extend(verified.map(|(name, value)| (name.to_owned(), value.clone())));
     claims.extend(

@@ -105,7 +105,8 @@ impl From<Object> for Map<String, Value> {
     }
 }
 
-/// Replaces each lone surrogate in a JSON text by U+FFFD. Returns `None` if there is none.
+/// Replaces each lone surrogate in a JSON text by U+FFFD. Returns `None` if the text has no lone
+/// surrogate.
 fn mended(text: &[u8]) -> Option<Vec<u8>> {
     let unit = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -127,7 +128,7 @@ fn mended(text: &[u8]) -> Option<Vec<u8>> {
     (whole != text).then_some(whole)
 }
 
-/// The rules that serde's errors cannot tell from a mistake in the syntax.
+/// The rules whose violations serde's errors cannot tell from a mistake in the syntax.
 struct Strict {
     max_values: usize,
     /// The number of values that may still come.

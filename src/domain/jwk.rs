@@ -17,8 +17,8 @@ const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 /// The longest accepted RSA exponent, in bytes. Larger ones only make a verification slow.
 const MAX_EXPONENT: usize = 4;
 
-/// The accepted signature algorithms: those of RFC 7518 §3.1 with a public key, and `EdDSA` with Ed25519 (RFC 8037 §3.1,
-/// RFC 9864 §2.2). `none` and shared secrets are not accepted.
+/// The accepted signature algorithms: the public-key algorithms of RFC 7518 §3.1, and `EdDSA` with
+/// Ed25519 (RFC 8037 §3.1, RFC 9864 §2.2). `none` and shared secrets are not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum Algorithm {
@@ -41,11 +41,11 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The names of all of them, for messages.
+    /// The names of all algorithms, for error messages.
     pub const NAMES: &str =
         "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA";
 
-    /// The supported keys, for messages.
+    /// The supported keys, for error messages.
     pub const KEYS: &str = "RSA of 2048 to 8192 bits, P-256, P-384, P-521 and Ed25519";
 
     /// The algorithms of an RSA key.
@@ -69,7 +69,7 @@ impl Algorithm {
     }
 }
 
-/// A public key with its algorithm. An RSA key that names none may be used with all of its type.
+/// A public key with its algorithm. An RSA key without `alg` may be used with all RSA algorithms.
 #[derive(Debug)]
 pub struct Key {
     /// `kid`.
@@ -88,7 +88,7 @@ pub struct NoKeys;
 #[derive(Debug)]
 pub struct KeySet {
     usable: Vec<Key>,
-    /// The `kid` of each that is not.
+    /// The `kid`s of the unusable keys.
     left_out: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ impl KeySet {
         &self.usable
     }
 
-    /// Returns true when a key of that name is published and was left out.
+    /// Returns true if a key of that name is published but unusable.
     pub fn leaves_out(&self, id: &str) -> bool {
         self.left_out.iter().any(|left_out| left_out == id)
     }

@@ -58,7 +58,7 @@ fn unusable_key() -> Refusal {
 }
 
 impl<'t> Jws<'t> {
-    /// Reads the header of an `id_token`, and refuses one that no key could verify.
+    /// Reads the header of an `id_token`, and refuses a token that no key could verify.
     ///
     /// # Errors
     /// The token is not signed, or not with an accepted algorithm, or is of another kind.
@@ -91,7 +91,7 @@ impl<'t> Jws<'t> {
                 visible(named)
             ))
         })?;
-        // None of the extensions that must be understood (RFC 7515 §4.1.11) is supported. `get` would hide a
+        // No extension that must be understood (RFC 7515 §4.1.11) is supported. `get` would hide a
         // `null`.
         if header.has("crit") {
             return Err(refused("`crit` names unsupported extensions"));
@@ -125,7 +125,7 @@ impl<'t> Jws<'t> {
             }
         };
         if candidates.is_empty() {
-            // There it is, and so not among newer ones.
+            // The key is published here, but unusable, so newer keys would not help.
             let unusable = self.key_id.is_some_and(|id| keys.leaves_out(id));
             return Err(if unusable {
                 unusable_key().into()

@@ -2,8 +2,8 @@
 
 use strum::{Display, EnumMessage, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
-/// A type of message. The names are those in settings, in the database and on the wire. The comment of each is in the API's
-/// description: its first sentence is the title.
+/// A type of message. Settings, the database and the messages use the same names. The API's
+/// description contains each comment: its first sentence is the title.
 #[derive(
     Debug,
     Clone,
@@ -36,8 +36,8 @@ pub enum MessageType {
     /// you know of them.
     #[strum(serialize = "user.deleted")]
     UserDeleted,
-    /// Two users were merged into one. `from` is no more; the identities are those of `into`. Move what belongs to `from` to
-    /// `into`.
+    /// Two users were merged into one. `from` no longer exists; its identities belong to `into`.
+    /// Move what belongs to `from` to `into`.
     #[strum(serialize = "user.merged")]
     UserMerged,
     /// An identity was linked. The user can sign in with a further account.
@@ -49,7 +49,8 @@ pub enum MessageType {
     /// An identity was moved to another user. It now signs in the user `to`. Its sessions have ended.
     #[strum(serialize = "identity.moved")]
     IdentityMoved,
-    /// An identity is held. Nobody can sign in with it: the hijacker of another account of the user may have brought it.
+    /// An identity is held. It cannot sign in: the hijacker of another account of the user may have
+    /// linked it.
     #[strum(serialize = "identity.held")]
     IdentityHeld,
     /// A held identity was released. The user can sign in with it again, unless its provider has reported it, too.

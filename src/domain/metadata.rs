@@ -57,7 +57,7 @@ pub enum Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
     endpoints: BTreeMap<Endpoint, Url>,
-    /// Those with a value to which nothing may be sent.
+    /// Endpoints whose value is not a URL that may be called.
     unusable: Vec<Endpoint>,
     /// `token_endpoint_auth_methods_supported`. If absent, the standard means `client_secret_basic`.
     pub token_auth_methods: Option<Vec<String>>,
@@ -68,7 +68,7 @@ pub enum Unfit {
     /// It names another issuer (OpenID Connect Discovery 1.0 §4.3).
     #[error("`issuer` is {}, which is not the configured one", _0.as_deref().unwrap_or("missing"))]
     Issuer(Option<String>),
-    /// The URL of an endpoint is not one that a secret may be sent to.
+    /// The URL of an endpoint is not safe for a secret.
     #[error("`{0}` is not an https URL")]
     Endpoint(Endpoint),
 }
@@ -95,7 +95,7 @@ pub fn transmitter_address(issuer: &Url) -> Url {
 }
 
 impl Transmitter {
-    /// Reads the document. It has to be that of `issuer`, if one is expected.
+    /// Reads the document, which has to name `issuer`, if one is expected.
     pub fn read(document: &Object, issuer: Option<&str>) -> Result<Self, Unfit> {
         let named = document.str("issuer");
         let named_well = named.filter(|name| issuer.is_none_or(|issuer| issuer == *name));
@@ -149,7 +149,7 @@ impl Metadata {
         })
     }
 
-    /// Returns the URL of an endpoint; `None` if none is published.
+    /// Returns the URL of an endpoint; `None` if it is not published.
     pub fn url(&self, endpoint: Endpoint) -> Result<Option<&Url>, Unfit> {
         if self.unusable.contains(&endpoint) {
             return Err(Unfit::Endpoint(endpoint));
@@ -157,7 +157,7 @@ impl Metadata {
         Ok(self.endpoints.get(&endpoint))
     }
 
-    /// Returns a sentence about the members with a value that cannot be used; `None` if there are none.
+    /// Returns a sentence about the members whose values cannot be used; `None` if all values can.
     pub fn warning(&self) -> Option<String> {
         let members: Vec<_> = self
             .unusable

@@ -23,8 +23,8 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Returns true for an address that may be reached. Those at which clouds give out credentials never are, link-local
-    /// ones and others.
+    /// Returns true if the address may be reached. Addresses at which clouds give out credentials
+    /// never may: link-local addresses, and `CREDENTIALS`.
     pub fn permits(self, ip: IpAddr) -> bool {
         let ip = plain(ip);
         if CREDENTIALS.contains(&ip) {
@@ -38,7 +38,8 @@ impl Reach {
     }
 }
 
-/// The addresses in private networks at which clouds give out credentials: AWS's `fd00:ec2::254`, and that of Alibaba.
+/// The addresses in private networks at which clouds give out credentials: AWS's `fd00:ec2::254`,
+/// and Alibaba's `100.100.100.200`.
 const CREDENTIALS: [IpAddr; 2] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),

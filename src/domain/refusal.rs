@@ -1,5 +1,5 @@
-//! The reasons why a sign-in is refused, and those why a session is over: the closed lists that errors, events and pages
-//! share.
+//! The reasons why a sign-in is refused, and the reasons why a session is over: the closed lists
+//! that errors, events and pages share.
 
 use serde::Serialize;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
@@ -46,7 +46,7 @@ pub struct Refusal {
     pub detail: &'static str,
     /// The received value and the remedy, for the log alone.
     pub log: Option<String>,
-    /// True if the provider had vouched for the token. Anybody can invent one that it has not.
+    /// True if the provider had vouched for the token. Anyone can invent other tokens.
     pub vouched: bool,
 }
 
@@ -91,8 +91,8 @@ impl Refusal {
     }
 }
 
-/// The reason why a session is over, for a caller whose token proves that the session was theirs. The names are those on
-/// the wire.
+/// The reason why a session is over, for a caller whose token proves that the session was theirs.
+/// Responses use the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

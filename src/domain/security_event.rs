@@ -1,4 +1,5 @@
-//! Security Event Tokens (RFC 8417): what makes one genuine, and the errors that their sender is told (RFC 8935 §2.4).
+//! Security Event Tokens (RFC 8417): the checks that prove one genuine, and the errors that its
+//! sender receives (RFC 8935 §2.4).
 
 use serde_json::Value;
 
@@ -8,7 +9,8 @@ use super::{IdToken, Issuers, Object, kind};
 
 /// The farthest that a message may come from the future, in seconds: the sender's clock and ours may differ.
 const MAX_SKEW: i64 = 5 * 60;
-/// The oldest accepted message, in seconds. Ids of messages are kept for longer, so none is applied twice.
+/// The oldest accepted message, in seconds. Ids of messages are kept for longer, so no message is
+/// applied twice.
 const MAX_AGE: i64 = 30 * 24 * 60 * 60;
 /// The longest id of a message, in bytes.
 const MAX_ID: usize = 255;
@@ -23,7 +25,7 @@ pub enum Fault {
     InvalidKey,
     /// `iss` is not the sender.
     InvalidIssuer,
-    /// `aud` is none of our client ids.
+    /// `aud` does not name one of our client ids.
     InvalidAudience,
     /// The sender did not sign it.
     AuthenticationFailed,
@@ -53,9 +55,9 @@ impl Refused {
     }
 }
 
-/// Claims that other tokens have (OpenID Connect Core §2, RFC 9068 §2.2; `typ` at Keycloak, `token_use` at Amazon Cognito).
-/// No message of Google and Apple has them, nor may one of the Shared Signals Framework (§4.1), whose subject is in the
-/// event.
+/// Claims that other tokens have (OpenID Connect Core §2, RFC 9068 §2.2; `typ` at Keycloak,
+/// `token_use` at Amazon Cognito). Messages of Google and Apple never have them, and messages of
+/// the Shared Signals Framework must not (§4.1): their subject is in the event.
 const OF_OTHERS: [&str; 6] = ["exp", "sub", "nonce", "azp", "typ", "token_use"];
 
 /// Refuses a JOSE header that names another kind of token. Google names none, and Apple's messages are plain JWTs.
@@ -66,9 +68,10 @@ pub(super) fn check_header(header: &Object) -> Result<(), &'static str> {
     }
 }
 
-/// Checks that a message is none of the other tokens that its sender signs with the same keys, some of which have claims
-/// that their users choose, such as `events`. `expires` is true for a sender whose messages have an `exp`.
-/// A message is one of them if its header names another kind, or names none and its claims belong to another kind.
+/// Checks that a message is not another kind of token that its sender signs with the same keys.
+/// Some of these have claims that their users choose, such as `events`. `expires` is true for a
+/// sender whose messages have an `exp`. A message is refused if its header names another kind, or
+/// if the header does not name `secevent+jwt` and its claims belong to another kind.
 pub fn check_kind(token: &IdToken, expires: bool) -> Result<(), Refused> {
     let Some((header, claims)) = token.unverified().map(Unverified::parts) else {
         return Ok(());

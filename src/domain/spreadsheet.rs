@@ -1,7 +1,7 @@
-//! What a spreadsheet makes of a text in a CSV file.
+//! Texts in a CSV file that a spreadsheet would change.
 
-/// Returns true if a spreadsheet may take the text for a formula (OWASP, "CSV Injection"), even if it skips characters, or for a
-/// number of which it loses digits.
+/// Returns true if a spreadsheet may take the text for a formula (OWASP, "CSV Injection"), even if
+/// it skips characters, or for a number, of which it loses digits.
 pub fn changes(text: &str) -> bool {
     is_formula(text) || loses_digits(text)
 }

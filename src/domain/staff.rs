@@ -3,7 +3,7 @@
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 use time::OffsetDateTime;
 
-/// The permissions of a member of staff. The names are those in commands, in the database and on pages.
+/// The permissions of a member of staff. Commands, the database and pages use the same names.
 #[derive(
     Debug,
     Clone,

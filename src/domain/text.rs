@@ -1,7 +1,8 @@
-//! Text of others that is shown or stored.
+//! Functions for text from outside that is shown or stored.
 
-/// Returns true for a control character, for one that ends a line or a paragraph, and for one that changes the direction of
-/// the text around it, which makes it look like another (`Bidi_Control` of Unicode).
+/// Returns true for a control character, for a line or paragraph separator, and for a character
+/// that changes the direction of the text around it, which makes the text look like another
+/// (`Bidi_Control` of Unicode).
 pub fn is_control(c: char) -> bool {
     let ends_line = matches!(c, '\u{2028}'..='\u{2029}');
     let turns = matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -19,8 +20,8 @@ pub const fn is_ignorable(c: char) -> bool {
     )
 }
 
-/// Returns a pasted text as a keyboard has it: without invisible characters, with the ASCII character for its full-width form, and
-/// with one hyphen for all hyphens and dashes.
+/// Returns a pasted text as if it had been typed: without invisible characters, with the ASCII
+/// character for its full-width form, and with one hyphen for all hyphens and dashes.
 pub fn as_typed(text: &str) -> String {
     let typed = |c: char| match c {
         // The block has ASCII's printable characters in the same order.
@@ -34,7 +35,7 @@ pub fn as_typed(text: &str) -> String {
         .collect()
 }
 
-/// Returns true if no character of a text is seen. The empty Braille pattern is not.
+/// Returns true if no character of a text is visible. The empty Braille pattern is not.
 pub fn is_blank(text: &str) -> bool {
     let seen =
         |c: char| !c.is_whitespace() && !is_control(c) && !is_ignorable(c) && c != '\u{2800}';

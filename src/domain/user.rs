@@ -18,7 +18,7 @@ pub struct User {
     /// The user's id, which is the `sub` of access tokens and is never reused. Other services should store only this
     /// id.
     pub id: Uuid,
-    /// The e-mail address in lower case, unique among users; `null` if there is none.
+    /// The e-mail address in lower case, unique among users; `null` without one.
     #[schema(required = true, example = "ada@example.com")]
     pub email: Option<String>,
     /// True if a provider, an import or a backend has verified the e-mail address.
@@ -100,8 +100,8 @@ pub struct LinkedIdentity {
     /// The time at which the identity was linked.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
-    /// deleted, or because it may be a hijacker's; `null` if it may sign in.
+    /// The time since which the identity cannot sign in, because its provider reported the account
+    /// hijacked, disabled or deleted, or because it may be a hijacker's; `null` if it may sign in.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(required = true)]
     pub suspended_at: Option<OffsetDateTime>,
@@ -170,9 +170,9 @@ impl UserState {
     }
 }
 
-/// Returns `into` after the merge of `from` into it: what it has itself, and otherwise what `from` has. A restriction does
-/// not end by a merge: `into` gets the claims that it lacks, which may make them too long to be set, and is disabled if
-/// either was.
+/// Returns `into` after the merge of `from` into it: with its own data, and `from`'s where its own
+/// is missing. A restriction does not end by a merge: `into` gets the claims that it lacks, which
+/// may make them too long to be set, and is disabled if either was.
 pub fn merged(from: &UserState, into: &UserState) -> UserState {
     let address = if into.email.is_some() { into } else { from };
     let named = if into.name.is_some() { into } else { from };

@@ -1011,8 +1011,8 @@ export interface components {
             subject: string;
             /**
              * Format: date-time
-             * @description The time since which nobody can sign in with it, because its provider reported the account hijacked, disabled or
-             *     deleted, or because it may be a hijacker's; `null` if it may sign in.
+             * @description The time since which the identity cannot sign in, because its provider reported the account
+             *     hijacked, disabled or deleted, or because it may be a hijacker's; `null` if it may sign in.
              */
             suspended_at: string | null;
             /** @description The provider's reason for that, or `held` if it may be a hijacker's. */
@@ -1562,7 +1562,7 @@ export interface components {
              */
             created_at: string;
             /**
-             * @description The e-mail address in lower case, unique among users; `null` if there is none.
+             * @description The e-mail address in lower case, unique among users; `null` without one.
              * @example ada@example.com
              */
             email: string | null;
