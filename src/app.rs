@@ -214,7 +214,7 @@ const fn limits(events: config::Events, session: &config::Session) -> Limits {
 pub struct Start {
     figment: Figment,
     servers: Servers,
-    /// All of the service. The first serves requests.
+    /// All pools of the service. The first one serves requests.
     pools: [PgPool; 3],
     keys: KeyRing,
     limits: Limits,

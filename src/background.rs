@@ -1,4 +1,4 @@
-//! Background tasks, which work for as long as the program runs. One that panics is replaced.
+//! Background tasks, which work for as long as the program runs. A task that panics is replaced.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;

@@ -6,10 +6,10 @@
 //!
 //! # Structure
 //!
-//! `main` starts the [`app`]; the app mounts [`web`]; a guard in `web` turns each untrusted request into a
-//! [`domain`] value; [`accounts`] decides and remembers; [`provider`] calls the identity providers; [`database`]
-//! runs the statements. `docs/architecture.md` names the files of a sign-in and of the other ways through the program, and the folders of
-//! its features.
+//! `main` starts the [`app`]; the app mounts [`web`]; a guard in `web` turns each untrusted request
+//! into a [`domain`] value; [`accounts`] decides and remembers; [`provider`] calls the identity
+//! providers; [`database`] runs the statements. `docs/architecture.md` names the files of a sign-in
+//! and of the other ways through the program, and the folders of its features.
 //!
 //! Imports point down: `cli` → `app` → `admin` → `web` → `accounts` → `keys` → `events` → `database` → `domain`, and `web` →
 //! `provider` → `domain`. SQL is in `database`, `events`, `accounts`, and in the files named `store` of a feature.

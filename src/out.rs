@@ -1,5 +1,5 @@
-//! What commands print: lines on standard output. A reader who has seen enough, such as `head`, ends the command
-//! quietly, as the signal SIGPIPE would.
+//! The output of commands: lines on standard output. If the reader has seen enough, such as `head`,
+//! the command ends quietly, as the signal SIGPIPE would end it.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};

@@ -40,7 +40,7 @@ impl Secret<String> {
     }
 }
 
-/// Returns random bytes, for a secret that nobody can guess.
+/// Returns random bytes, for a secret that cannot be guessed.
 ///
 /// # Panics
 /// The system's random number generator failed, so nothing that follows could be trusted.

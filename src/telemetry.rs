@@ -74,7 +74,7 @@ where
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(writer)
         .with_target(false);
-    // It would complain on standard error of standard error, and panic.
+    // Otherwise it would report errors of standard error on standard error, and panic.
     let lines = lines.log_internal_errors(false);
     let lines = match format {
         LogFormat::Json => lines

@@ -1,4 +1,5 @@
-//! The rows on their way from the file to the database, what became of them, and the errors that end an import.
+//! Batches of rows on their way from the file to the database, their outcomes, and the errors that
+//! end an import.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -40,7 +41,7 @@ pub(super) struct Summary {
     pub left_out: LeftOut,
 }
 
-/// What is left out, because no sign-in here could use it.
+/// The users and identities that are left out, because no sign-in here could use them.
 #[derive(Default)]
 pub(super) struct LeftOut {
     /// Users without an e-mail address, who have a phone number or identities of other providers alone.

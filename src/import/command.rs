@@ -230,7 +230,8 @@ fn print(summary: &Summary, seconds: f64, listed: Option<&Path>) {
     }
 }
 
-/// The list of refused rows. The file is created with the first row; one of an earlier import is deleted.
+/// The list of refused rows. The file is created with the first row; the list of an earlier import
+/// is deleted.
 struct RefusedRows {
     path: Option<PathBuf>,
     file: Option<csv::Writer<File>>,

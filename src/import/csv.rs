@@ -1,5 +1,6 @@
-//! Reads users from CSV (RFC 4180), also with semicolons or tabs as some spreadsheets write it: the first line names the
-//! columns, after one that may name the separator, and a row is a user or a further identity of one.
+//! Reads users from CSV (RFC 4180), also with semicolons or tabs as some spreadsheets write it. The
+//! first line names the columns; a line before it may name the separator. Each row is a user, or a
+//! further identity of a user.
 //!
 //! A quoted value may have several lines. A stray quotation mark would take the rows behind it for such a value, so if a
 //! row of several lines is invalid, only its first line is refused, and the next row begins on the second one.
@@ -185,8 +186,8 @@ impl Rules {
     }
 }
 
-/// Returns a field's value. Databases write `\N` or `NULL` if there is none. An export of the service writes an apostrophe before
-/// what a spreadsheet would change.
+/// Returns a field's value. Databases write `\N` or `NULL` for a missing value. An export of the
+/// service writes an apostrophe before a value that a spreadsheet would change.
 fn value(field: &str) -> &str {
     match field {
         "\\N" | "NULL" => "",
@@ -276,7 +277,7 @@ impl Record {
     }
 }
 
-/// A line with its end. Of one that is too long, the rest was dropped.
+/// A line with its end. The rest of a line that is too long was dropped.
 struct Line {
     number: u64,
     text: Vec<u8>,

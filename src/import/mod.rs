@@ -1,11 +1,16 @@
 //! Imports users from a file of another system. One task reads and checks the rows, and another writes them, batch by
 //! batch.
 //!
-//! Existing users are not changed, with three exceptions. A user whom an import created, and who has not signed in since,
-//! gets further identities from further rows. So does a user who has proved the e-mail address that a row marks as
-//! verified, as at a sign-in with it. So a row opens an account to an identity only if the file vouches for the e-mail
-//! address; an unverified one opens none. And a row with `new_subject` says that an identity of a user has another subject
-//! now. All but the first are events, with webhooks.
+//! Existing users are not changed, with three exceptions:
+//!
+//! - A user whom an import created, and who has not signed in since, gets further identities from
+//!   further rows.
+//! - A user who has proved the e-mail address that a row marks as verified gets them, too, as at a
+//!   sign-in with it. So a row opens an account to an identity only if the file vouches for the
+//!   e-mail address; an unverified address opens no account.
+//! - A row with `new_subject` says that an identity of a user has another subject now.
+//!
+//! All but the first are events, with webhooks.
 
 mod batch;
 pub(crate) mod command;

@@ -138,7 +138,7 @@ pub enum RowError {
         "`subject` must be 1 to 255 ASCII characters, without control characters, and not only blanks"
     )]
     Subject,
-    /// Nobody has such a subject, and several users of one file may seem to have the same.
+    /// No account has such a subject, and several users of one file may seem to have the same.
     #[error("`subject` was rounded by a spreadsheet; import the file as it was before that")]
     Rounded,
     #[error("has a duplicate identity")]
@@ -386,7 +386,8 @@ fn identity(
         return Err(RowError::Rounded);
     }
     let email = raw.email()?.or_else(|| email.cloned());
-    // Files of other systems have the flag. No token has said so here, so the user's own one alone counts.
+    // Files of other systems have the flag for identities, too. No token has proven the address
+    // here, so only the user's own flag counts.
     flag("email_verified", raw.get(Column::EmailVerified))?;
     Ok(Ok(Identity {
         provider: provider.clone(),

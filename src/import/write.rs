@@ -31,8 +31,8 @@ impl Writer {
         }
     }
 
-    /// Writes rows and counts them. Returns those that are refused, by line.
-    /// After an error, some of the rows may have been written.
+    /// Writes rows and counts them. Returns the refused rows, by line. After an error, some of the
+    /// rows may have been written.
     pub(super) async fn write(
         &self,
         mut rows: Vec<ImportRow>,
@@ -158,7 +158,7 @@ fn repeats(rows: &[ImportRow]) -> Vec<bool> {
     let mut all = Vec::with_capacity(rows.len());
     for row in rows {
         let mut repeats = false;
-        // All keys of a row are noted, also those after one that repeats.
+        // All keys of a row are noted, also the keys after a repeated one.
         for key in keys(&row.user) {
             repeats |= !seen.insert(key);
         }

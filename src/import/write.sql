@@ -19,11 +19,11 @@
 --                        written by the next statement
 --   deleted …            refused, see row.rs
 --
--- The user of a row is the one with its id if it has one, else with its e-mail address if it has one, else with its
--- identity, or with that identity's earlier subject. A user who merely claims an address that the row vouches for loses
--- it, as at a sign-in. An imported identity proves no address: no token of its provider has said so here, and the import
--- vouches for a new user alone. Users are looked up by index (OFFSET 0 keeps that from becoming a join), however many
--- there are.
+-- A row's user is found by the row's id if it has one, else by its e-mail address if it has one,
+-- else by its identity, or by that identity's earlier subject. A user who has not verified an
+-- address loses it to a row that vouches for it, as at a sign-in. An imported identity proves no
+-- address: no token of its provider has done so here, and the import vouches for new users only.
+-- Users are looked up by index (OFFSET 0 keeps that from becoming a join), however many there are.
 WITH arriving AS MATERIALIZED (
     SELECT *, given_id IS NULL AND email IS NOT NULL AND email_verified AND NOT disabled AS joins
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::boolean[], $5::text[], $6::text[], $7::timestamptz[],
@@ -60,7 +60,8 @@ found AS MATERIALIZED (
            (SELECT u.id FROM users u WHERE u.id = a.given_id) AS same_id
     FROM arriving a LEFT JOIN owners o ON o.number = a.number LEFT JOIN former f ON f.id = a.given_id
     LEFT JOIN LATERAL (
-        -- A user who has signed in, so that no import knows them, and is not the row's own user.
+        -- True for a user who has signed in without proving the address, which the row vouches for,
+        -- and who is not the row's own user.
         SELECT u.id, a.email_verified AND u.id IS DISTINCT FROM a.given_id AND (u.id = ANY (o.owners)) IS NOT TRUE
                      AND NOT u.email_verified AND u.seen_noted_on IS NOT NULL AS claims
         FROM users u WHERE u.email = a.email
@@ -96,7 +97,8 @@ classified AS MATERIALIZED (
                coalesce(u.imported_at = u.updated_at, false) AND u.seen_noted_on IS NULL AS untouched,
                i.identities, i.suspended
         FROM users u CROSS JOIN LATERAL (
-            -- A hijacker's mailbox proves nothing, nor may a new subject get around what was reported of the old one.
+            -- A hijacker's mailbox proves nothing, and a new subject must not evade the report
+            -- about the old one.
             SELECT count(*) AS identities, coalesce(bool_or(i.hijacked OR i.id = f.old_id AND i.suspended_at IS NOT NULL), false)
                    AS suspended
             FROM identities i WHERE i.user_id = u.id
@@ -110,7 +112,8 @@ classified AS MATERIALIZED (
         OFFSET 0
     ) AS p ON true
 ),
--- A user who has changed since the snapshot is judged again, and so is each further row of one user.
+-- A row is deferred if its user has changed since the snapshot, or if an earlier row has the same
+-- user.
 linked AS (
     UPDATE users u
     SET updated_at = now(), imported_at = CASE WHEN j.untouched THEN now() ELSE u.imported_at END
@@ -127,7 +130,7 @@ outcome AS MATERIALIZED (
                 ELSE j.verdict END AS outcome
     FROM classified j
 ),
--- Before the new users get the addresses, which must be free by then.
+-- This comes before the new users get the addresses: `users.email` is unique.
 displaced_holder AS (
     UPDATE users u SET email = NULL, updated_at = now()
     FROM outcome o WHERE u.id = o.claimant AND o.outcome = 'created' AND u.email = o.email AND NOT u.email_verified
@@ -141,7 +144,8 @@ created AS (
     FROM outcome CROSS JOIN (SELECT count(*) FROM displaced_holder) AS first WHERE outcome = 'created'
     RETURNING id
 ),
--- A new subject goes on where the old one is: with the address, the user's own one follows the provider.
+-- A new subject takes over the old one's data. With the old address, the user's own address still
+-- follows the provider.
 added AS (
     INSERT INTO identities (id, user_id, provider, subject, email, name, picture, created_at, updated_at)
     SELECT i.new_id, o.user_id, i.provider, i.subject, coalesce(i.email, old.email), coalesce(o.name, old.name),
@@ -151,8 +155,8 @@ added AS (
     WHERE i.owner IS NULL AND o.outcome IN ('created', 'linked')
     RETURNING id, user_id, provider
 ),
--- In the order in which webhooks are queued, for two imports that meet. A new user, or one as an import left them, is in the
--- event of the import alone.
+-- The order in which webhooks lock users, so that concurrent imports cannot deadlock. New users,
+-- and users unchanged since an import, are only in the event of the import.
 recorded_changes AS (
     INSERT INTO events (kind, reason, provider, user_id, actor, detail)
     SELECT kind, reason, provider, user_id, $17, detail
