@@ -1,6 +1,8 @@
--- How names and e-mails are searched and ordered: without regard to case, accents and needless blanks. The functions ask
--- neither the locale of the database (`LC_CTYPE`, which may be C) nor ICU, which a build of PostgreSQL may lack. So the
--- same text is found everywhere, and no update of a system library makes an index wrong.
+-- Names and e-mails are searched and ordered without regard to case, accents and needless blanks.
+-- The functions ask neither the locale of the database (`LC_CTYPE`, which may be C) nor ICU, which
+-- a build of PostgreSQL may lack. So the same text is found everywhere, and no update of a system
+-- library makes an index wrong.
+--
 -- Returns a text of at most 200 characters, which an index takes. Letters that Unicode does not take apart are listed:
 -- Latin ones, and the capitals of Greek, Cyrillic, Armenian and Georgian. Marks of any script, and characters without a shape
 -- of their own, do not count. All hyphens and dashes are one.

@@ -13,15 +13,18 @@ CREATE TABLE users (
     created_at     timestamptz NOT NULL DEFAULT now(),
     updated_at     timestamptz NOT NULL DEFAULT now(),
     disabled_at    timestamptz,
-    -- A day on which the user was seen, at most 34 days before the last one: a sign-in or refresh notes its day once the noted
-    -- one is 35 days old. The last day is that of the session used last (`sessions.rotated_at`), which each visit writes
-    -- anyway; it is noted when that session is deleted. To write this row costs up to 23 kB of WAL.
+    -- A day on which the user was seen, at most 34 days before the last one: a sign-in or refresh
+    -- notes its day once the noted one is 35 days old. The last day is the day of the session used
+    -- last (`sessions.rotated_at`), which each visit writes anyway; it is noted when that session
+    -- is deleted. To write this row costs up to 23 kB of WAL.
     seen_noted_on date,
-    -- The time of the last write by an import, or of the creation by the admin API. With `updated_at` and `seen_noted_on` it shows whether the user is still
-    -- unchanged, because an import adds only to unchanged users.
+    -- The time of the last write by an import, or of the creation by the admin API. With
+    -- `updated_at` and `seen_noted_on` it shows whether the user is still unchanged, because an
+    -- import adds only to unchanged users.
     imported_at    timestamptz,
-    -- What the product's backend says about the user in access tokens, as the members of one object. The limit of 1,000
-    -- bytes is of the text that was sent; stored, blanks separate the members.
+    -- The claims that the product's backend sets for the user's access tokens, as the members of
+    -- one object. The limit of 1,000 bytes applies to the text that was sent; the stored text has
+    -- blanks between the members.
     claims         jsonb       CONSTRAINT users_claims_object CHECK (jsonb_typeof(claims) = 'object'),
     -- The name as it is searched and ordered. It is stored, since a list compares thousands.
     folded_name    text        COLLATE "C" GENERATED ALWAYS AS (search_fold(name)) STORED,
@@ -41,8 +44,9 @@ CREATE INDEX users_seen_noted_on_idx ON users (seen_noted_on DESC NULLS LAST, id
 CREATE INDEX users_disabled_idx ON users (id) WHERE disabled_at IS NOT NULL;
 CREATE INDEX users_unverified_idx ON users (id) WHERE NOT email_verified AND email IS NOT NULL;
 CREATE INDEX users_without_email_idx ON users (email, id) WHERE email IS NULL;
--- The words of whoever was imported and has not signed in. All others are found by the words of their identities: a user's
--- row changes at a visit every 35 days, which costs an entry in each index that the user is in.
+-- The words of imported users who have not signed in. All others are found by the words of their
+-- identities: a user's row changes at a visit every 35 days, which costs an entry in each index
+-- that contains the user.
 CREATE INDEX users_waiting_words_idx ON users USING gin (search_words(folded_name, search_fold(split_part(email, '@', 1))))
 WHERE seen_noted_on IS NULL;
 -- The words of names that users chose, which no identity has.

@@ -13,24 +13,28 @@ CREATE TABLE identities (
     picture        text,
     created_at     timestamptz NOT NULL DEFAULT now(),
     updated_at     timestamptz NOT NULL DEFAULT now(),
-    -- Since when it is this user's.
+    -- The time since which the user has it.
     joined_at      timestamptz NOT NULL DEFAULT now(),
     -- The time of its latest sign-in whose session is deleted, if no session of a later sign-in is left (`note_sign_in()`).
     signed_in_at   timestamptz,
-    -- Since when its provider has reported the account hijacked, disabled or deleted, and the provider's reason.
+    -- The time since which its provider has reported the account hijacked, disabled or deleted, and
+    -- the provider's reason.
     reported_at      timestamptz,
     reported_reason  text,
-    -- Since when it is held: it came to the user while another person may have had a hijacked account.
+    -- The time since which it is held: it came to the user while another person may have had a
+    -- hijacked account.
     held_at          timestamptz,
-    -- Since when it must not sign in, and why: the provider's reason, or `held`.
+    -- The time since which it must not sign in, and the reason: the provider's reason, or `held`.
     suspended_at     timestamptz GENERATED ALWAYS AS (coalesce(reported_at, held_at)) STORED,
     suspended_reason text        GENERATED ALWAYS AS
         (CASE WHEN reported_at IS NOT NULL THEN reported_reason WHEN held_at IS NOT NULL THEN 'held' END) STORED,
-    -- True if it is suspended, and not because the account is gone: somebody else may have it.
+    -- True if it is suspended for another reason than the account's deletion: another person may
+    -- control it.
     hijacked         boolean     NOT NULL GENERATED ALWAYS AS
         (CASE WHEN reported_at IS NULL THEN held_at IS NOT NULL
               ELSE coalesce(reported_reason, '') NOT IN ('account_purged', 'account_deleted') END) STORED,
-    -- The time of the latest report that suspended it or lifted that. Older reports change neither.
+    -- The time of the latest report that suspended it or lifted the suspension. Older reports
+    -- change neither.
     suspension_as_of timestamptz,
     -- Tokens that were issued earlier do not count: the provider has ended the account's sessions since.
     tokens_from      timestamptz,
@@ -46,7 +50,8 @@ CREATE INDEX identities_user_id_idx ON identities (user_id);
 CREATE INDEX identities_provider_user_id_idx ON identities (provider, user_id);
 -- For the search for identities by e-mail address, which may differ from the user's address.
 CREATE INDEX identities_email_idx ON identities (lower(email COLLATE "C")) WHERE email IS NOT NULL;
--- The words by which staff search, written when somebody signs up and when a provider changes what it says of them. The
--- words of some thousand users are added at once, which takes less time than one by one. A search reads what waits.
+-- The words by which staff search. They are written when a user signs up and when a provider
+-- changes the user's data. The words of some thousand users are added at once, which takes less
+-- time than one by one. A search also reads the words that wait to be added.
 CREATE INDEX identities_words_idx ON identities USING gin (search_words(search_fold(name), search_fold(split_part(email, '@', 1))))
 WITH (gin_pending_list_limit = 128);

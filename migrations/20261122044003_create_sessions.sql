@@ -1,6 +1,7 @@
--- Sessions: one row for each sign-in on a device. A session belongs to the identity it was opened with and through it to
--- the user, so the session is deleted when the identity is unlinked or moves, or the user is merged or deleted. The event of
--- its sign-in has the same id, and keeps what the request told: IP address, user agent, request id.
+-- Sessions: one row for each sign-in on a device. A session belongs to the identity it was opened
+-- with and through it to the user, so the session is deleted when the identity is unlinked or
+-- moves, or the user is merged or deleted. The event of its sign-in has the same id, and keeps the
+-- request's IP address, user agent and request id.
 --
 -- Secrets are stored as the first 128 bits of their SHA-256, which is the length of the shortest secret. All refresh
 -- tokens of a session share the family secret, and each has a secret of its own. `token_hash` belongs to the live token,
@@ -9,8 +10,9 @@
 -- exchanged it: 16 bits of a hash of the IP address, and 16 of one of the user agent, which are enough to tell two clients
 -- apart and too few to find an address. It is 0 before the first exchange, and once a repeat by another client is recorded.
 -- `jkt` is the thumbprint of the key that the session is bound to (RFC 9449), if any.
--- `used_before` is the time of the last refresh, or of the sign-in, in an hour before that of `rotated_at`. Users are shown the last use
--- up to the end of the hour before, so that a thief who polls does not see when the owner refreshes.
+-- `used_before` is the time of the last refresh, or of the sign-in, in an hour before the hour of
+-- `rotated_at`. Users are shown the last use up to the end of the hour before, so that a thief who
+-- polls does not see when the owner refreshes.
 -- A refresh changes no indexed column and no length, so that it can be a heap-only update.
 CREATE TABLE sessions (
     created_at      timestamptz NOT NULL DEFAULT now(),
@@ -30,18 +32,20 @@ CREATE TABLE sessions (
     device_platform text
 ) WITH (fillfactor = 95);
 CREATE INDEX sessions_identity_id_idx ON sessions (identity_id);
--- Those that have not ended, with their users. One may have been opened at the moment at which a report of the provider suspended
--- the identity, or ended its sessions: then its time decides.
+-- Sessions that have not ended, with their users. A session may have been opened at the moment at
+-- which a provider's report suspended the identity, or ended its sessions: then its time decides.
 CREATE VIEW live_sessions AS
 SELECT s.id, s.created_at, s.identity_id, i.user_id
 FROM sessions s JOIN identities i ON i.id = s.identity_id
 WHERE s.ended_at IS NULL AND i.suspended_at IS NULL AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL);
 
--- The identity of a session exists. A foreign key would say so, too, but its lock is written into the identity's row, and
--- the cold page of a random identity is two thirds of what a sign-in writes. This lock is in memory: sign-ins share it, and
--- whatever deletes the identity takes it alone. So a sign-in either finds the identity gone, or has committed before the
--- deletion looks for sessions: in READ COMMITTED, each statement of a function sees what was committed while the one before it
--- waited. The locks are 4,096, which bounds the memory, however many identities somebody deletes at once.
+-- Checks that the identity of a session exists. A foreign key would do so, too, but its lock is
+-- written into the identity's row, and the cold page of a random identity is two thirds of what a
+-- sign-in writes. This lock is in memory: sign-ins share it, and a transaction that deletes the
+-- identity takes it alone. So a sign-in either finds the identity gone, or has committed before the
+-- deletion looks for sessions: in READ COMMITTED, each statement of a function sees what was
+-- committed while the one before it waited. There are 4,096 locks, which bounds the memory, however
+-- many identities are deleted at once.
 CREATE FUNCTION check_session_identity() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(1936028531, uuid_hash(NEW.identity_id) & 4095);

@@ -2,9 +2,9 @@
 -- §5.7), so a range of ids is a range of time: the table is partitioned by them, and old events are deleted by
 -- partition. The service creates partitions in advance (`src/events/partitions.rs`); `events_default` holds all other rows.
 --
--- A statement that waits for a user's row draws the id of its event afterwards, by this default: whoever follows the events
--- of the changes of one user then reads them in the order of their commits. The twelve bits after the milliseconds are a
--- fraction of one (RFC 9562 §6.2, method 3).
+-- A statement that waits for a user's row draws the id of its event afterwards, by this default. So
+-- a reader of the events of one user's changes reads them in the order of their commits. The twelve
+-- bits after the milliseconds are a fraction of a millisecond (RFC 9562 §6.2, method 3).
 CREATE FUNCTION event_id() RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
     micros bigint := extract(epoch FROM clock_timestamp()) * 1000000;
@@ -21,13 +21,13 @@ CREATE TABLE events (
     kind       text        NOT NULL,
     reason     text,
     provider   text,
-    -- The e-mail that was claimed, searched for by staff, or of somebody who was merged into another user.
+    -- The e-mail address that was claimed, that staff searched for, or that a merged user had.
     email      text,
     ip         inet,
     user_agent text,
     request_id text,
-    -- Who caused the event: the e-mail address of a member of staff, `key:<name>`, `provider:<name>`, `the command line`, or null
-    -- for the user.
+    -- The actor: the e-mail address of a member of staff, `key:<name>`, `provider:<name>`, `the
+    -- command line`, or null for the user.
     actor      text,
     detail     jsonb
 ) PARTITION BY RANGE (id);
@@ -36,17 +36,19 @@ CREATE INDEX events_user_id_idx ON events (user_id, id) WHERE user_id IS NOT NUL
 -- For deletions, which look for the few merges among all events of a user.
 CREATE INDEX events_merges_idx ON events (user_id) WHERE kind = 'users_merged';
 CREATE INDEX events_email_idx ON events (email, id) WHERE email IS NOT NULL;
--- For the filters of the audit: by kind, by reason, by request, by one member of staff, by any member of staff. The events
--- of ordinary sign-ins are in none of them, because they are too frequent, and the primary key finds them.
+-- For the filters of the audit: by kind, by reason, by request, by one member of staff, by any
+-- member of staff. The indexes leave out the events of ordinary sign-ins, because they are too
+-- frequent, and the primary key finds them.
 CREATE INDEX events_kind_idx ON events (kind, id) WHERE kind NOT IN ('signed_in', 'user_created');
 CREATE INDEX events_reason_idx ON events (reason, id) WHERE reason IS NOT NULL;
 CREATE INDEX events_request_idx ON events (request_id) WHERE kind NOT IN ('signed_in', 'user_created');
 CREATE INDEX events_actor_idx ON events (actor, id) WHERE actor IS NOT NULL;
 CREATE INDEX events_staff_idx ON events (id) WHERE actor IS NOT NULL;
 
--- The author of a change (`store::author`): the actor as above, with the reason; the origin of the request; the role that a
--- member of staff or an API key needs for it; and the key's id, since another key may get its name. Instances of two releases
--- send it, so what it lacks becomes another parameter.
+-- The author of a change (`src/events/author.rs`): the actor as above, with the reason; the origin
+-- of the request; the role that a member of staff or an API key needs for it; and the key's id,
+-- since another key may get its name. Instances of two releases send it, so it stays as it is, and
+-- a new value becomes another parameter.
 CREATE TYPE author AS (
     actor text, reason text, ip inet, user_agent text, request_id text, needs text, key_id uuid
 );
@@ -68,9 +70,10 @@ CREATE FUNCTION changed_fields(before jsonb, after jsonb) RETURNS text[] LANGUAG
 RETURN ARRAY(SELECT field FROM unnest(ARRAY['email', 'email_verified', 'name', 'picture']) AS field
              WHERE before->field <> after->field);
 
--- Takes back that a user's address is verified, if the identity that proved it is gone or another user's, or has another address
--- now, and nothing else proves it. It runs at the end of the statement. The lock lets two identities of one user go one after the
--- other: the second transaction sees what the first one has left.
+-- Withdraws the verification of a user's address, if the identity that proved it is gone, belongs
+-- to another user or has another address now, and nothing else proves it. It runs at the end of the
+-- statement. The lock lets changes to two identities of one user go one after the other: the second
+-- transaction sees what the first one has left.
 CREATE FUNCTION withdraw_proof() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM users WHERE id = OLD.user_id FOR NO KEY UPDATE;

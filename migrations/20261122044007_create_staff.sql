@@ -25,12 +25,13 @@ CREATE TABLE staff (
     CONSTRAINT staff_email_key UNIQUE (email),
     CONSTRAINT staff_identity_whole CHECK ((provider IS NULL) = (subject IS NULL))
 );
--- Those whose access has not ended, and whose identity is not suspended: the members of staff, to everything that asks
--- whether somebody is one.
+-- The members of staff: their access has not ended, and their identity is not suspended. Every
+-- check whether a person is a member of staff reads this view.
 CREATE VIEW current_staff AS SELECT * FROM staff WHERE (ends_at IS NULL OR ends_at > now()) AND suspended_at IS NULL;
--- Returns false if a member of staff or an API key lacks the role that the change needs. They may lose it between the guard's
--- check and the last byte of a body, so each statement asks. Their row stays locked until the change is committed: that of a
--- key against its revocation only, since each use may write it.
+-- Returns false if a member of staff or an API key lacks the role that the change needs. They may
+-- lose it between the guard's check and the last byte of a body, so each statement checks it. Their
+-- row stays locked until the change is committed. The row of a key is locked against its revocation
+-- only, since each use may write it.
 CREATE FUNCTION author_allowed(who author) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF who.key_id IS NULL THEN

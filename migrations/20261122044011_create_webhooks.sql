@@ -1,5 +1,6 @@
--- Webhooks: the messages by which other systems follow the changes of users, as described in docs/webhooks.md. An event
--- that tells of a change queues its messages in the transaction that makes the change, or not at all.
+-- Webhooks: the messages by which other systems follow the changes of users, as described in
+-- docs/webhooks.md. The event of a change queues its messages in the transaction that makes the
+-- change, or not at all.
 CREATE TABLE webhooks (
     name   text   CONSTRAINT webhooks_pkey PRIMARY KEY,
     -- The types of messages that the receiver wants; empty if it is no longer configured. Each start writes them.
@@ -7,7 +8,7 @@ CREATE TABLE webhooks (
 );
 -- Messages that no receiver has accepted yet. A delivered message is deleted.
 CREATE TABLE webhook_messages (
-    -- The order of the messages of one user is that of their ids: they are queued one after the other.
+    -- The messages of one user are in the order of their ids: they are queued one after the other.
     id              bigint      GENERATED ALWAYS AS IDENTITY CONSTRAINT webhook_messages_pkey PRIMARY KEY,
     webhook         text        NOT NULL,
     -- The event's id, which the receiver gets as `webhook-id`.
@@ -22,8 +23,9 @@ CREATE TABLE webhook_messages (
     attempts        smallint    NOT NULL DEFAULT 0,
     -- The number of attempts that were answered and failed, which decides on the next one.
     failures        smallint    NOT NULL DEFAULT 0,
-    -- An instance sends the message until then. Minus infinity when the end of its attempt is recorded. In no index: so the
-    -- update of a claim is heap-only, and its WAL has what changes and not the payload.
+    -- The time until which an instance sends the message; minus infinity once the end of its
+    -- attempt is recorded. No index contains it: so the update of a claim is heap-only, and its WAL
+    -- contains the changes and not the payload.
     leased_until    timestamptz NOT NULL DEFAULT '-infinity',
     -- Infinity for a message that waits for an earlier one of the same user.
     next_attempt_at timestamptz NOT NULL,
@@ -41,11 +43,13 @@ CREATE INDEX webhook_messages_user_id_idx ON webhook_messages (user_id, webhook,
 CREATE INDEX webhook_messages_other_id_idx ON webhook_messages (other_id, webhook, id)
     WHERE coalesce(parked_at, 'infinity') = 'infinity' AND other_id IS NOT NULL;
 
--- Returns the first waiting message of a receiver that is about a user, or null. It reads one row of each index, however
--- many wait. Both ends are bounds: a delivered message stays in the indexes for as long as anybody's snapshot, such as that
--- of a dump, is older than its deletion, and without the upper one a look-up that finds nothing would read those of all
--- other users. They are ranges and not equalities, which would let a plan read another index in the order of the ids. It is no SQL
--- function: PostgreSQL would plan that one again in each transaction.
+-- Returns the first waiting message of a receiver that is about a user, or null. It reads one row
+-- of each index, however many messages wait. Both ends of the range are bounds: a delivered message
+-- stays in the indexes as long as any snapshot, such as a dump's, is older than its deletion, and
+-- without the upper bound a look-up that finds nothing would read the delivered messages of all
+-- other users. They are ranges and not equalities, which would let a plan read another index in the
+-- order of the ids. It is not an SQL function, which PostgreSQL would plan again in each
+-- transaction.
 CREATE FUNCTION first_webhook_message(receiver text, person uuid) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
@@ -68,9 +72,10 @@ BEGIN
     FROM (SELECT DISTINCT uuid_hash(id) AS key FROM unnest(users) AS id WHERE id IS NOT NULL ORDER BY key) AS keys;
 END $$;
 
--- Takes up to `most` due messages of a webhook, for `lease` seconds. A message is due if its time has come, no earlier message
--- of the same user waits, and no instance has a lease of it. No message has to be due before `since`: so the scan does not
--- begin with what was delivered long ago, which stays in the index for as long as anybody's snapshot is older.
+-- Takes up to `most` due messages of a webhook, for `lease` seconds. A message is due if its time
+-- has come, no earlier message of the same user waits, and no instance has a lease of it. The
+-- caller knows that no message is due before `since`: so the scan does not begin with messages
+-- delivered long ago, which stay in the index as long as any snapshot is older.
 CREATE FUNCTION claim_webhook_messages(receiver text, most bigint, lease integer, since timestamptz DEFAULT '-infinity')
 RETURNS SETOF webhook_messages
 LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -92,10 +97,11 @@ BEGIN
     RETURNING m.*;
 END $$;
 
--- Records the ends of attempts: deletes a delivered message, lets one wait that was not accepted, or parks it. Changes
--- nothing if another instance has taken over a message that was not accepted, so that it has another number of attempts.
--- Without a failure it was delivered, and without a pause it is parked. By itself, the planner might join with a whole index:
--- the table is empty most of the time, when all plans look equal.
+-- Records the ends of attempts: deletes a delivered message, and delays or parks a message that was
+-- not accepted. Changes nothing if another instance has taken over a message that was not accepted,
+-- so that it has another number of attempts. Without a failure a message was delivered, and without
+-- a pause it is parked. By itself, the planner might join with a whole index: the table is empty
+-- most of the time, when all plans look equal.
 CREATE FUNCTION settle_webhook_messages(messages bigint[], numbers smallint[], whys text[], pauses float8[]) RETURNS void
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
@@ -123,8 +129,9 @@ BEGIN
     WHERE m.id = first_webhook_message(waits.receiver, waits.person) AND m.next_attempt_at = 'infinity';
 END $$;
 
--- Queues the messages that tell of an event. It runs at the end of the statement that records the event, and sees what
--- the statement has changed. Messages contain no token, IP address, reason or name of staff.
+-- Queues the messages about an event. It runs at the end of the statement that records the event,
+-- and sees what the statement has changed. Messages contain no token, IP address, reason or name of
+-- staff.
 CREATE FUNCTION queue_webhook_messages() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     message_type text;
@@ -135,11 +142,12 @@ DECLARE
     ended        text;
     message      text;
 BEGIN
-    -- Without webhooks this is all. A table without pages has no rows, also none that was committed a moment ago.
+    -- Without webhooks, this is all. A table without pages has no rows, not even a row that was
+    -- committed a moment ago.
     IF pg_relation_size('webhooks', 'main') = 0 OR NEW.user_id IS NULL THEN
         RETURN NULL;
     END IF;
-    -- An event in two rows, one for each user, is one message: that of the row without a reason.
+    -- An event in two rows, one for each user, is one message. The row without a reason queues it.
     message_type := CASE
         WHEN NEW.kind IN ('users_merged', 'identity_moved') AND NEW.reason IS NOT NULL THEN NULL
         WHEN NEW.kind = 'users_merged' THEN 'user.merged'
@@ -153,7 +161,8 @@ BEGIN
         RETURN NULL;
     END IF;
     from_id := CASE WHEN message_type IN ('user.merged', 'identity.moved') THEN (NEW.detail->>'from')::uuid END;
-    -- A later message has a higher id and tells of a later state. Nobody else knows a new user yet.
+    -- A later message has a higher id and shows a later state. No other transaction knows a new
+    -- user yet.
     IF message_type <> 'user.created' THEN
         PERFORM lock_webhook_users(ARRAY[NEW.user_id, from_id]);
     END IF;
@@ -180,7 +189,8 @@ BEGIN
     INTO person FROM users u WHERE u.id = NEW.user_id;
     message := jsonb_build_object(
         'type', message_type,
-        -- The event's time is that of its transaction's begin, which may come before that of an earlier message.
+        -- The event's time is the begin of its transaction, which may precede the time of an
+        -- earlier message.
         'timestamp', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
         'data', jsonb_build_object('user_id', NEW.user_id, 'user', person) || CASE message_type
             WHEN 'user.merged' THEN jsonb_build_object(
@@ -191,7 +201,7 @@ BEGIN
             WHEN 'identity.unlinked' THEN jsonb_build_object('identity', identity)
             WHEN 'identity.held' THEN jsonb_build_object('identity', identity)
             WHEN 'identity.released' THEN jsonb_build_object('identity', identity)
-            -- Of `others`, the session that stays.
+            -- If `others` have ended, the id names the session that stays.
             WHEN 'sessions.ended' THEN
                 jsonb_build_object('sessions', ended, 'session_id', CASE WHEN ended <> 'all' THEN NEW.session_id END)
             WHEN 'security.refresh_token_replayed' THEN jsonb_build_object('session_id', NEW.session_id)
@@ -201,7 +211,7 @@ BEGIN
                 'suspended', coalesce(suspended, false), 'sessions_ended', coalesce(NEW.detail->'sessions', '0'))
             ELSE '{}'
         END);
-    -- Behind another one of the same user it waits for that one's end.
+    -- A message waits while an earlier message of the same user does.
     INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, payload, next_attempt_at)
     SELECT w.name, NEW.id, NEW.user_id, from_id, message_type, message,
            CASE WHEN coalesce(first_webhook_message(w.name, NEW.user_id), first_webhook_message(w.name, from_id)) IS NULL

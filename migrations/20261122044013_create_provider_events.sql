@@ -4,8 +4,9 @@ CREATE TABLE provider_events (
     provider    text        COLLATE "C" NOT NULL,
     message_id  text        COLLATE "C" NOT NULL,
     received_at timestamptz NOT NULL DEFAULT now(),
-    -- The code under which the owner of data sees what became of a request to delete it. It says nothing of anybody, and neither
-    -- does the row: it names no account. Its message's id is made of the signed request's hash, so the same one gets the same code.
+    -- The code under which the owner of data sees the outcome of a request to delete it. Neither
+    -- the code nor the row identifies a person: the row names no account. The message's id is made
+    -- of the signed request's hash, so the same request gets the same code.
     code        uuid        CONSTRAINT provider_events_code_key UNIQUE,
     -- Null until the request has been carried out, or refused.
     outcome     text        CONSTRAINT provider_events_outcome_known CHECK (outcome IN ('deleted', 'unlinked', 'kept')),

@@ -1,5 +1,6 @@
--- Provider tokens: what providers issue with an identity and want revoked when it is gone (Apple, technical note TN3194).
--- A row belongs to (provider, subject), not to an identity's id: a moved identity, or one of a merged user, gets a new id.
+-- Provider tokens, which providers issue with an identity and want revoked when it is gone (Apple,
+-- technical note TN3194). A row belongs to (provider, subject), not to an identity's id: an
+-- identity that was moved, or whose user was merged, gets a new id.
 CREATE TABLE provider_tokens (
     id              uuid        CONSTRAINT provider_tokens_pkey PRIMARY KEY,
     provider        text        COLLATE "C" NOT NULL,
@@ -16,7 +17,8 @@ CREATE TABLE provider_tokens (
     -- The time at which the identity was gone (`follow_departure()`).
     due_at          timestamptz,
     attempts        smallint    NOT NULL DEFAULT 0,
-    -- Null for a token that is kept. Infinity for one that is parked, which is counted with those that wait.
+    -- Null for a token that is kept. Infinity for a parked token, which is counted with the waiting
+    -- ones.
     next_attempt_at timestamptz,
     -- The time of the last attempt before the service gave up.
     parked_at       timestamptz,

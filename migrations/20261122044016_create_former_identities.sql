@@ -1,4 +1,4 @@
--- Identities that their users no longer have: what the service remembers of an identity that has left its user.
+-- The identities that have left their users, as far as the service remembers them.
 
 -- Identities that were deleted with their user, or because their owner has asked the provider for that. A token from before the
 -- deletion creates no user anew, nor is it linked. The hash and the times are all that is kept, for 25 hours
@@ -6,7 +6,7 @@
 CREATE TABLE deleted_identities (
     hash         bytea       CONSTRAINT deleted_identities_pkey PRIMARY KEY,
     deleted_at   timestamptz NOT NULL,
-    -- Since when the provider has reported the account hijacked or disabled.
+    -- The time since which the provider has reported the account hijacked or disabled.
     suspended_at timestamptz
 );
 CREATE INDEX deleted_identities_deleted_at_idx ON deleted_identities (deleted_at);
@@ -22,7 +22,8 @@ CREATE TABLE former_identities (
     left_at      timestamptz NOT NULL DEFAULT now(),
     -- The time of the latest sign-in, if any.
     signed_in_at timestamptz,
-    -- Since when the provider has reported the account hijacked or disabled, and the time of its latest report about that.
+    -- The time since which the provider has reported the account hijacked or disabled, and the time
+    -- of its latest report about that.
     suspended_at     timestamptz,
     suspension_as_of timestamptz
 );
@@ -88,8 +89,8 @@ BEGIN
         UPDATE provider_tokens t
         SET state = 'due', due_at = now(), next_attempt_at = now(), attempts = 0, failure = NULL
         WHERE t.provider = OLD.provider AND t.subject = OLD.subject AND t.state = 'kept';
-        -- A token's `iat` has whole seconds, and one from the second of the deletion may be that of a person who comes back
-        -- at once, so the time of the deletion has whole seconds, too.
+        -- A token's `iat` has whole seconds, and a token from the second of the deletion may belong
+        -- to a person who comes back at once. So the time of the deletion has whole seconds, too.
         IF NOT EXISTS (SELECT FROM users u WHERE u.id = OLD.user_id) THEN
             INSERT INTO deleted_identities (hash, deleted_at)
             VALUES (identity_hash(OLD.provider, OLD.subject), date_trunc('second', clock_timestamp()))

@@ -11,9 +11,9 @@ CREATE TABLE notes (
 );
 CREATE INDEX notes_user_id_idx ON notes (user_id, id);
 
--- Gives one user's notes to another, and the addresses that the user has proven, and returns true. The caller's lock keeps
--- further ones away. Unlike a statement's own subquery, a function also sees those that were committed while the statement waited
--- for that lock.
+-- Gives one user's notes to another, and the addresses that the user has proven, and returns true.
+-- The caller's lock keeps further ones away. Unlike a statement's own subquery, a function also
+-- sees the rows that were committed while the statement waited for that lock.
 CREATE FUNCTION move_notes(old_user uuid, new_user uuid) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE notes SET user_id = new_user WHERE user_id = old_user;

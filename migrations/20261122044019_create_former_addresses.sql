@@ -17,7 +17,8 @@ CREATE TRIGGER users_remember_address AFTER UPDATE OF email, email_verified ON u
 FOR EACH ROW WHEN (OLD.email_verified AND (NEW.email IS DISTINCT FROM OLD.email OR NOT NEW.email_verified))
 EXECUTE FUNCTION remember_address_of_user();
 
--- An identity that is deleted with its user leaves nothing. One that moves to another user takes its address along.
+-- An identity that is deleted with its user leaves no address. An identity that moves to another
+-- user takes its address along.
 CREATE FUNCTION remember_address_of_identity() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO former_addresses (user_id, email)
