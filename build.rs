@@ -1,5 +1,5 @@
-//! Rebuilds when the schema changes, keeps the build away from any database, records the commit, lists the templates,
-//! and unpacks the viewer of the API's description.
+//! Rebuilds when the schema changes, keeps the build away from any database, records the commit,
+//! lists the templates, and unpacks the viewer of the API's description.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -28,8 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     unpack_viewer()
 }
 
-/// Writes the list of the templates, each with its name, for `src/web/http/templates.rs`. Those of the development provider are
-/// not in a release.
+/// Writes the list of the templates, each with its name, for `src/web/http/templates.rs`. Those of
+/// the development provider are not in a release.
 fn embed_templates() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=templates");
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("templates");
@@ -69,8 +69,8 @@ fn embed_templates() -> Result<(), Box<dyn Error>> {
     )?)
 }
 
-/// Writes the two files of Swagger UI that `src/web/openapi/page.rs` serves to `OUT_DIR`, compressed. `utoipa-swagger-ui`
-/// would embed the other eleven, too, which are 0.7 MB.
+/// Writes the two files of Swagger UI that `src/web/openapi/page.rs` serves to `OUT_DIR`,
+/// compressed. `utoipa-swagger-ui` would embed the other eleven, too, which are 0.7 MB.
 fn unpack_viewer() -> Result<(), Box<dyn Error>> {
     let mut archive =
         ZipArchive::new(Cursor::new(utoipa_swagger_ui_vendored::SWAGGER_UI_VENDORED))?;
@@ -88,8 +88,9 @@ fn unpack_viewer() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the commit that is built: `VESTIBULE_COMMIT`, or that of the repository, or `unknown` in a source archive. A build
-/// for development does not ask the repository, because each commit would compile everything anew.
+/// Returns the commit that is built: `VESTIBULE_COMMIT`, or that of the repository, or `unknown` in
+/// a source archive. A build for development does not ask the repository, because each commit would
+/// compile everything anew.
 fn commit() -> String {
     let given = env::var("VESTIBULE_COMMIT")
         .ok()

@@ -60,7 +60,8 @@ use crate::{admin, background, prune, telemetry};
 /// The section of the database's settings.
 const DATABASE: &str = "databases.vestibule";
 
-/// The timeout for the work left after the last response. A service manager kills the process if it takes too long.
+/// The timeout for the work left after the last response. A service manager kills the process if it
+/// takes too long.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 const POOLER_REMEDY: &str = "use PgBouncer 1.21 or newer with max_prepared_statements set, or pool_mode = session, or connect to PostgreSQL itself";
@@ -110,8 +111,8 @@ pub enum Error {
     Rocket(#[from] Box<rocket::Error>),
 }
 
-/// Brings the database's schema up to date, and returns the migrations that were applied. Instances that start together
-/// take turns.
+/// Brings the database's schema up to date, and returns the migrations that were applied. Instances
+/// that start together take turns.
 ///
 /// # Errors
 /// The database cannot be used, or this program does not know its schema.
@@ -155,8 +156,8 @@ pub async fn missing_migrations(figment: &Figment) -> Result<Vec<i64>, Error> {
     Ok(missing)
 }
 
-/// Opens the connection pool for a command. It first makes one connection of its own, because a pool would only
-/// report that it got no connection in time.
+/// Opens the connection pool for a command. It first makes one connection of its own, because a
+/// pool would only report that it got no connection in time.
 pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
     let settings = settings(figment)?;
     let failed = failed(&settings.servers);
@@ -268,7 +269,8 @@ pub fn description() -> OpenApi {
     whole
 }
 
-/// Builds the service, which answers 503 until its start is complete. It does not use the database yet.
+/// Builds the service, which answers 503 until its start is complete. It does not use the database
+/// yet.
 pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
     let database = settings(&config.figment)?;
@@ -370,8 +372,8 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     Ok((rocket, start))
 }
 
-/// Serves until shutdown is requested (see `app/drain.rs`). Then it closes the pool once the last response is
-/// sent and the last refusal written, or after a timeout.
+/// Serves until shutdown is requested (see `app/drain.rs`). Then it closes the pool once the last
+/// response is sent and the last refusal written, or after a timeout.
 ///
 /// # Errors
 /// The server cannot start, for instance because the port is taken.

@@ -37,7 +37,8 @@ impl CheckResult {
         Self::Fail(Fault::new(problem, remedy))
     }
 
-    /// Compares another clock with this machine's; `ahead` is positive if the other one is ahead, in seconds.
+    /// Compares another clock with this machine's; `ahead` is positive if the other one is ahead,
+    /// in seconds.
     pub fn of_clock(ahead: i64, whose: &str) -> Self {
         let seconds = ahead.unsigned_abs();
         if seconds <= CLOSE {

@@ -1,7 +1,8 @@
 //! The only caller of the system's `now()`.
 //!
-//! It serves the checks of a provider's claims, the issue time of access tokens, and the half minute in which a reissued
-//! refresh token stays the same. Stored data expires by the database's clock, so that all instances agree.
+//! It serves the checks of a provider's claims, the issue time of access tokens, and the half
+//! minute in which a reissued refresh token stays the same. Stored data expires by the database's
+//! clock, so that all instances agree.
 
 use std::time::SystemTime;
 

@@ -1,8 +1,8 @@
 //! Sign in with an identity provider's token.
 //!
-//! A mobile app gets an `id_token` from its provider's SDK and posts it to `/api/v1/auth/oauth/<provider>`. The
-//! service has the provider verify the token, creates or links the user, and answers with an access token and a
-//! refresh token of its own.
+//! A mobile app gets an `id_token` from its provider's SDK and posts it to
+//! `/api/v1/auth/oauth/<provider>`. The service has the provider verify the token, creates or links
+//! the user, and answers with an access token and a refresh token of its own.
 //!
 //! # Structure
 //!
@@ -11,9 +11,9 @@
 //! providers; [`database`] runs the statements. `docs/architecture.md` names the files of a sign-in
 //! and of the other ways through the program, and the folders of its features.
 //!
-//! Imports point down: `cli` → `app` → `admin` → `web` → `accounts` → `keys` → `events` → `database` → `domain`, and `web` →
-//! `provider` → `domain`. SQL is in `database`, `events`, `accounts`, and in the files named `store` of a feature.
-//! `tests/architecture.rs` enforces this.
+//! Imports point down: `cli` → `app` → `admin` → `web` → `accounts` → `keys` → `events` →
+//! `database` → `domain`, and `web` → `provider` → `domain`. SQL is in `database`, `events`,
+//! `accounts`, and in the files named `store` of a feature. `tests/architecture.rs` enforces this.
 
 #[macro_use]
 pub mod out;

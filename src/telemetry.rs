@@ -1,5 +1,5 @@
-//! Logs, one line per request to standard error, measurements from the events of libraries, and the progress of long
-//! commands.
+//! Logs, one line per request to standard error, measurements from the events of libraries, and the
+//! progress of long commands.
 
 pub mod database;
 pub mod lines;
@@ -29,7 +29,8 @@ pub enum Error {
     Otlp(#[from] otlp::Error),
 }
 
-/// The log of the service. When it is dropped, it waits for a limited time until all lines are sent and written.
+/// The log of the service. When it is dropped, it waits for a limited time until all lines are sent
+/// and written.
 #[derive(Debug)]
 #[must_use = "the process ends after it"]
 pub struct Log {
@@ -38,7 +39,8 @@ pub struct Log {
     _written: Pending,
 }
 
-/// Starts logging for a command, which waits for the reader of its lines. A second call changes nothing.
+/// Starts logging for a command, which waits for the reader of its lines. A second call changes
+/// nothing.
 pub fn start(format: LogFormat, level: LogLevel) {
     log_to(io::stderr, None, format, level);
 }

@@ -1,5 +1,5 @@
-//! Changes that users make to their own account: they name themselves, link and unlink identities, merge another account
-//! into it, or delete it.
+//! Changes that users make to their own account: they name themselves, link and unlink identities,
+//! merge another account into it, or delete it.
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -18,7 +18,8 @@ use crate::domain::{
 };
 use crate::events::{Asking, erasure};
 
-/// Sets the user's own name; `None` restores the provider's. Returns `None` if the session has ended.
+/// Sets the user's own name; `None` restores the provider's. Returns `None` if the session has
+/// ended.
 pub async fn set_name(
     pool: &PgPool,
     user: Uuid,

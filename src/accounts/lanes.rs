@@ -17,7 +17,8 @@ use crate::database::batch::{Held, Lanes};
 use crate::database::{Error, retrying};
 use crate::secret::SecretKeys;
 
-/// Number of lanes per statement. More would make smaller batches, and PostgreSQL's cost is per statement.
+/// Number of lanes per statement. More would make smaller batches, and PostgreSQL's cost is per
+/// statement.
 const LANES: u32 = 2;
 /// Number of connections that the lanes use.
 pub const CONNECTIONS: u32 = 4 * LANES;
@@ -83,8 +84,8 @@ impl SharedStatements {
         }
     }
 
-    /// Finds the user of the session that an access token names. Returns `None` if the session has ended, the user is
-    /// disabled or the identity is suspended.
+    /// Finds the user of the session that an access token names. Returns `None` if the session has
+    /// ended, the user is disabled or the identity is suspended.
     pub async fn user(
         &self,
         pool: &PgPool,

@@ -1,4 +1,5 @@
-//! Users, their identities and their sessions: what people do with their accounts, and the SQL that does it.
+//! Users, their identities and their sessions: what people do with their accounts, and the SQL that
+//! does it.
 
 pub mod account;
 pub mod identities;

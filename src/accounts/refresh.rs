@@ -1,4 +1,5 @@
-//! Refresh: exchanges a refresh token for a new access token and a new refresh token (RFC 9700 §4.14.2).
+//! Refresh: exchanges a refresh token for a new access token and a new refresh token (RFC 9700
+//! §4.14.2).
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ pub struct Tokens {
     /// Seconds until the access token expires: its lifetime, or the rest of the session's.
     pub expires_in: u32,
     pub refresh_token: Secret<String>,
-    /// Seconds until the refresh token expires if it is not used: its lifetime, or the rest of the session's.
+    /// Seconds until the refresh token expires if it is not used: its lifetime, or the rest of the
+    /// session's.
     pub refresh_expires_in: u32,
     pub bound: bool,
 }

@@ -27,9 +27,9 @@ pub struct Added {
     pub events: i64,
 }
 
-/// Adds made-up users, from the oldest account to the newest, and calls `progress` with the number of users in each
-/// batch. The same `seed`, from -1 to 1, creates the same ones; without one, they always differ.
-/// Batches written before an error stay.
+/// Adds made-up users, from the oldest account to the newest, and calls `progress` with the number
+/// of users in each batch. The same `seed`, from -1 to 1, creates the same ones; without one, they
+/// always differ. Batches written before an error stay.
 pub async fn add_users(
     pool: &PgPool,
     users: i32,

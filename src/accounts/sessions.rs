@@ -54,7 +54,8 @@ pub struct Refreshed {
     pub user_id: Uuid,
     pub client_id: String,
     pub claims: CustomClaims,
-    /// Index of the new token in [`Exchange::successor_hashes`], followed by [`Exchange::previous_hashes`].
+    /// Index of the new token in [`Exchange::successor_hashes`], followed by
+    /// [`Exchange::previous_hashes`].
     pub successor: usize,
     /// Seconds until the new token expires if it is not used.
     pub refresh_expires_in: u32,
@@ -166,7 +167,8 @@ pub async fn refresh(
         };
         let refused = match row.outcome.as_str() {
             "rotated" | "repeated" | "reissued" => {
-                // A repeat from another period may not know the new token. Then it must run after the first.
+                // A repeat from another period may not know the new token. Then it must run after
+                // the first.
                 let mut known = item
                     .successor_hashes
                     .iter()

@@ -42,7 +42,8 @@ impl SignIn {
         self.claims.email.as_ref().map(Email::as_given)
     }
 
-    /// Returns the case-folded e-mail address, which must be unique among the new users of one statement.
+    /// Returns the case-folded e-mail address, which must be unique among the new users of one
+    /// statement.
     fn folded(&self) -> Option<&str> {
         self.claims.email.as_ref().map(Email::folded)
     }
@@ -57,8 +58,8 @@ impl SignIn {
     }
 }
 
-/// The outcome of the sign-in: `created` made a new user, `linked` added the identity to the user with its verified
-/// e-mail address, `signed_in` found a known identity.
+/// The outcome of the sign-in: `created` made a new user, `linked` added the identity to the user
+/// with its verified e-mail address, `signed_in` found a known identity.
 #[derive(
     Debug,
     Clone,
@@ -150,8 +151,8 @@ macro_rules! in_order {
     }};
 }
 
-/// Signs in the identities that are known and whose stored data match the claims; see `sign_in_known.sql`. Unused
-/// refresh tokens expire after `ttl` seconds.
+/// Signs in the identities that are known and whose stored data match the claims; see
+/// `sign_in_known.sql`. Unused refresh tokens expire after `ttl` seconds.
 pub async fn sign_in_known(
     connection: &mut PgConnection,
     items: &[Arc<SignIn>],
@@ -171,7 +172,8 @@ pub async fn sign_in_known(
     in_order!(items, rows, Outcome::SignedIn)
 }
 
-/// Creates users for the identities that are unknown and whose e-mail address no user has; see `sign_in_new.sql`.
+/// Creates users for the identities that are unknown and whose e-mail address no user has; see
+/// `sign_in_new.sql`.
 pub async fn sign_in_new(
     connection: &mut PgConnection,
     items: &[Arc<SignIn>],
@@ -276,8 +278,8 @@ pub async fn sign_in(
     }))
 }
 
-/// Sets the user's own name; `None` restores the provider's. See `set_name.sql`. Returns `None` if the session has ended, or
-/// the user is deleted or disabled.
+/// Sets the user's own name; `None` restores the provider's. See `set_name.sql`. Returns `None` if
+/// the session has ended, or the user is deleted or disabled.
 pub async fn set_name(
     pool: &PgPool,
     user: Uuid,
@@ -302,7 +304,8 @@ pub(super) fn custom(claims: Option<&str>) -> Result<CustomClaims, Error> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deletion {
-    /// The user was deleted. These traces remain to be erased from events; see [`crate::events::erasure`].
+    /// The user was deleted. These traces remain to be erased from events; see
+    /// [`crate::events::erasure`].
     Done(Vec<String>),
     /// There is no such user, or, for staff, they have changed since the preview.
     NotFound,

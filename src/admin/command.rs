@@ -307,7 +307,8 @@ async fn change(pool: &PgPool, change: Change, reason: &str) -> Result {
         Outcome::Changed => {
             Err("the user has changed meanwhile, and nothing was done; try again".into())
         }
-        // Rules about one's own account and the last identity are for members of staff and for other changes.
+        // Rules about one's own account and the last identity are for members of staff and for
+        // other changes.
         Outcome::Refused(_) | Outcome::NotPermitted => Err("a rule forbids the change".into()),
     }
 }

@@ -6,8 +6,8 @@ use jiff::{Timestamp, ToSpan};
 use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 
-/// Returns the start of the day `YYYY-MM-DD` in the zone, or the instant (RFC 3339) itself; `None` if it is neither a day
-/// of the years 1 to 9999 nor an instant since 1970.
+/// Returns the start of the day `YYYY-MM-DD` in the zone, or the instant (RFC 3339) itself; `None`
+/// if it is neither a day of the years 1 to 9999 nor an instant since 1970.
 pub(super) fn begin_of(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
     instant(day).or_else(|| start(read(day)?, zone))
 }
@@ -25,7 +25,8 @@ fn instant(text: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp(at.as_second()).ok()
 }
 
-/// Returns the last day, `YYYY-MM-DD`, of a `day`, `week` or `month` that begins tomorrow in the zone.
+/// Returns the last day, `YYYY-MM-DD`, of a `day`, `week` or `month` that begins tomorrow in the
+/// zone.
 pub(super) fn last_day(period: &str, zone: Option<&str>) -> Option<String> {
     let span = match period {
         "day" => 1.day(),
@@ -41,8 +42,8 @@ pub(super) fn last_day(period: &str, zone: Option<&str>) -> Option<String> {
         .map(|day| day.to_string())
 }
 
-/// Returns the day that ends at this time in the reader's zone or else in UTC, where staff may have typed it; `None` if no
-/// day ends there.
+/// Returns the day that ends at this time in the reader's zone or else in UTC, where staff may have
+/// typed it; `None` if no day ends there.
 pub(super) fn day_before(end: OffsetDateTime, zone: Option<&str>) -> Option<String> {
     let end = Timestamp::from_second(end.unix_timestamp()).ok()?;
     let last = |zone: TimeZone| {

@@ -123,8 +123,8 @@ fn events(provider: &Provider, public_url: &str) -> Option<CheckResult> {
     })
 }
 
-/// Warns if no proxy is configured. Rocket 0.5 has no timeouts for connections, so a proxy is part of an
-/// installation.
+/// Warns if no proxy is configured. Rocket 0.5 has no timeouts for connections, so a proxy is part
+/// of an installation.
 fn proxies(config: &Config) -> Option<CheckResult> {
     let address: IpAddr = config.figment.extract_inner("address").ok()?;
     (config.proxies.are_none() && !address.is_loopback()).then(|| {

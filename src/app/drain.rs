@@ -1,6 +1,6 @@
-//! Graceful shutdown. At SIGTERM, Rocket would close the port at once, while a proxy still sends requests to it. So
-//! `/readyz` first reports that this instance is stopping, requests are served for some seconds, and only then does
-//! Rocket's own shutdown begin.
+//! Graceful shutdown. At SIGTERM, Rocket would close the port at once, while a proxy still sends
+//! requests to it. So `/readyz` first reports that this instance is stopping, requests are served
+//! for some seconds, and only then does Rocket's own shutdown begin.
 
 use std::collections::HashSet;
 use std::io;
@@ -18,8 +18,8 @@ use crate::web::http::stage::Stage;
 
 const SIGNALS: &str = "shutdown.signals";
 
-/// Receives the signals that request a shutdown, from the moment it is created. A signal before the first wait is
-/// kept: once a handler is registered, it no longer ends the process.
+/// Receives the signals that request a shutdown, from the moment it is created. A signal before the
+/// first wait is kept: once a handler is registered, it no longer ends the process.
 #[derive(Debug)]
 pub struct Stop {
     terminate: Signal,
@@ -43,15 +43,16 @@ impl Stop {
     }
 }
 
-/// Removes SIGTERM from Rocket's signals. Its other signals, and an interrupt from a terminal, still stop it at
-/// once.
+/// Removes SIGTERM from Rocket's signals. Its other signals, and an interrupt from a terminal,
+/// still stop it at once.
 pub(super) fn take_over(figment: Figment) -> Figment {
     let mut signals: HashSet<Sig> = figment.extract_inner(SIGNALS).unwrap_or_default();
     signals.remove(&Sig::Term);
     figment.merge(Serialized::global(SIGNALS, signals))
 }
 
-/// Waits for SIGTERM, serves for the time that [`Stage`] has for the drain, and stops. A second signal skips the drain.
+/// Waits for SIGTERM, serves for the time that [`Stage`] has for the drain, and stops. A second
+/// signal skips the drain.
 pub(super) fn fairing(stop: Stop) -> impl Fairing {
     AdHoc::on_liftoff("drain", move |rocket| {
         Box::pin(async move { wait(rocket, stop) })

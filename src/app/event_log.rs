@@ -1,4 +1,5 @@
-//! A log line for each event, for a system that collects the log and has no API key for the feed of events.
+//! A log line for each event, for a system that collects the log and has no API key for the feed of
+//! events.
 
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ const STEP: usize = 500;
 /// The pause after the latest event, and after a failure.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Logs events for as long as the program runs, from the first start with the setting on, each at least once. Of several
-/// instances, one does so at a time.
+/// Logs events for as long as the program runs, from the first start with the setting on, each at
+/// least once. Of several instances, one does so at a time.
 pub async fn keep_logging(pool: PgPool) {
     while !pool.is_closed() {
         match step(&pool).await {

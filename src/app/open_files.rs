@@ -1,5 +1,5 @@
-//! The limit of open files, which limits connections. A shell's usual limit of 1024 would stop the service long
-//! before its memory does; without a limit, idle connections would use all memory.
+//! The limit of open files, which limits connections. A shell's usual limit of 1024 would stop the
+//! service long before its memory does; without a limit, idle connections would use all memory.
 
 use std::io::ErrorKind;
 use std::time::Duration;

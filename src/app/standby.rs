@@ -1,5 +1,5 @@
-//! A start without a reachable database: the service reports that it is alive but not ready, and retries. Once it
-//! has started, the connection pool reconnects on its own.
+//! A start without a reachable database: the service reports that it is alive but not ready, and
+//! retries. Once it has started, the connection pool reconnects on its own.
 
 use std::future::pending;
 use std::io::ErrorKind;
@@ -21,8 +21,8 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// The interval between two warnings in the log.
 const SAY_AGAIN: Duration = Duration::from_secs(30);
 
-/// Tries to reach the database once. Returns false, with a warning in the log, if it cannot be reached.
-/// It is an error that the database can be reached but refuses the connection.
+/// Tries to reach the database once. Returns false, with a warning in the log, if it cannot be
+/// reached. It is an error that the database can be reached but refuses the connection.
 pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
     match reach(start).await {
         Ok(()) => Ok(true),
@@ -37,7 +37,8 @@ pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
     }
 }
 
-/// Serves as [`launch`](super::launch) does, and completes an incomplete start once the database can be reached.
+/// Serves as [`launch`](super::launch) does, and completes an incomplete start once the database
+/// can be reached.
 pub async fn launch(
     rocket: Rocket<Build>,
     start: Option<Start>,

@@ -23,13 +23,14 @@ pub(super) enum Command {
     Token(Token),
     /// Let the development identity provider report something about an account
     ///
-    /// Signs a security event with the provider's key, and sends it to the server, which must be running.
+    /// Signs a security event with the provider's key, and sends it to the server, which must be
+    /// running.
     #[command(after_help = after_help!("Example:\n  vestibule dev event account-disabled --email ada@example.com"))]
     Event(Event),
     /// Fill the development database with made-up users
     ///
-    /// Each run adds this many users. The server may be running, but sign-ins can fail meanwhile; otherwise the command
-    /// starts the database. With `DATABASE_URL`, it fills that database.
+    /// Each run adds this many users. The server may be running, but sign-ins can fail meanwhile;
+    /// otherwise the command starts the database. With `DATABASE_URL`, it fills that database.
     #[command(after_help = after_help!("Example:\n  vestibule dev seed --users 1000000"))]
     Seed(Seed),
 }

@@ -1,7 +1,7 @@
 //! The command line, with one file per subcommand.
 //!
-//! Exit codes: 0 success, 1 failure (one line on standard error says why), 2 wrong arguments, 3 an import refused
-//! rows.
+//! Exit codes: 0 success, 1 failure (one line on standard error says why), 2 wrong arguments, 3 an
+//! import refused rows.
 
 mod api_key;
 mod check;
@@ -64,7 +64,8 @@ enum Command {
     /// Import users from CSV or JSON lines
     #[command(long_about = import::command::ABOUT, after_help = import::command::HELP)]
     Import(import::command::Import),
-    /// Delete expired sessions, old events and the data of deleted users (the service does so every ten minutes)
+    /// Delete expired sessions, old events and the data of deleted users (the service does so every
+    /// ten minutes)
     #[command(after_help = after_help!("Example:\n  vestibule prune"))]
     Prune,
     /// List and rotate the keys that sign access tokens
@@ -131,7 +132,8 @@ fn ended(done: Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// Runs a command with the settings, in development with the database of the running server or its own.
+/// Runs a command with the settings, in development with the database of the running server or its
+/// own.
 fn with_settings<T>(command: impl FnOnce(Maintenance) -> Result<T>) -> Result<T> {
     let figment = config::figment();
     // Keys of development are not for a database that the settings name.

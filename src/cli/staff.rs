@@ -35,7 +35,8 @@ pub(super) enum Command {
         /// The member's e-mail address
         email: String,
     },
-    /// Unlink a member from their account at the identity provider; the next sign-in links another one
+    /// Unlink a member from their account at the identity provider; the next sign-in links another
+    /// one
     #[command(after_help = after_help!("Example:\n  vestibule staff reset grace@example.com"))]
     Reset {
         /// The member's e-mail address

@@ -1,4 +1,5 @@
-//! The URL of the database, checked without connecting. No message contains the password, or what may be a part of it.
+//! The URL of the database, checked without connecting. No message contains the password, or what
+//! may be a part of it.
 
 use std::fs::File;
 

@@ -1,4 +1,5 @@
-//! A configuration mistake: the key, the place where it was set and the remedy. The value is never shown.
+//! A configuration mistake: the key, the place where it was set and the remedy. The value is never
+//! shown.
 
 use figment::error::Kind;
 use figment::{self, Figment, Metadata, Source};
@@ -72,8 +73,8 @@ impl Error {
             Kind::UnknownVariant(_, known) => {
                 (path, format!("must be one of: {}", known.join(", ")))
             }
-            // Our own deserializers never repeat the value. The first line of a parser's message names the
-            // place; the lines after it quote the text.
+            // Our own deserializers never repeat the value. The first line of a parser's message
+            // names the place; the lines after it quote the text.
             Kind::Message(message) => (
                 path,
                 message.lines().next().unwrap_or("cannot be read").into(),

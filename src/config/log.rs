@@ -3,7 +3,8 @@
 use figment::Figment;
 use serde::Deserialize;
 
-/// The least important lines that are logged. The name is also a key of Rocket, whose own lines are never logged.
+/// The least important lines that are logged. The name is also a key of Rocket, whose own lines are
+/// never logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
@@ -19,7 +20,8 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// Returns the level that is set. Like the format, it is needed before the settings are read as a whole.
+    /// Returns the level that is set. Like the format, it is needed before the settings are read as
+    /// a whole.
     pub fn of(figment: &Figment) -> Self {
         figment.extract_inner("log_level").unwrap_or(Self::Info)
     }
@@ -34,9 +36,9 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// Returns the format that is set. The default is JSON in the profile `release` and text in any other. It
-    /// is needed before the settings are read as a whole; an invalid value falls back to the default here and
-    /// is reported then.
+    /// Returns the format that is set. The default is JSON in the profile `release` and text in any
+    /// other. It is needed before the settings are read as a whole; an invalid value falls back to
+    /// the default here and is reported then.
     pub fn of(figment: &Figment) -> Self {
         let usual = if figment.profile() == "release" {
             Self::Json

@@ -1,5 +1,5 @@
-//! The settings. All of them are read once and checked at the start. A wrong setting stops the program before
-//! a port opens, with one line that names the key and its source.
+//! The settings. All of them are read once and checked at the start. A wrong setting stops the
+//! program before a port opens, with one line that names the key and its source.
 
 mod database_url;
 mod error;
@@ -77,11 +77,13 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    /// Reads and checks the settings of the selected profile. The error is the first mistake found, in one line.
+    /// Reads and checks the settings of the selected profile. The error is the first mistake found,
+    /// in one line.
     pub fn read(figment: Figment) -> Result<Self, Error> {
         let root = root::Root::read(&figment)?;
         root::tls(&figment)?;
-        // From here on, the key is Rocket's. We log one line per request; its own would cost as much as the request.
+        // From here on, the key is Rocket's. We log one line per request; its own would cost as
+        // much as the request.
         let figment = figment.merge(("log_level", "off"));
         let rocket: rocket::Config = figment.extract().map_err(|e| Error::from_figment(&e))?;
         let main = provider::read(&figment, provider::DEFAULT, None)?;

@@ -84,18 +84,19 @@ issuers = "https://access.line.me"
 nonce = "if_sent"
 "#;
 
-/// Sign in with Apple (developer.apple.com, "Verifying a user", "Fetch Apple's public key to verify token
-/// signatures").
+/// Sign in with Apple (developer.apple.com, "Verifying a user", "Fetch Apple's public key to verify
+/// token signatures").
 ///
 /// Apple has no token-information endpoint, so only the signature is checked. `email_verified` and
-/// `is_private_email` are strings or Booleans. A private relay e-mail address is treated like any other; it
-/// is known only to the apps of one team. Apps hash their nonce with SHA-256 before they hand it to Apple,
-/// and only the hash is in the token. Apple has two issuers: it changed to the second one overnight
-/// (supabase/auth #2051). `email` may be missing, and `name` is never in the token. Staff cannot sign in with
-/// Apple: that would need a response by POST.
+/// `is_private_email` are strings or Booleans. A private relay e-mail address is treated like any
+/// other; it is known only to the apps of one team. Apps hash their nonce with SHA-256 before they
+/// hand it to Apple, and only the hash is in the token. Apple has two issuers: it changed to the
+/// second one overnight (supabase/auth #2051). `email` may be missing, and `name` is never in the
+/// token. Staff cannot sign in with Apple: that would need a response by POST.
 ///
-/// Apple's tokens have to be revoked when a user deletes the account (technical note TN3194). The client secret for that
-/// is a JWT that a key of the team signs ("Token validation", "Token revocation").
+/// Apple's tokens have to be revoked when a user deletes the account (technical note TN3194). The
+/// client secret for that is a JWT that a key of the team signs ("Token validation", "Token
+/// revocation").
 const APPLE: &str = r#"
 verify = "jwks"
 jwks_url = "https://appleid.apple.com/auth/keys"
@@ -106,12 +107,12 @@ issuers = ["https://appleid.apple.com", "https://account.apple.com"]
 nonce_form = "sha256"
 "#;
 
-/// Microsoft Entra ID and personal Microsoft accounts (learn.microsoft.com, "ID token claims reference",
-/// "Optional claims reference", "Secure applications and APIs by validating claims").
+/// Microsoft Entra ID and personal Microsoft accounts (learn.microsoft.com, "ID token claims
+/// reference", "Optional claims reference", "Secure applications and APIs by validating claims").
 ///
-/// Microsoft has no token-information endpoint, so only the signature is checked. Each tenant has its own
-/// issuer (`https://login.microsoftonline.com/{tid}/v2.0`). A tenant's administrator may enter any e-mail
-/// address; only the optional claim `xms_edov` shows that its domain was verified.
+/// Microsoft has no token-information endpoint, so only the signature is checked. Each tenant has
+/// its own issuer (`https://login.microsoftonline.com/{tid}/v2.0`). A tenant's administrator may
+/// enter any e-mail address; only the optional claim `xms_edov` shows that its domain was verified.
 const MICROSOFT: &str = r#"
 verify = "jwks"
 jwks_url = "https://login.microsoftonline.com/common/discovery/v2.0/keys"
@@ -119,8 +120,8 @@ authorization_url = "https://login.microsoftonline.com/common/oauth2/v2.0/author
 token_url = "https://login.microsoftonline.com/common/oauth2/v2.0/token"
 "#;
 
-/// Facebook Limited Login (developers.facebook.com, "OIDC Token for Limited Login", "Validating the Limited
-/// Login OIDC Token"). Classic Facebook Login has access tokens only and is not supported.
+/// Facebook Limited Login (developers.facebook.com, "OIDC Token for Limited Login", "Validating the
+/// Limited Login OIDC Token"). Classic Facebook Login has access tokens only and is not supported.
 ///
 /// Facebook has no endpoint for these tokens, so only the signature (RS256) is checked. There is no
 /// `email_verified`, and `email` is present only if the user grants it.
@@ -136,22 +137,22 @@ nonce = "if_sent"
 /// an inactive token is a 200 with `active: false`. The response must have every claim that is
 /// checked, including claims that are optional in the standard.
 ///
-/// A token that is not a JWT does not show its type, and most introspected tokens are access tokens: any
-/// service that receives one could sign in with it here. `token_format = "jwt"` prevents that. A JWT is
-/// checked by its own claims and must be an `id_token`.
+/// A token that is not a JWT does not show its type, and most introspected tokens are access
+/// tokens: any service that receives one could sign in with it here. `token_format = "jwt"`
+/// prevents that. A JWT is checked by its own claims and must be an `id_token`.
 const RFC7662: &str = r#"token_format = "any""#;
 
-/// Keycloak (keycloak.org, "Securing applications: OpenID Connect"): `issuer` is the URL of the realm, such
-/// as `https://id.example.com/realms/people`.
+/// Keycloak (keycloak.org, "Securing applications: OpenID Connect"): `issuer` is the URL of the
+/// realm, such as `https://id.example.com/realms/people`.
 ///
 /// The default is verification by signature. Introspection returns the audiences of the user's
 /// roles (`account`) instead of the token's audiences, so its `aud` does not count. Keycloak's
 /// access and refresh tokens are recognised by `typ` in the payload.
 const KEYCLOAK: &str = r#"verify = "jwks""#;
 
-/// Any OpenID provider with a discovery document (OpenID Connect Discovery 1.0). The document always names
-/// the keys and only sometimes an introspection endpoint. RFC 7662 §2.1 covers access and refresh tokens, so
-/// not every server introspects an `id_token`.
+/// Any OpenID provider with a discovery document (OpenID Connect Discovery 1.0). The document
+/// always names the keys and only sometimes an introspection endpoint. RFC 7662 §2.1 covers access
+/// and refresh tokens, so not every server introspects an `id_token`.
 ///
 /// Some providers, such as Dex, issue access tokens with the same claims as their `id_token`s. For
 /// such a provider, set `nonce = "always"` and `nonce_form = "sha256"`: a service that receives

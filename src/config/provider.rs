@@ -44,7 +44,8 @@ pub struct Provider {
     client_id: Option<String>,
     #[serde(deserialize_with = "text::list")]
     additional_client_ids: Vec<String>,
-    /// Audiences that the provider puts into tokens beside ours, such as Zitadel's project and its other applications.
+    /// Audiences that the provider puts into tokens beside ours, such as Zitadel's project and its
+    /// other applications.
     #[serde(deserialize_with = "text::list")]
     pub additional_audiences: Vec<String>,
     /// Client ids of our applications; never empty. The first is the web or backend one.
@@ -61,8 +62,9 @@ pub struct Provider {
     /// The URL of the keys; `None` if they are not used or have to be discovered.
     #[serde(deserialize_with = "values::endpoint")]
     pub jwks_url: Option<Url>,
-    /// The URL of the document that names the issuer and the keys of its security events (OpenID Shared Signals Framework
-    /// 1.0 §7). Without one, it is looked for below the issuer, and then its keys are the keys of its tokens.
+    /// The URL of the document that names the issuer and the keys of its security events (OpenID
+    /// Shared Signals Framework 1.0 §7). Without one, it is looked for below the issuer, and then
+    /// its keys are the keys of its tokens.
     #[serde(deserialize_with = "values::endpoint")]
     pub ssf_url: Option<Url>,
     /// The issuer whose discovery document names the endpoints that are not set.
@@ -75,8 +77,8 @@ pub struct Provider {
     pub authorization_url: Option<Url>,
     #[serde(deserialize_with = "values::endpoint")]
     pub token_url: Option<Url>,
-    /// Our authentication at the token, revocation and introspection endpoints. `None` uses HTTP Basic, and at the
-    /// first two follows the discovery document.
+    /// Our authentication at the token, revocation and introspection endpoints. `None` uses HTTP
+    /// Basic, and at the first two follows the discovery document.
     pub token_auth: Option<ClientAuthentication>,
     /// The endpoint that revokes tokens (RFC 7009).
     #[serde(deserialize_with = "values::endpoint")]
@@ -156,8 +158,9 @@ impl Provider {
         }
     }
 
-    /// Returns the link rule for staff, which does not depend on the rule for the API. A Google account keeps
-    /// an address of another mail service that it verified once, even if the mailbox has a new owner today.
+    /// Returns the link rule for staff, which does not depend on the rule for the API. A Google
+    /// account keeps an address of another mail service that it verified once, even if the mailbox
+    /// has a new owner today.
     pub fn staff_link(&self) -> Link {
         if self.issuers.include(GOOGLE) {
             Link::Authoritative
@@ -166,8 +169,8 @@ impl Provider {
         }
     }
 
-    /// Returns the field of an endpoint for the sign-in of staff that was left at Google, although the tokens, or the
-    /// other endpoint, are another provider's.
+    /// Returns the field of an endpoint for the sign-in of staff that was left at Google, although
+    /// the tokens, or the other endpoint, are another provider's.
     pub fn strayed_endpoint(&self) -> Option<&'static str> {
         let is_google = |url: &Url| {
             url.host_str()
@@ -185,7 +188,8 @@ impl Provider {
         }
     }
 
-    /// Returns true if an authorization code of this client can be exchanged, and its token be revoked.
+    /// Returns true if an authorization code of this client can be exchanged, and its token be
+    /// revoked.
     pub fn revokes(&self, client_id: &str) -> bool {
         let known = |url: &Option<Url>| url.is_some() || self.discovery.is_some();
         let authenticates = self.client_key.is_some()
@@ -193,7 +197,8 @@ impl Provider {
         authenticates && known(&self.token_url) && known(&self.revocation_url)
     }
 
-    /// Returns the rule for the binding of this client's sessions, if it differs from `session.binding`.
+    /// Returns the rule for the binding of this client's sessions, if it differs from
+    /// `session.binding`.
     pub fn binding(&self, client_id: &str) -> Option<Binding> {
         self.clients.get(client_id)?.binding
     }

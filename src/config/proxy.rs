@@ -27,8 +27,9 @@ pub enum ForwardedHeader {
 #[derive(Debug, Clone, Default)]
 pub struct Proxies {
     trusted: Vec<IpNet>,
-    /// The header in which they name the client. They must overwrite it or append to it. The other header is
-    /// never read, because a proxy that does not know it passes on the client's own value.
+    /// The header in which they name the client. They must overwrite it or append to it. The other
+    /// header is never read, because a proxy that does not know it passes on the client's own
+    /// value.
     pub header: ForwardedHeader,
 }
 
@@ -85,7 +86,8 @@ fn trusted_network(text: &str) -> Result<IpNet, &'static str> {
     Ok(network)
 }
 
-/// Converts IPv4 networks in IPv6 notation to IPv4, the form in which peers' IP addresses are compared.
+/// Converts IPv4 networks in IPv6 notation to IPv4, the form in which peers' IP addresses are
+/// compared.
 fn canonical(network: IpNet) -> IpNet {
     let mapped = |network: ipnet::Ipv6Net| {
         let prefix = network.prefix_len().checked_sub(96)?;

@@ -139,8 +139,8 @@ impl Root {
     }
 }
 
-/// Checks the names of the tables in the file, which are profiles. A section without `default.` before it would be one, and
-/// would silently set nothing.
+/// Checks the names of the tables in the file, which are profiles. A section without `default.`
+/// before it would be one, and would silently set nothing.
 fn tables(figment: &Figment) -> Result<(), Error> {
     let all = figment.data().map_err(|e| Error::from_figment(&e))?;
     let is_key = |name: &str| Root::keys().contains(&name);
@@ -202,7 +202,8 @@ impl Databases {
     }
 }
 
-/// Checks that the files of `[default.tls]` can be read. Rocket reports some mistakes only after the port is open.
+/// Checks that the files of `[default.tls]` can be read. Rocket reports some mistakes only after
+/// the port is open.
 pub(super) fn tls(figment: &Figment) -> Result<(), Error> {
     for key in ["tls.certs", "tls.key"] {
         // Otherwise the value is the certificate itself.

@@ -29,8 +29,8 @@ pub struct Session {
     /// recently used first.
     #[serde(deserialize_with = "text::count")]
     pub max_per_identity: u32,
-    /// Seconds after its start in which a session may link and unlink identities and delete its user without another
-    /// `id_token`; ten minutes by default.
+    /// Seconds after its start in which a session may link and unlink identities and delete its
+    /// user without another `id_token`; ten minutes by default.
     #[serde(deserialize_with = "text::seconds::<MINUTE, DAY, _>")]
     pub reauthentication_window: u32,
     /// The binding of new sessions to a key of the device (RFC 9449); `optional` by default.

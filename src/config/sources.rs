@@ -1,6 +1,6 @@
 //! The sources of settings, the later overriding the earlier: defaults, `Rocket.toml`, `ROCKET_*`,
-//! `DATABASE_URL`, `IDP_*`, and the files named by `DATABASE_URL_FILE` and `ROCKET_SECRET_KEY_FILE`, which is
-//! how containers and systemd pass secrets.
+//! `DATABASE_URL`, `IDP_*`, and the files named by `DATABASE_URL_FILE` and
+//! `ROCKET_SECRET_KEY_FILE`, which is how containers and systemd pass secrets.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,14 +15,16 @@ use super::file::{self, Mistake, unreadable};
 
 pub type Environment = BTreeMap<OsString, OsString>;
 
-/// Returns the default settings. They rank below the file's: a bare `(key, value)` would be above its profiles.
+/// Returns the default settings. They rank below the file's: a bare `(key, value)` would be above
+/// its profiles.
 pub fn defaults() -> Figment {
     Figment::from(rocket::Config::default())
         // Rocket would believe an `X-Real-IP` header from any client.
         .merge(Serialized::default("ip_header", false))
         // The `Server` header would reveal the framework to everyone.
         .merge(Serialized::default("ident", false))
-        // Rocket's is a megabyte, which takes half a tenth of a second to parse. An app sends a hundredth of that.
+        // Rocket's is a megabyte, which takes half a tenth of a second to parse. An app sends a
+        // hundredth of that.
         .merge(Serialized::default("limits.json", 64 << 10))
         .merge(Serialized::default("log_level", "off"))
 }
@@ -91,8 +93,8 @@ impl Provider for Variables {
     }
 }
 
-/// Returns `ROCKET_*` by key. Figment's `Env` does the same, but reads only the environment of its own process, which all
-/// tests share.
+/// Returns `ROCKET_*` by key. Figment's `Env` does the same, but reads only the environment of its
+/// own process, which all tests share.
 fn rocket(environment: &Environment) -> BTreeMap<String, String> {
     let variables = environment.iter().filter_map(|(name, value)| {
         let name = name.to_string_lossy().trim().to_ascii_lowercase();
@@ -123,8 +125,8 @@ fn told((problem, remedy): Mistake) -> String {
     format!("{problem}; {remedy}")
 }
 
-/// Checks that the file named by `ROCKET_CONFIG` exists. Without it, all its settings would silently be
-/// defaults.
+/// Checks that the file named by `ROCKET_CONFIG` exists. Without it, all its settings would
+/// silently be defaults.
 fn config_file(path: &str) -> Result<Dict, String> {
     let here = env::current_dir().map_err(|error| told(unreadable(&error)))?;
     let read = |folder: &Path| fs::read_to_string(folder.join(path));

@@ -1,5 +1,5 @@
-//! Values that deserialize only if they are valid. Environment variables can only give them as text. In the messages, the
-//! remedy follows the problem after a semicolon (`Error::from_figment`).
+//! Values that deserialize only if they are valid. Environment variables can only give them as
+//! text. In the messages, the remedy follows the problem after a semicolon (`Error::from_figment`).
 
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;

@@ -7,7 +7,8 @@ use super::text;
 
 const REMEDY: &str = "list the origins of the pages, such as https://app.example.com, or of an app's web view, such as capacitor://localhost";
 
-/// The schemes of pages that an app has packed for its web view: Capacitor's, Ionic's, Electron's and Tauri's.
+/// The schemes of pages that an app has packed for its web view: Capacitor's, Ionic's, Electron's
+/// and Tauri's.
 const WEB_VIEWS: [&str; 4] = ["capacitor://", "ionic://", "app://", "tauri://"];
 
 /// The pages of the same site that may call the API; none by default.
@@ -37,8 +38,9 @@ impl Web {
         self.origins.iter().any(|listed| listed == origin)
     }
 
-    /// Returns true for the origin of an app's web view. Its pages are on another site than the service, so that no browser sends
-    /// them a `SameSite=Strict` cookie: they may call the API, with the refresh token in the app's storage.
+    /// Returns true for the origin of an app's web view. Its pages are on another site than the
+    /// service, so that no browser sends them a `SameSite=Strict` cookie: they may call the API,
+    /// with the refresh token in the app's storage.
     pub fn is_web_view(origin: &str) -> bool {
         WEB_VIEWS.iter().any(|scheme| origin.starts_with(scheme))
     }
@@ -48,7 +50,8 @@ impl Web {
         self.admits(&self.own)
     }
 
-    /// Returns true if browsers reach the service by https: everywhere but on a developer's machine.
+    /// Returns true if browsers reach the service by https: everywhere but on a developer's
+    /// machine.
     pub fn is_secure(&self) -> bool {
         self.own.starts_with("https:")
     }

@@ -1,8 +1,8 @@
 //! Group commit: items that arrive together go to PostgreSQL in one statement.
 //!
-//! Callers submit one item each and await their own result. A few lanes take all waiting items and run one set-based
-//! statement for them. A lane never waits for more items: a single item runs at once, and under load batches form while
-//! the lanes are busy.
+//! Callers submit one item each and await their own result. A few lanes take all waiting items and
+//! run one set-based statement for them. A lane never waits for more items: a single item runs at
+//! once, and under load batches form while the lanes are busy.
 //!
 //! A lane keeps its connection while items come, because the driver sends a ping and spawns a task
 //! whenever a connection goes back to the pool: that would double how often PostgreSQL has to wake
@@ -114,7 +114,8 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
         answered.await.unwrap_or(Ok(None))
     }
 
-    /// Returns the result for an item from a batch, or else the result of `alone`, which runs the item by itself.
+    /// Returns the result for an item from a batch, or else the result of `alone`, which runs the
+    /// item by itself.
     ///
     /// # Errors
     /// As [`Self::submit`], and the errors of `alone`.
@@ -255,7 +256,8 @@ mod tests {
 
     use super::*;
 
-    /// Opens one lane that records each batch's size, and waits for a permit before it doubles the numbers.
+    /// Opens one lane that records each batch's size, and waits for a permit before it doubles the
+    /// numbers.
     fn doubling(
         gate: Arc<Semaphore>,
         batches: Arc<std::sync::Mutex<Vec<usize>>>,

@@ -1,5 +1,5 @@
-//! Time limits on our side. PostgreSQL enforces its timeouts, but not when its machine is gone: connections to it then
-//! look alive for a quarter of an hour.
+//! Time limits on our side. PostgreSQL enforces its timeouts, but not when its machine is gone:
+//! connections to it then look alive for a quarter of an hour.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -20,7 +20,8 @@ pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option
     done
 }
 
-/// Runs work that no request waits for. The error is [`Error::Unavailable`] if it takes longer than [`LIMIT`].
+/// Runs work that no request waits for. The error is [`Error::Unavailable`] if it takes longer than
+/// [`LIMIT`].
 pub async fn in_time<T, E: From<Error>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     within(LIMIT, work)
         .await

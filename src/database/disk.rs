@@ -1,5 +1,5 @@
-//! A database whose disk is full. It still reads, and writes what fits into the pages that it has, so that refreshes may
-//! work while sign-ins fail.
+//! A database whose disk is full. It still reads, and writes what fits into the pages that it has,
+//! so that refreshes may work while sign-ins fail.
 
 use std::sync::atomic::Ordering;
 
@@ -9,8 +9,8 @@ use crate::clock;
 use crate::database::error::{Error, NEXT_WRITE, WRITE_EVERY};
 use crate::database::planned_each_time::planned_each_time;
 
-/// Returns `true` from the first write that finds the disk full until one succeeds, which this function attempts every
-/// five seconds.
+/// Returns `true` from the first write that finds the disk full until one succeeds, which this
+/// function attempts every five seconds.
 pub async fn is_full(pool: &PgPool) -> bool {
     let now = clock::now();
     let due = |next: i64| (next <= now).then_some(now.saturating_add(WRITE_EVERY));
@@ -24,8 +24,8 @@ pub async fn is_full(pool: &PgPool) -> bool {
     }
 }
 
-/// Writes more than fits into the pages that the database has, and rolls it back. The text is longer than any real one
-/// in this table, so it goes to pages that nothing else fills.
+/// Writes more than fits into the pages that the database has, and rolls it back. The text is
+/// longer than any real one in this table, so it goes to pages that nothing else fills.
 pub async fn try_to_grow(pool: &PgPool) -> Result<(), Error> {
     let long = sqlx::query!(
         "INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next)

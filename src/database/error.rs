@@ -11,7 +11,8 @@ use crate::database::{health, login};
 /// Time between two attempts to write to a full disk, in seconds.
 pub(super) const WRITE_EVERY: i64 = 5;
 
-/// Time of the next attempt to write, in seconds since the epoch, or `i64::MAX` if no write has found the disk full.
+/// Time of the next attempt to write, in seconds since the epoch, or `i64::MAX` if no write has
+/// found the disk full.
 pub(super) static NEXT_WRITE: AtomicI64 = AtomicI64::new(i64::MAX);
 
 /// The reason why a statement failed. Nothing was written, except where a variant says otherwise.
@@ -20,11 +21,12 @@ pub enum Error {
     /// A concurrent statement came first. A retry sees its result.
     #[error("the statement conflicted with concurrent ones{}", .0.as_ref().map(|error| format!(": {}", reason(error))).unwrap_or_default())]
     Raced(Option<sqlx::Error>),
-    /// The connection broke. A retry on another one may work. It is unknown if the statement took effect.
+    /// The connection broke. A retry on another one may work. It is unknown if the statement took
+    /// effect.
     #[error("the connection to the database was lost: {}", reason(.0))]
     Disconnected(sqlx::Error),
-    /// The database is unavailable: no connection in time, a refused login, a lock held for too long, or
-    /// a shutdown.
+    /// The database is unavailable: no connection in time, a refused login, a lock held for too
+    /// long, or a shutdown.
     #[error("the database is unavailable: {}", reason(.0))]
     Unavailable(sqlx::Error),
     /// A bug, or a schema that differs from what the migrations create.
@@ -52,8 +54,8 @@ const RACES: [&str; 5] = [
 ];
 
 impl Error {
-    /// Returns `true` if PostgreSQL aborted the transaction because of another one. This is a sign of load, and many
-    /// retries would only add to it.
+    /// Returns `true` if PostgreSQL aborted the transaction because of another one. This is a sign
+    /// of load, and many retries would only add to it.
     fn is_conflict(&self) -> bool {
         let Self::Raced(Some(error)) = self else {
             return false;
@@ -71,7 +73,8 @@ impl Error {
         Self::Disconnected(error)
     }
 
-    /// Returns `true` if PostgreSQL gave the statement up because it took too long (`query_canceled`).
+    /// Returns `true` if PostgreSQL gave the statement up because it took too long
+    /// (`query_canceled`).
     pub fn is_timeout(&self) -> bool {
         let Self::Unavailable(error) = self else {
             return false;
@@ -86,7 +89,8 @@ impl Error {
         Self::Unavailable(sqlx::Error::PoolTimedOut)
     }
 
-    /// Returns the error for a change that an earlier attempt may have made, whose connection broke.
+    /// Returns the error for a change that an earlier attempt may have made, whose connection
+    /// broke.
     pub(crate) fn perhaps_done() -> Self {
         Self::Disconnected(sqlx::Error::Protocol(
             "the change may have been made before".into(),
@@ -129,8 +133,8 @@ impl From<sqlx::Error> for Error {
                 Self::disconnected(error)
             }
             (sqlx::Error::Io(_) | sqlx::Error::Protocol(_), _) => Self::disconnected(error),
-            // read_only_sql_transaction: the server is no longer the primary, and the other connections lead to it,
-            // too.
+            // read_only_sql_transaction: the server is no longer the primary, and the other
+            // connections lead to it, too.
             (sqlx::Error::Database(_), Some("25006")) => {
                 health::demoted();
                 Self::Unavailable(error)
@@ -144,7 +148,8 @@ impl From<sqlx::Error> for Error {
                 NEXT_WRITE.store(clock::now().saturating_add(WRITE_EVERY), Ordering::Relaxed);
                 Self::Unavailable(error)
             }
-            // lock_not_available, query_canceled (our own timeouts), and the class of exhausted resources.
+            // lock_not_available, query_canceled (our own timeouts), and the class of exhausted
+            // resources.
             (sqlx::Error::Database(_), Some(code))
                 if ["55P03", "57014"].contains(&code) || code.starts_with("53") =>
             {
@@ -191,7 +196,8 @@ impl Retries {
     const ATTEMPTS: u32 = 8;
     /// Maximum number of attempts after conflicts between transactions.
     const ATTEMPTS_IN_CONFLICT: u32 = 4;
-    /// Time during which broken connections are replaced. A pooler without a free server delays each attempt.
+    /// Time during which broken connections are replaced. A pooler without a free server delays
+    /// each attempt.
     const TIMEOUT: Duration = Duration::from_secs(2);
 
     /// Waits briefly if a retry can help. Returns the error itself if a retry cannot help.

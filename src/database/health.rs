@@ -17,15 +17,16 @@ use sqlx::postgres::PgConnection;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-/// Time limit for a request, and for a statement that no request waits for. It is longer than PostgreSQL's statement
-/// timeout and shorter than a proxy's timeout.
+/// Time limit for a request, and for a statement that no request waits for. It is longer than
+/// PostgreSQL's statement timeout and shorter than a proxy's timeout.
 pub const LIMIT: Duration = Duration::from_secs(20);
 /// Timeout of the check. It is a part of the time in which the pool has to find a connection.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// The idle time after which a connection is checked in any case.
 const REST: Duration = Duration::from_secs(1);
-/// PostgreSQL, "Date/Time Functions": the two times are equal in the first command of a transaction, so they differ if
-/// a transaction was already open. A standby and a demoted primary are read-only.
+/// PostgreSQL, "Date/Time Functions": the two times are equal in the first command of a
+/// transaction, so they differ if a transaction was already open. A standby and a demoted primary
+/// are read-only.
 const SOUND: &str = "SELECT current_setting('transaction_read_only') = 'off' AND now() = statement_timestamp() AS sound";
 
 /// The zero of the times below.
@@ -103,7 +104,8 @@ pub fn checks() -> u64 {
     CHECKS.load(Ordering::Relaxed)
 }
 
-/// Returns `true` if a connection may be used: its server answers in time and accepts writes, outside a transaction.
+/// Returns `true` if a connection may be used: its server answers in time and accepts writes,
+/// outside a transaction.
 ///
 /// The check is one round trip, and first reads the rest of an abandoned response. The pool has no
 /// time limit for that.

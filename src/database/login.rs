@@ -1,5 +1,6 @@
-//! Logins that PostgreSQL refuses while the service runs, because the password, the role or the database was changed. Requests
-//! get 503 until it accepts one again, and the log says so every half minute.
+//! Logins that PostgreSQL refuses while the service runs, because the password, the role or the
+//! database was changed. Requests get 503 until it accepts one again, and the log says so every
+//! half minute.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -21,16 +21,17 @@ const TURN: i64 = 0x7665_7374_6962_756c;
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between two attempts of a migration.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// Limits the time that a change of the schema waits for a table, since all statements that need the table queue behind it.
-/// It is shorter than PostgreSQL's `deadlock_timeout` (1 s): if a request and the change wait for each other, the change
-/// gives up.
+/// Limits the time that a change of the schema waits for a table, since all statements that need
+/// the table queue behind it. It is shorter than PostgreSQL's `deadlock_timeout` (1 s): if a
+/// request and the change wait for each other, the change gives up.
 pub(crate) const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '200ms'";
 
-/// Waits until no other instance changes the schema, and keeps the lock for as long as the transaction is open. A
-/// session-level lock would be lost in a pooler that lends connections for one transaction at a time.
+/// Waits until no other instance changes the schema, and keeps the lock for as long as the
+/// transaction is open. A session-level lock would be lost in a pooler that lends connections for
+/// one transaction at a time.
 ///
-/// It polls instead of waiting in the database: a waiting statement holds a snapshot, for which a concurrent creation
-/// of an index would wait in turn.
+/// It polls instead of waiting in the database: a waiting statement holds a snapshot, for which a
+/// concurrent creation of an index would wait in turn.
 pub async fn take_turn(connection: &mut PgConnection) -> Result<PgTransaction<'_>, Error> {
     let mut turn = connection.begin().await?;
     // This connection idles while the other one works, however long that takes.
@@ -178,8 +179,8 @@ async fn run_to(
 pub struct Standing {
     /// The server accepts writes: it is neither a standby nor a demoted primary.
     pub writable: bool,
-    /// Every known migration is applied. There may be more: during a rolling update, older instances meet the newer
-    /// schema, which only grows.
+    /// Every known migration is applied. There may be more: during a rolling update, older
+    /// instances meet the newer schema, which only grows.
     pub migrated: bool,
 }
 

@@ -1,6 +1,8 @@
-//! Connections to PostgreSQL, and how statements run on them: deadlines, retries, batches and migrations.
+//! Connections to PostgreSQL, and how statements run on them: deadlines, retries, batches and
+//! migrations.
 //!
-//! The statements themselves close races. A lost race is [`Error::Raced`]: nothing was written, and a retry is safe.
+//! The statements themselves close races. A lost race is [`Error::Raced`]: nothing was written, and
+//! a retry is safe.
 
 pub mod batch;
 pub mod deadline;

@@ -176,7 +176,8 @@ impl Settings {
             options = options.application_name("vestibule");
         }
         let options = options
-            // No request waits for longer than a user would. The store maps these timeouts to its errors.
+            // No request waits for longer than a user would. The store maps these timeouts to its
+            // errors.
             .options([
                 ("lock_timeout", "2s"),
                 ("statement_timeout", "10s"),
@@ -219,8 +220,9 @@ impl Settings {
         }
     }
 
-    /// Opens a connection pool for the statements that sign-ins and refreshes share. They read arrays, for which
-    /// planning each time would cost more than a small batch, and look up each element by a key instead of scanning.
+    /// Opens a connection pool for the statements that sign-ins and refreshes share. They read
+    /// arrays, for which planning each time would cost more than a small batch, and look up each
+    /// element by a key instead of scanning.
     pub fn lanes(&self, connections: u32) -> PgPool {
         let options = self.connect_options().options([
             // A batch must not wait long for one row's lock.

@@ -27,7 +27,8 @@ pub async fn keeps_statements(
             return Ok(false);
         }
         let transaction = second.begin().await?;
-        // A timeout means that the pooler has only one server connection. Then it cannot confuse anything yet.
+        // A timeout means that the pooler has only one server connection. Then it cannot confuse
+        // anything yet.
         let again = timeout(TIMEOUT, run(first)).await;
         transaction.rollback().await?;
         if let Ok(again) = again
@@ -39,7 +40,8 @@ pub async fn keeps_statements(
     Ok(true)
 }
 
-/// Returns `true` if the timeouts that the service sets on connecting are in force; poolers may drop them.
+/// Returns `true` if the timeouts that the service sets on connecting are in force; poolers may
+/// drop them.
 pub async fn keeps_time_limits(connection: &mut PgConnection) -> Result<bool, Error> {
     let limited =
         sqlx::query_scalar!(r#"SELECT current_setting('lock_timeout') <> '0' AS "limited!""#)
@@ -55,7 +57,8 @@ async fn run(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         .map(drop)
 }
 
-/// Returns `true` for `invalid_sql_statement_name` and `duplicate_prepared_statement` (PostgreSQL, appendix A).
+/// Returns `true` for `invalid_sql_statement_name` and `duplicate_prepared_statement` (PostgreSQL,
+/// appendix A).
 fn is_lost(run: Result<(), sqlx::Error>) -> Result<bool, sqlx::Error> {
     match run {
         Ok(()) => Ok(false),

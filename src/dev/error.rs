@@ -12,7 +12,8 @@ pub enum Error {
     Key(PathBuf),
     #[error("{0}: {1}; check the permissions of the folder")]
     File(PathBuf, #[source] std::io::Error),
-    /// The development provider signs in every client, so the service must listen on this machine only.
+    /// The development provider signs in every client, so the service must listen on this machine
+    /// only.
     #[error(
         "configuration: `ROCKET_ADDRESS` / `address` must be a loopback address while the development identity \
          provider is enabled; set it to 127.0.0.1, or configure a provider with IDP_CLIENT_ID"

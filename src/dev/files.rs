@@ -35,7 +35,8 @@ pub(super) fn read_or_create(
 
 fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
-    // A file is written under another name first, so that a killed program leaves no half-written secret.
+    // A file is written under another name first, so that a killed program leaves no half-written
+    // secret.
     let new = path.with_extension("new");
     let mut file = OpenOptions::new()
         .write(true)

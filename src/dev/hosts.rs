@@ -1,7 +1,8 @@
 //! The names by which a development server is reached.
 //!
-//! A page of the web can point a name of its own at this machine (DNS rebinding). To the browser, the server is then the page's own
-//! origin, so the page could read a token for anyone. But the request still carries the page's name in `Host`.
+//! A page of the web can point a name of its own at this machine (DNS rebinding). To the browser,
+//! the server is then the page's own origin, so the page could read a token for anyone. But the
+//! request still carries the page's name in `Host`.
 
 use std::net::IpAddr;
 

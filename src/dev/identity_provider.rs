@@ -1,9 +1,10 @@
-//! The development identity provider: an OpenID provider (OpenID Connect Core 1.0, code flow) inside the service's
-//! own process, where a developer can sign in as anyone.
+//! The development identity provider: an OpenID provider (OpenID Connect Core 1.0, code flow)
+//! inside the service's own process, where a developer can sign in as anyone.
 //!
-//! Its tokens carry a real signature by a key of its own, and its token information has the form of Google's, so
-//! that a sign-in takes the same steps as in production. Its one client is this service, and it is as strict as that
-//! client needs. It stores no accounts, asks for no password, and is never part of a release build.
+//! Its tokens carry a real signature by a key of its own, and its token information has the form of
+//! Google's, so that a sign-in takes the same steps as in production. Its one client is this
+//! service, and it is as strict as that client needs. It stores no accounts, asks for no password,
+//! and is never part of a release build.
 
 mod account;
 mod authorize;
@@ -43,8 +44,8 @@ pub struct IdentityProvider {
 }
 
 impl IdentityProvider {
-    /// Opens a provider with the key in `directory`, and creates both if they do not exist. `issuer` is the URL at
-    /// which `/dev/idp` of this server is reached, without a trailing slash.
+    /// Opens a provider with the key in `directory`, and creates both if they do not exist.
+    /// `issuer` is the URL at which `/dev/idp` of this server is reached, without a trailing slash.
     pub fn open(
         directory: &Path,
         issuer: String,

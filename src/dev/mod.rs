@@ -1,8 +1,8 @@
-//! The defaults with which `cargo run` works without settings: an embedded PostgreSQL, an identity provider, generated
-//! secrets.
+//! The defaults with which `cargo run` works without settings: an embedded PostgreSQL, an identity
+//! provider, generated secrets.
 //!
-//! Each replaces a missing setting and never overrides an existing one. None of it is compiled into a release build
-//! or used in the `release` profile.
+//! Each replaces a missing setting and never overrides an existing one. None of it is compiled into
+//! a release build or used in the `release` profile.
 
 mod error;
 mod files;
@@ -29,7 +29,8 @@ use crate::domain::{By, Email, Role};
 
 const CLIENT_ID: &str = "vestibule-development";
 const DATABASE: &str = "vestibule";
-/// The extension for searches by parts of names. A migration creates its indexes if the extension exists.
+/// The extension for searches by parts of names. A migration creates its indexes if the extension
+/// exists.
 const TRIGRAMS: &str = "pg_trgm";
 /// If one of these settings is present, a provider is configured.
 const PROVIDER: [&str; 3] = ["idp.client_id", "idp.tokeninfo_url", "idp.preset"];
@@ -51,8 +52,8 @@ pub fn prepare(figment: Figment) -> Result<(Figment, Development), Error> {
     fill_in(figment, false)
 }
 
-/// Fills in missing settings for a command, except in the `release` profile. The command uses the database of a running
-/// server, if there is one.
+/// Fills in missing settings for a command, except in the `release` profile. The command uses the
+/// database of a running server, if there is one.
 pub fn prepare_if_development(figment: Figment) -> Result<(Figment, Development), Error> {
     fill_in(figment, true)
 }
@@ -233,7 +234,8 @@ fn project() -> PathBuf {
     }
 }
 
-/// Returns the directory of all development data: `dev_dir`, or `.vestibule` in the project, which git ignores.
+/// Returns the directory of all development data: `dev_dir`, or `.vestibule` in the project, which
+/// git ignores.
 fn directory(figment: &Figment) -> PathBuf {
     let set = figment
         .extract_inner(DIRECTORY)

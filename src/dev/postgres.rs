@@ -1,7 +1,8 @@
-//! A private `PostgreSQL` server: it is found on the machine, gets a cluster of its own, and runs as long as this program.
+//! A private `PostgreSQL` server: it is found on the machine, gets a cluster of its own, and runs
+//! as long as this program.
 //!
-//! It is for development without a `DATABASE_URL` and for the test suite. It is no client (it returns a URL) and no
-//! way to run a database in production.
+//! It is for development without a `DATABASE_URL` and for the test suite. It is no client (it
+//! returns a URL) and no way to run a database in production.
 
 mod account;
 mod cluster;
@@ -23,16 +24,17 @@ use server::{PAUSE, PORT, Server};
 
 pub use error::Error;
 
-/// The database superuser, and the only role of a new cluster. Only the owner of the socket directory can connect,
-/// so it has no password.
+/// The database superuser, and the only role of a new cluster. Only the owner of the socket
+/// directory can connect, so it has no password.
 pub const ROLE: &str = "vestibule";
 
 /// The kind of server and its directory.
 pub struct Options {
-    /// The directory of the cluster and the server's log, e.g. `<project>/.vestibule`. It is created if missing.
+    /// The directory of the cluster and the server's log, e.g. `<project>/.vestibule`. It is
+    /// created if missing.
     pub data_dir_root: PathBuf,
-    /// True if data must survive a crash of the *machine*. Tests set `false`, which disables every `fsync`; even
-    /// then, committed data survives a `kill -9` of the server or of this program.
+    /// True if data must survive a crash of the *machine*. Tests set `false`, which disables every
+    /// `fsync`; even then, committed data survives a `kill -9` of the server or of this program.
     pub durable: bool,
     pub max_connections: u16,
     /// Further server settings, `(name, value)`; they override the built-in ones.
@@ -117,7 +119,8 @@ impl Postgres {
         Ok(())
     }
 
-    /// Returns the URL of `database` on the server that another program runs with these options, if there is one.
+    /// Returns the URL of `database` on the server that another program runs with these options, if
+    /// there is one.
     pub fn beside(options: &Options, database: &str) -> Result<Option<String>, Error> {
         let (_, server) = options.server()?;
         Ok(server
@@ -125,8 +128,8 @@ impl Postgres {
             .then(|| url(&server.socket_dir, database)))
     }
 
-    /// Returns the URL of `database` on this server, for `sqlx` and libpq. It contains port and `sslmode`, so that
-    /// no `PG*` variable of the environment can override them.
+    /// Returns the URL of `database` on this server, for `sqlx` and libpq. It contains port and
+    /// `sslmode`, so that no `PG*` variable of the environment can override them.
     pub fn url(&self, database: &str) -> String {
         url(&self.server.socket_dir, database)
     }
@@ -136,8 +139,8 @@ impl Postgres {
         &self.server.socket_dir
     }
 
-    /// Returns the cluster's data directory. It is below [`Options::data_dir_root`], unless the server's user cannot
-    /// enter that.
+    /// Returns the cluster's data directory. It is below [`Options::data_dir_root`], unless the
+    /// server's user cannot enter that.
     pub fn data_dir(&self) -> &Path {
         &self.server.data_dir
     }
@@ -165,8 +168,8 @@ impl Postgres {
         )
     }
 
-    /// Returns `psql` connected to `database`: no startup file, no password prompt, no `PG*` variable; it exits on
-    /// an error. The caller adds the statements.
+    /// Returns `psql` connected to `database`: no startup file, no password prompt, no `PG*`
+    /// variable; it exits on an error. The caller adds the statements.
     pub fn psql(&self, database: &str) -> Command {
         // Some packages separate it from the server.
         let beside = self.server.bin_dir.join("psql");

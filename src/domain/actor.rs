@@ -38,11 +38,13 @@ impl By<'_> {
 pub enum Actor<'a> {
     /// A member of staff, by e-mail address.
     Staff(&'a str),
-    /// An API key, by its name among actors: `key:<name>`. A later key may get the name, but not the id.
+    /// An API key, by its name among actors: `key:<name>`. A later key may get the name, but not
+    /// the id.
     ApiKey { name: &'a str, id: Uuid },
     /// An operator at the command line, by name.
     Operator(&'a str),
-    /// An identity provider that reports a wish of the user's, by its name among actors: `provider:<name>`.
+    /// An identity provider that reports a wish of the user's, by its name among actors:
+    /// `provider:<name>`.
     Provider(&'a str),
 }
 

@@ -30,7 +30,8 @@ pub enum KeyRole {
     Admin,
 }
 
-/// The name of an API key: up to 40 lower-case letters, digits and hyphens, with no hyphen at either end.
+/// The name of an API key: up to 40 lower-case letters, digits and hyphens, with no hyphen at
+/// either end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyName(String);
 
@@ -44,7 +45,8 @@ impl KeyName {
         &self.0
     }
 
-    /// Returns true if an event's actor is an API key. No e-mail address of staff is taken for one: it contains an `@`.
+    /// Returns true if an event's actor is an API key. No e-mail address of staff is taken for one:
+    /// it contains an `@`.
     pub fn is_actor(actor: &str) -> bool {
         actor
             .strip_prefix(Self::ACTOR_PREFIX)

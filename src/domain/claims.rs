@@ -1,7 +1,8 @@
 //! The claims of a provider, and the checks of OpenID Connect Core §3.1.3.7 on them.
 //!
-//! Providers send numbers as strings, Booleans as strings, and one audience or several. Each claim is parsed
-//! into exactly one type here. A value that does not fit is refused if the claim is required, and otherwise counts as absent.
+//! Providers send numbers as strings, Booleans as strings, and one audience or several. Each claim
+//! is parsed into exactly one type here. A value that does not fit is refused if the claim is
+//! required, and otherwise counts as absent.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +27,8 @@ pub(crate) const MAX_NAME_CHARS: usize = 200;
 const MAX_PICTURE_LENGTH: usize = 2048;
 pub(super) const EMAIL_VERIFIED: &str = "email_verified";
 
-/// The last second that has a date (9999-12-31T23:59:59Z). A later time would never expire, or is in
-/// milliseconds.
+/// The last second that has a date (9999-12-31T23:59:59Z). A later time would never expire, or is
+/// in milliseconds.
 const LAST_DATE: i64 = 253_402_300_799;
 
 /// The rule for the presence of a nonce.
@@ -46,8 +47,9 @@ pub enum NonceRule {
     Always,
 }
 
-/// The form in which the token holds the request's nonce. Only one form is accepted: a service that saw a
-/// token with the hash does not know the nonce, and must not be able to send the hash as the nonce.
+/// The form in which the token holds the request's nonce. Only one form is accepted: a service that
+/// saw a token with the hash does not know the nonce, and must not be able to send the hash as the
+/// nonce.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::VariantNames,
 )]
@@ -115,8 +117,8 @@ pub enum EmailProof {
     /// `email_verified` (OpenID Connect Core §5.1).
     #[default]
     EmailVerified,
-    /// Microsoft's `xms_edov`: the owner of the domain was verified. No other claim of a tenant shows the
-    /// owner of the e-mail address.
+    /// Microsoft's `xms_edov`: the owner of the domain was verified. No other claim of a tenant
+    /// shows the owner of the e-mail address.
     DomainOwnerVerified,
 }
 
@@ -228,7 +230,8 @@ impl VerifiedClaims {
 }
 
 impl EmailProof {
-    /// Returns the provider's statement; `None` if the claim is absent. A `null` is a statement, and verifies nothing.
+    /// Returns the provider's statement; `None` if the claim is absent. A `null` is a statement,
+    /// and verifies nothing.
     pub fn given(self, claims: &Object) -> Option<bool> {
         let (name, domain) = match self {
             Self::EmailVerified => (EMAIL_VERIFIED, false),
@@ -257,9 +260,10 @@ pub(super) fn check_issuer(claims: &Object, expected: &Expected<'_>) -> Result<(
 /// The refusal of an audience beside one of our client ids.
 pub(crate) const UNKNOWN_COMPANION: &str = "`aud` must hold only client ids that are configured for this provider, and known companions of them";
 
-/// Checks that `aud` holds a configured client id, and beside such ids only known companions, and that `azp`, if present,
-/// is a configured client id (OpenID Connect Core §3.1.3.7, 3 to 5). With a companion, the token must name its authorized
-/// party: otherwise it may have been issued to the companion. Returns the client that the token was issued to.
+/// Checks that `aud` holds a configured client id, and beside such ids only known companions, and
+/// that `azp`, if present, is a configured client id (OpenID Connect Core §3.1.3.7, 3 to 5). With a
+/// companion, the token must name its authorized party: otherwise it may have been issued to the
+/// companion. Returns the client that the token was issued to.
 pub(super) fn check_audience<'e>(
     claims: &Object,
     expected: &Expected<'e>,
@@ -394,7 +398,8 @@ pub(super) fn check_expiry(claims: &Object, expected: &Expected<'_>) -> Result<(
     Ok(())
 }
 
-/// Checks that `iat` and `nbf` are not in the future, and that `iat` is not too old (§3.1.3.7, 10). Returns `iat`.
+/// Checks that `iat` and `nbf` are not in the future, and that `iat` is not too old (§3.1.3.7, 10).
+/// Returns `iat`.
 fn check_age(claims: &Object, expected: &Expected<'_>) -> Result<i64, Refusal> {
     let refuse = |detail| Err(Refusal::new(Reason::InvalidToken, detail));
     let latest = expected.now.saturating_add(LEEWAY);
@@ -521,8 +526,8 @@ fn numeric_date(claims: &Object, name: &'static str) -> Result<Option<i64>, Refu
         ))
 }
 
-/// Cleans a name for display: no control characters, no replacement characters, no surrounding blanks,
-/// limited length. Returns `None` if no visible character remains.
+/// Cleans a name for display: no control characters, no replacement characters, no surrounding
+/// blanks, limited length. Returns `None` if no visible character remains.
 pub(crate) fn display_name(text: &str) -> Option<String> {
     let sound = |c: &char| !is_control(*c) && *c != char::REPLACEMENT_CHARACTER;
     let clean: String = text.chars().filter(sound).collect();

@@ -1,4 +1,5 @@
-//! The key by which Apple knows our client: it signs a client secret for each request ("Creating a client secret").
+//! The key by which Apple knows our client: it signs a client secret for each request ("Creating a
+//! client secret").
 
 use std::fmt;
 
@@ -32,7 +33,8 @@ pub struct NoKey;
 pub struct NotSigned;
 
 impl ClientKey {
-    /// Reads the contents of a `.p8` file. A line break may be written as `\n`, as in environment variables.
+    /// Reads the contents of a `.p8` file. A line break may be written as `\n`, as in environment
+    /// variables.
     pub fn read(team_id: String, key_id: String, pem: &str) -> Result<Self, NoKey> {
         let pem = pem.replace("\\n", "\n");
         let der = pkcs8(&pem).ok_or(NoKey)?;
@@ -45,7 +47,8 @@ impl ClientKey {
         })
     }
 
-    /// Returns a client secret for one of our client ids: a JWT with ES256, in its compact form (RFC 7515 §7.1).
+    /// Returns a client secret for one of our client ids: a JWT with ES256, in its compact form
+    /// (RFC 7515 §7.1).
     pub fn secret(&self, client_id: &str, now: i64) -> Result<Secret<String>, NotSigned> {
         let header = json!({ "alg": "ES256", "kid": self.key_id });
         let claims = json!({

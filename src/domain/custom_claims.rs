@@ -14,7 +14,8 @@ use super::text::{is_control, is_ignorable};
 /// Maximum size, in bytes of compact JSON.
 const MAX_BYTES: usize = 1_000;
 
-/// Maximum depth. Some parsers refuse more than 64 levels, and a token that they refuse locks its user out.
+/// Maximum depth. Some parsers refuse more than 64 levels, and a token that they refuse locks its
+/// user out.
 const MAX_DEPTH: usize = 16;
 
 /// The greatest integer that every parser reads exactly (RFC 8259 §6), 2⁵³ − 1.
@@ -29,8 +30,8 @@ static RESERVED: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
     let rfc_9068 = "auth_time acr amr scope client_id sid";
     let openid = "nonce azp at_hash c_hash s_hash email email_verified phone_number phone_number_verified \
                   preferred_username _claim_names _claim_sources sub_jwk";
-    // RFC 7662, 7800, 8055, 8225, 8417, 8485, 8693, 9396 and 9493, verifiable credentials, and names by which clouds and
-    // libraries know the user and the tenant.
+    // RFC 7662, 7800, 8055, 8225, 8417, 8485, 8693, 9396 and 9493, verifiable credentials, and
+    // names by which clouds and libraries know the user and the tenant.
     let others = "active username token_type cnf orig events toe txn vot act may_act authorization_details sub_id \
                   vc vp scp scopes token_use upn oid tid uid user_id";
     [rfc_7519, rfc_9068, openid, others]
@@ -39,8 +40,8 @@ static RESERVED: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Members that every object of JavaScript has. In a program that merges claims into objects of its own, they would change
-/// all of its objects.
+/// Members that every object of JavaScript has. In a program that merges claims into objects of its
+/// own, they would change all of its objects.
 const OF_OBJECTS: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
 /// The claims of one user.
@@ -133,8 +134,8 @@ impl CustomClaims {
     }
 }
 
-/// Returns true if a name is reserved in any case, or with blanks around it, which some programs cut off. Go's parser ignores
-/// case, and takes `ſ` for an `s` and the Kelvin sign for a `k`.
+/// Returns true if a name is reserved in any case, or with blanks around it, which some programs
+/// cut off. Go's parser ignores case, and takes `ſ` for an `s` and the Kelvin sign for a `k`.
 fn is_reserved(name: &str) -> bool {
     let name = seen(name);
     RESERVED.contains(name.to_uppercase().to_lowercase().as_str()) || is_of_objects(&name)
@@ -144,7 +145,8 @@ fn is_of_objects(name: &str) -> bool {
     OF_OBJECTS.contains(&seen(name).as_str())
 }
 
-/// Returns a name as people see it, and as programs that cut off U+FEFF (JavaScript's `trim`) or drop such characters do.
+/// Returns a name as people see it, and as programs that cut off U+FEFF (JavaScript's `trim`) or
+/// drop such characters do.
 fn seen(name: &str) -> String {
     let visible: String = name
         .chars()

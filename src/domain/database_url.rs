@@ -1,5 +1,6 @@
-//! The URL of a database, as libpq reads it (PostgreSQL, "Connection URIs" and "Parameter Key Words"), for a driver that
-//! knows one server and fewer parameters. No error contains a value, since that may be a part of the password.
+//! The URL of a database, as libpq reads it (PostgreSQL, "Connection URIs" and "Parameter Key
+//! Words"), for a driver that knows one server and fewer parameters. No error contains a value,
+//! since that may be a part of the password.
 
 use url::form_urlencoded;
 
@@ -20,7 +21,8 @@ fn mistake<T>(problem: impl Into<String>, remedy: impl Into<String>) -> Result<T
 pub struct Server {
     /// The URL for the driver.
     pub url: String,
-    /// The directory of its Unix socket, which is the host for the driver. In the URL it could not be replaced by a host.
+    /// The directory of its Unix socket, which is the host for the driver. In the URL it could not
+    /// be replaced by a host.
     pub socket: Option<String>,
 }
 
@@ -53,8 +55,8 @@ const PASSED_ON: [&str; 11] = [
 /// The names of `sslmode`.
 const MODE: [&str; 2] = ["sslmode", "ssl-mode"];
 
-/// The parameters that change nothing here with these values, and otherwise are not supported. An empty list stands for any
-/// value.
+/// The parameters that change nothing here with these values, and otherwise are not supported. An
+/// empty list stands for any value.
 const IGNORED: [(&str, &[&str]); 18] = [
     ("keepalives", &[]),
     ("keepalives_idle", &[]),

@@ -60,7 +60,8 @@ pub enum Refused {
     Method,
     Url,
     AccessToken,
-    /// The nonce is absent, not from this service, or too old. The client gets another one and repeats the request.
+    /// The nonce is absent, not from this service, or too old. The client gets another one and
+    /// repeats the request.
     Nonce,
     Signature,
     OtherKey,
@@ -182,7 +183,8 @@ fn check_claims(claims: &Object, shown: Shown<'_>) -> Result<(), Refused> {
     }
 }
 
-/// Compares URLs without query and fragment, in their normal form (RFC 9449 §4.3, RFC 3986 §6.2.2 and §6.2.3).
+/// Compares URLs without query and fragment, in their normal form (RFC 9449 §4.3, RFC 3986 §6.2.2
+/// and §6.2.3).
 fn is_same(claimed: &str, shown: &str) -> bool {
     let normal = |url: &str| {
         Url::parse(url)
@@ -192,7 +194,8 @@ fn is_same(claimed: &str, shown: &str) -> bool {
     claimed == shown || normal(claimed).is_some_and(|claimed| Some(claimed) == normal(shown))
 }
 
-/// Returns the thumbprint of a key that [`Key::read`] has accepted, so its coordinates are in their only encoding.
+/// Returns the thumbprint of a key that [`Key::read`] has accepted, so its coordinates are in their
+/// only encoding.
 fn thumbprint(jwk: &Value) -> Thumbprint {
     let text = |name: &str| jwk.get(name).and_then(Value::as_str).unwrap_or_default();
     let crv = text("crv");

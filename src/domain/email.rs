@@ -5,8 +5,8 @@ use super::text::{as_typed, is_control, is_ignorable};
 /// Characters that stand around an address in a text, and in no address.
 const SEPARATORS: &str = ",;:<>()[]\\\"\u{fffd}";
 
-/// An e-mail address. Two are the same if their folded forms are equal. Dots, tags and Unicode are not
-/// normalised.
+/// An e-mail address. Two are the same if their folded forms are equal. Dots, tags and Unicode are
+/// not normalised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Email {
     given: String,
@@ -17,8 +17,8 @@ impl Email {
     /// The longest address in use (RFC 5321 §4.5.3.1.3, RFC 3696 erratum 1690), in bytes.
     pub const MAX_LENGTH: usize = 254;
 
-    /// Parses exactly one bare address. Lists, display names, control and invisible characters and quoting are refused,
-    /// because other mail software may read them in another way.
+    /// Parses exactly one bare address. Lists, display names, control and invisible characters and
+    /// quoting are refused, because other mail software may read them in another way.
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.split_once('@')?;
         // An invisible character, or a code point that is no character, makes an address look like
@@ -41,12 +41,14 @@ impl Email {
         })
     }
 
-    /// Returns the first address within a pasted text. Chat programs write a bar between an address and its link.
+    /// Returns the first address within a pasted text. Chat programs write a bar between an address
+    /// and its link.
     pub fn first_in(text: &str) -> Option<Self> {
         let is_around = |c: char| c.is_whitespace() || c == '|' || SEPARATORS.contains(c);
         as_typed(text).split(is_around).find_map(|word| {
             let (mailbox, domain) = word.split_once('@')?;
-            // No domain has a question mark: the query of a `mailto:` URL begins there (RFC 6068 §2).
+            // No domain has a question mark: the query of a `mailto:` URL begins there (RFC 6068
+            // §2).
             let domain = domain.split('?').next()?;
             Self::parse(&format!("{mailbox}@{domain}"))
         })

@@ -1,8 +1,8 @@
 //! The `id_token` as the client sent it: its format, and its unverified content.
 //!
-//! The content read here is **unverified**. It serves to refuse early a token that no provider could accept,
-//! to choose the client's rules, and to show staff the claims of a refused token. Otherwise it counts only once a
-//! signature or an endpoint has confirmed it.
+//! The content read here is **unverified**. It serves to refuse early a token that no provider
+//! could accept, to choose the client's rules, and to show staff the claims of a refused token.
+//! Otherwise it counts only once a signature or an endpoint has confirmed it.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -83,7 +83,8 @@ impl IdToken {
         })
     }
 
-    /// Parses a signed message that is not an `id_token`, such as a security event. Its sender bounds its length.
+    /// Parses a signed message that is not an `id_token`, such as a security event. Its sender
+    /// bounds its length.
     pub fn message(text: String) -> Option<Self> {
         let unverified = Some(Unverified::read(decode(&text)?).ok()?);
         Some(Self {
@@ -168,8 +169,8 @@ impl Unverified {
         if self.claims.get("exp").is_some() {
             claims::check_expiry(&self.claims, expected)?;
         }
-        // Some endpoints do not return the nonce; without this check a thief could leave it out of the
-        // request.
+        // Some endpoints do not return the nonce; without this check a thief could leave it out of
+        // the request.
         if self.claims.get("nonce").is_some() {
             claims::check_nonce(&self.claims, client_id, expected)?;
         }

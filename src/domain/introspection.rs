@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::claims::{Dialect, EMAIL_VERIFIED, audience};
 use super::{Email, Object, Reason, Refusal, issuer};
 
-/// The error of an endpoint that does not introspect tokens of this kind (defined by RFC 7009 §2.2.1, also
-/// used for introspection).
+/// The error of an endpoint that does not introspect tokens of this kind (defined by RFC 7009
+/// §2.2.1, also used for introspection).
 pub const NOT_INTROSPECTED: &str = "unsupported_token_type";
 
 /// The members that name the client that a token was issued to.

@@ -10,7 +10,8 @@ pub const MICROSOFT_ACCOUNTS: &str = "9188040d-6c67-4c5b-b112-36a304b66dad";
 pub enum Issuers {
     /// Exactly these values; all of them name one issuer.
     Listed(Vec<String>),
-    /// Microsoft's issuers: each organisation (tenant) has its own, and `tid` in its tokens names it.
+    /// Microsoft's issuers: each organisation (tenant) has its own, and `tid` in its tokens names
+    /// it.
     Tenants(Tenants),
 }
 
@@ -62,9 +63,9 @@ impl Issuers {
 
     /// Returns true if a key that the provider restricts to `issuer` may sign for `iss`.
     ///
-    /// Microsoft publishes the keys of all tenants in one document. The member `issuer` of each key names the
-    /// issuer that it signs for, with `{tenantid}` standing for any tenant. Other providers have no such
-    /// member.
+    /// Microsoft publishes the keys of all tenants in one document. The member `issuer` of each key
+    /// names the issuer that it signs for, with `{tenantid}` standing for any tenant. Other
+    /// providers have no such member.
     pub fn may_sign(&self, issuer: Option<&str>, iss: Option<&str>) -> bool {
         match (self, issuer) {
             (Self::Listed(_), _) | (Self::Tenants(_), None) => true,

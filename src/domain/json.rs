@@ -1,10 +1,11 @@
-//! JSON objects from outside: no member may occur twice at any depth, and the number of values is limited.
+//! JSON objects from outside: no member may occur twice at any depth, and the number of values is
+//! limited.
 //!
 //! `serde_json::Value` silently keeps the last of duplicate members (RFC 8259 §4 leaves it open), so two
 //! parsers of one document may see two different subjects. Here that is an error.
 //!
-//! A value takes up to a hundred times its length in memory: 64 KiB of `{"":0}` take 6 MiB. So the parser counts values,
-//! and stops at the limit.
+//! A value takes up to a hundred times its length in memory: 64 KiB of `{"":0}` take 6 MiB. So the
+//! parser counts values, and stops at the limit.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,10 +13,12 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The most values in JSON from a caller: every object, array, string, number, Boolean and `null` counts as one. An `id_token`
-/// with two hundred groups has some 220, and one of the greatest length has room for three hundred UUIDs.
+/// The most values in JSON from a caller: every object, array, string, number, Boolean and `null`
+/// counts as one. An `id_token` with two hundred groups has some 220, and one of the greatest
+/// length has room for three hundred UUIDs.
 pub const MAX_VALUES: usize = 400;
-/// The most values in JSON from a provider, such as its key set, or from an operator. Its length is limited, too.
+/// The most values in JSON from a provider, such as its key set, or from an operator. Its length is
+/// limited, too.
 pub const MAX_DOCUMENT_VALUES: usize = 4096;
 
 /// A JSON object without duplicate members, and with a limited number of values.
@@ -48,8 +51,9 @@ impl Object {
         Self::parse_up_to(bytes, MAX_DOCUMENT_VALUES)
     }
 
-    /// Parses a provider's claims with at most `max_values` values. A lone surrogate (`\ud83d`), left by a name that was
-    /// cut inside an emoji, becomes U+FFFD: it keeps no user out, and no check takes U+FFFD for a valid character.
+    /// Parses a provider's claims with at most `max_values` values. A lone surrogate (`\ud83d`),
+    /// left by a name that was cut inside an emoji, becomes U+FFFD: it keeps no user out, and no
+    /// check takes U+FFFD for a valid character.
     pub fn told(bytes: &[u8], max_values: usize) -> Result<Self, Error> {
         let parse = |bytes: &[u8]| Self::parse_up_to(bytes, max_values);
         parse(bytes).or_else(|error| mended(bytes).map_or(Err(error), |whole| parse(&whole)))

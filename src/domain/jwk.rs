@@ -58,7 +58,8 @@ impl Algorithm {
         (Self::Ps512, &RSA_PSS_2048_8192_SHA512),
     ];
 
-    /// Returns the one algorithm of a curve (RFC 7518 §3.4), and the length of a coordinate in bytes (§6.2.1.2).
+    /// Returns the one algorithm of a curve (RFC 7518 §3.4), and the length of a coordinate in
+    /// bytes (§6.2.1.2).
     fn of_curve(name: &str) -> Option<(Self, &'static EcdsaVerificationAlgorithm, usize)> {
         match name {
             "P-256" => Some((Self::Es256, &ECDSA_P256_SHA256_FIXED, 32)),
@@ -93,8 +94,8 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// Reads a JWK Set (RFC 7517 §5). Keys for other uses, of other types or with invalid members are
-    /// ignored, as the standard requires.
+    /// Reads a JWK Set (RFC 7517 §5). Keys for other uses, of other types or with invalid members
+    /// are ignored, as the standard requires.
     pub fn read(document: &Object) -> Result<Self, NoKeys> {
         let Some(Value::Array(keys)) = document.get("keys") else {
             return Err(NoKeys);

@@ -1,7 +1,7 @@
 //! The signature of an `id_token` (RFC 7515 §5.2, RFC 8725).
 //!
-//! The token chooses neither the algorithm nor the key: each key names its algorithm, and keys in the token
-//! or referenced by it (`jwk`, `jku`, `x5c`, `x5u`) are ignored.
+//! The token chooses neither the algorithm nor the key: each key names its algorithm, and keys in
+//! the token or referenced by it (`jwk`, `jku`, `x5c`, `x5u`) are ignored.
 
 use super::id_token::IdToken;
 use super::issuer::Issuers;

@@ -1,8 +1,9 @@
-//! Tells an `id_token` from the other tokens that a provider signs with the same keys (RFC 8725 §3.11 and
-//! §3.12, RFC 9068 §5). Other services receive access tokens, and each of them could sign in with one here.
+//! Tells an `id_token` from the other tokens that a provider signs with the same keys (RFC 8725
+//! §3.11 and §3.12, RFC 9068 §5). Other services receive access tokens, and each of them could sign
+//! in with one here.
 //!
-//! Some providers, such as Dex, issue access tokens with the same claims as their `id_token`s. Those cannot
-//! be told apart.
+//! Some providers, such as Dex, issue access tokens with the same claims as their `id_token`s.
+//! Those cannot be told apart.
 
 use serde_json::Value;
 
@@ -18,11 +19,12 @@ const OTHER: Refusal = Refusal::new(
     "this is a token of another kind; send the id_token",
 );
 
-/// Members that only access tokens have: the scopes (RFC 9068 §2.2.3, Microsoft's `scp`), and the client's
-/// authentication method (Microsoft).
+/// Members that only access tokens have: the scopes (RFC 9068 §2.2.3, Microsoft's `scp`), and the
+/// client's authentication method (Microsoft).
 const OF_ACCESS: [&str; 4] = ["scope", "scp", "azpacr", "appidacr"];
 
-/// Refuses a JOSE header that names another kind of token, such as `at+jwt` (RFC 9068 §2.1) or `logout+jwt`.
+/// Refuses a JOSE header that names another kind of token, such as `at+jwt` (RFC 9068 §2.1) or
+/// `logout+jwt`.
 pub(super) fn check_header(header: &Object) -> Result<(), Refusal> {
     match of(header).as_deref() {
         None | Some("jwt") => Ok(()),

@@ -1,5 +1,5 @@
-//! The linking rules for an unknown identity, as far as they do not depend on stored data. The rest is
-//! SQL; see `accounts::users`.
+//! The linking rules for an unknown identity, as far as they do not depend on stored data. The rest
+//! is SQL; see `accounts::users`.
 
 use serde::Deserialize;
 
@@ -84,8 +84,8 @@ impl Policy {
         }
     }
 
-    /// Returns true if the e-mail address counts as proven: this provider has verified it, and may link by
-    /// it.
+    /// Returns true if the e-mail address counts as proven: this provider has verified it, and may
+    /// link by it.
     pub fn proves(self, claims: &VerifiedClaims) -> bool {
         claims.email_verified && self.link.admits(claims)
     }

@@ -52,8 +52,8 @@ pub enum Endpoint {
     Userinfo,
 }
 
-/// The published endpoints of a provider. Each is judged only when it is used: a provider publishes most of its document
-/// for others.
+/// The published endpoints of a provider. Each is judged only when it is used: a provider publishes
+/// most of its document for others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
     endpoints: BTreeMap<Endpoint, Url>,
@@ -83,8 +83,8 @@ pub fn address(issuer: &Url) -> Url {
     address
 }
 
-/// Returns the URL of an issuer's document about security events: its path comes last (OpenID Shared Signals Framework
-/// 1.0 §7.2).
+/// Returns the URL of an issuer's document about security events: its path comes last (OpenID
+/// Shared Signals Framework 1.0 §7.2).
 pub fn transmitter_address(issuer: &Url) -> Url {
     let mut address = issuer.clone();
     address.set_path(&format!(

@@ -1,4 +1,5 @@
-//! The domain: claims and their validation, e-mail addresses, users, identities. No I/O and no framework.
+//! The domain: claims and their validation, e-mail addresses, users, identities. No I/O and no
+//! framework.
 
 pub mod actor;
 pub mod api_key;

@@ -1,10 +1,12 @@
-//! The networks that a request on an outsider's behalf may reach, and the networks that requests come from.
+//! The networks that a request on an outsider's behalf may reach, and the networks that requests
+//! come from.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// Returns the network of a client's address: enough to find the source of a flood, and no single person.
+/// Returns the network of a client's address: enough to find the source of a flood, and no single
+/// person.
 pub fn around(address: IpAddr) -> Option<IpNet> {
     let prefix = if address.is_ipv4() { 24 } else { 48 };
     IpNet::new(address, prefix)
@@ -45,8 +47,8 @@ const CREDENTIALS: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
 ];
 
-/// Returns the IPv4 address inside an IPv6 address that leads to it: `::ffff:a.b.c.d` (RFC 4291 §2.5.5.2) and NAT64's
-/// `64:ff9b::a.b.c.d` (RFC 6052 §2.1).
+/// Returns the IPv4 address inside an IPv6 address that leads to it: `::ffff:a.b.c.d` (RFC 4291
+/// §2.5.5.2) and NAT64's `64:ff9b::a.b.c.d` (RFC 6052 §2.1).
 fn plain(ip: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = ip else { return ip };
     match v6.segments() {

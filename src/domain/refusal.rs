@@ -21,11 +21,13 @@ pub enum Reason {
     /// The account's hosted domain is not an allowed one.
     DomainNotAllowed,
     UserDisabled,
-    /// The provider has reported the identity's account hijacked, disabled or deleted, or it may be a hijacker's.
+    /// The provider has reported the identity's account hijacked, disabled or deleted, or it may be
+    /// a hijacker's.
     IdentitySuspended,
     /// The identity is unknown and the caller asked not to create a user.
     UserNotFound,
-    /// Another subject of the same provider has the e-mail address, and the provider recycles addresses.
+    /// Another subject of the same provider has the e-mail address, and the provider recycles
+    /// addresses.
     IdentityConflict,
     /// Another user has the e-mail address; linking this identity takes a session of that user.
     LinkRequired,

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-/// Returns true for `https`, and for `http` to this machine. The URL must have no user, no password and no fragment.
+/// Returns true for `https`, and for `http` to this machine. The URL must have no user, no password
+/// and no fragment.
 pub fn secure(url: &Url) -> bool {
     url.scheme() == "https" && url.host().is_some() && is_bare(url) || is_on_this_machine(url)
 }

@@ -7,7 +7,8 @@ use super::id_token::Unverified;
 use super::refusal::visible;
 use super::{IdToken, Issuers, Object, kind};
 
-/// The farthest that a message may come from the future, in seconds: the sender's clock and ours may differ.
+/// The farthest that a message may come from the future, in seconds: the sender's clock and ours
+/// may differ.
 const MAX_SKEW: i64 = 5 * 60;
 /// The oldest accepted message, in seconds. Ids of messages are kept for longer, so no message is
 /// applied twice.
@@ -60,7 +61,8 @@ impl Refused {
 /// the Shared Signals Framework must not (§4.1): their subject is in the event.
 const OF_OTHERS: [&str; 6] = ["exp", "sub", "nonce", "azp", "typ", "token_use"];
 
-/// Refuses a JOSE header that names another kind of token. Google names none, and Apple's messages are plain JWTs.
+/// Refuses a JOSE header that names another kind of token. Google names none, and Apple's messages
+/// are plain JWTs.
 pub(super) fn check_header(header: &Object) -> Result<(), &'static str> {
     match kind::of(header).as_deref() {
         None | Some("secevent+jwt" | "jwt") => Ok(()),

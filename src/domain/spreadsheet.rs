@@ -15,8 +15,8 @@ const fn begins_formula(c: char) -> bool {
     matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠')
 }
 
-/// Returns `true` if a spreadsheet or a clean-up of the file may drop the character before a formula: blanks,
-/// quotes, and invisible characters.
+/// Returns `true` if a spreadsheet or a clean-up of the file may drop the character before a
+/// formula: blanks, quotes, and invisible characters.
 fn is_skipped(c: char) -> bool {
     // These are letters by category, but blank (Unicode, Default_Ignorable_Code_Point).
     let blank = matches!(
@@ -27,8 +27,8 @@ fn is_skipped(c: char) -> bool {
     blank || other || matches!(c, '"' | '\'' | '`')
 }
 
-/// Returns true for a number with leading zeros, with more than the 15 digits that Excel keeps, or with an exponent, such as the id
-/// `891e3`.
+/// Returns true for a number with leading zeros, with more than the 15 digits that Excel keeps, or
+/// with an exponent, such as the id `891e3`.
 pub fn loses_digits(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.split_once(['e', 'E']) {

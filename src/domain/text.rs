@@ -9,7 +9,8 @@ pub fn is_control(c: char) -> bool {
     c.is_control() || ends_line || turns
 }
 
-/// Returns true for a character that is displayed as nothing (`Default_Ignorable_Code_Point` of Unicode).
+/// Returns true for a character that is displayed as nothing (`Default_Ignorable_Code_Point` of
+/// Unicode).
 pub const fn is_ignorable(c: char) -> bool {
     matches!(
         c,
@@ -42,7 +43,8 @@ pub fn is_blank(text: &str) -> bool {
     !text.chars().any(seen)
 }
 
-/// Returns a text from outside for a terminal or a page: a blank for each control character but the line feed and the tab.
+/// Returns a text from outside for a terminal or a page: a blank for each control character but the
+/// line feed and the tab.
 pub fn plain(text: &str) -> String {
     text.replace(|c: char| is_control(c) && !matches!(c, '\n' | '\t'), " ")
 }
@@ -52,8 +54,8 @@ pub fn one_line(text: &str) -> String {
     text.replace(is_control, " ")
 }
 
-/// Returns a text without control characters, and at most that many characters of it: PostgreSQL rejects NUL, and a
-/// terminal obeys others.
+/// Returns a text without control characters, and at most that many characters of it: PostgreSQL
+/// rejects NUL, and a terminal obeys others.
 pub fn printable(text: &str, max_chars: usize) -> String {
     text.chars()
         .filter(|c| !is_control(*c))

@@ -1,4 +1,5 @@
-//! Users and their identities, as they are stored and returned, and what remains of two users after a merge.
+//! Users and their identities, as they are stored and returned, and what remains of two users after
+//! a merge.
 
 use std::ops::Deref;
 
@@ -9,14 +10,15 @@ use uuid::Uuid;
 
 use super::custom_claims::CustomClaims;
 
-/// The most identities that a user may have. Statements read all identities of a user, so each further one slows down others.
+/// The most identities that a user may have. Statements read all identities of a user, so each
+/// further one slows down others.
 pub const MAX_IDENTITIES: u16 = 20;
 
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct User {
-    /// The user's id, which is the `sub` of access tokens and is never reused. Other services should store only this
-    /// id.
+    /// The user's id, which is the `sub` of access tokens and is never reused. Other services
+    /// should store only this id.
     pub id: Uuid,
     /// The e-mail address in lower case, unique among users; `null` without one.
     #[schema(required = true, example = "ada@example.com")]
@@ -110,7 +112,8 @@ pub struct LinkedIdentity {
     pub suspended_reason: Option<String>,
     /// True if it may be a hijacker's.
     pub held: bool,
-    /// True if it is suspended for another reason than the account's deletion: another person may control it.
+    /// True if it is suspended for another reason than the account's deletion: another person may
+    /// control it.
     #[serde(skip)]
     pub hijacked: bool,
     /// The time before which its tokens must not have been issued.
@@ -151,7 +154,8 @@ impl UserState {
             .is_some_and(|(address, own)| address.eq_ignore_ascii_case(own))
     }
 
-    /// Returns true if another person may control one of the user's accounts, as its provider has reported.
+    /// Returns true if another person may control one of the user's accounts, as its provider has
+    /// reported.
     pub fn is_hijacked(&self) -> bool {
         self.identities.iter().any(|identity| identity.hijacked)
     }

@@ -1,4 +1,5 @@
-//! Hourly counts of events. A task counts each event once, so that a page counts only the events of the last minutes.
+//! Hourly counts of events. A task counts each event once, so that a page counts only the events of
+//! the last minutes.
 
 use std::time::Duration;
 

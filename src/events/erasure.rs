@@ -1,5 +1,5 @@
-//! Erasure of deleted users from events: at once for a limited time, and the rest by the pruner. The progress is stored
-//! in the database.
+//! Erasure of deleted users from events: at once for a limited time, and the rest by the pruner.
+//! The progress is stored in the database.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,8 @@ use crate::database::{Error, in_time, retrying};
 /// Time that a request to delete a user waits for the erasure.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Erases these traces for a limited time. The deletion is already committed, so an error is only logged.
+/// Erases these traces for a limited time. The deletion is already committed, so an error is only
+/// logged.
 pub(crate) async fn begin(pool: &PgPool, traces: &[String]) {
     let begun = Instant::now();
     let while_patient = async {
@@ -22,7 +23,8 @@ pub(crate) async fn begin(pool: &PgPool, traces: &[String]) {
     }
 }
 
-/// Erases all pending traces, and returns the number of events. After an error, earlier batches stay erased.
+/// Erases all pending traces, and returns the number of events. After an error, earlier batches
+/// stay erased.
 pub(crate) async fn finish(pool: &PgPool) -> Result<usize, Error> {
     let mut erased = 0;
     while let Some(batch) = in_time(erase(pool, None)).await? {

@@ -1,4 +1,5 @@
-//! The record of what happened: who did what to whom, kept by month, counted by the hour, and erased with the person.
+//! The record of what happened: who did what to whom, kept by month, counted by the hour, and
+//! erased with the person.
 
 pub mod author;
 pub mod counts;

@@ -1,4 +1,5 @@
-//! Monthly partitions of `events`, created ahead of time and dropped once all of their events are too old.
+//! Monthly partitions of `events`, created ahead of time and dropped once all of their events are
+//! too old.
 //!
 //! Ids are UUIDs of version 7, so a month is a range of ids. Events outside all partitions are in
 //! `events_default`: events of an instance with a wrong clock, and events of months before the
@@ -16,7 +17,8 @@ use crate::database::migrations::LOCK_TIMEOUT;
 
 /// Number of future months with a partition.
 const AHEAD: i32 = 2;
-/// Key of the advisory lock by which one instance at a time maintains the partitions ("vest" in ASCII).
+/// Key of the advisory lock by which one instance at a time maintains the partitions ("vest" in
+/// ASCII).
 const LOCK: i64 = 0x7665_7374;
 
 /// A month, counted from the year 0.
@@ -61,12 +63,12 @@ impl Months {
     }
 }
 
-/// Creates missing partitions, and drops those older than `retention_days`, if given. While one instance does this, the
-/// others return at once.
+/// Creates missing partitions, and drops those older than `retention_days`, if given. While one
+/// instance does this, the others return at once.
 ///
-/// A role that does not own `events` changes nothing: new events go to the default partition, from where the next call by
-/// the owner moves them.
-/// After an error, nothing was changed. It is [`Error::Unavailable`] while another transaction holds the locks.
+/// A role that does not own `events` changes nothing: new events go to the default partition, from
+/// where the next call by the owner moves them. After an error, nothing was changed. It is
+/// [`Error::Unavailable`] while another transaction holds the locks.
 pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) -> Result<(), Error> {
     let mut transaction = connection.begin().await?;
     let turn = sqlx::query!(
@@ -132,7 +134,8 @@ pub async fn keep(connection: &mut PgConnection, retention_days: Option<u32>) ->
     Ok(transaction.commit().await?)
 }
 
-/// Logs once that the role may not change the partitions. The service would say it every ten minutes otherwise.
+/// Logs once that the role may not change the partitions. The service would say it every ten
+/// minutes otherwise.
 fn warn_once() {
     static WARNED: Once = Once::new();
     WARNED.call_once(|| {

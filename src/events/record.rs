@@ -10,7 +10,8 @@ use crate::database::error::{Error, retrying};
 use crate::domain::{Actor, By, Email, Origin, Role};
 use crate::events::author::Author;
 
-/// A sign-in that was refused without a query, or a request that did not prove the key of its session.
+/// A sign-in that was refused without a query, or a request that did not prove the key of its
+/// session.
 #[derive(Debug, Clone, Default)]
 pub struct RefusedRequest {
     pub reason: &'static str,
@@ -68,7 +69,8 @@ async fn record_refusals_as(
     Ok(())
 }
 
-/// Records a command of an operator whose statements record nothing. A repetition after an error may record it twice.
+/// Records a command of an operator whose statements record nothing. A repetition after an error
+/// may record it twice.
 pub async fn record_command(pool: &PgPool, kind: &str) -> Result<(), Error> {
     let author = Author::needing(Role::Admin, By::COMMAND_LINE);
     retrying!(async {

@@ -77,7 +77,8 @@ impl Budget {
 }
 
 impl Refusals {
-    /// Opens the queue and the task that empties it; the task ends when the queue is dropped and empty.
+    /// Opens the queue and the task that empties it; the task ends when the queue is dropped and
+    /// empty.
     pub fn open(pool: PgPool) -> Self {
         let (queue, waiting) = mpsc::channel(CAPACITY);
         let unrecorded = Counter::default();
@@ -94,12 +95,14 @@ impl Refusals {
         }
     }
 
-    /// Returns the counter of refusals that were not recorded, since there were too many or the database failed.
+    /// Returns the counter of refusals that were not recorded, since there were too many or the
+    /// database failed.
     pub fn unrecorded(&self) -> Counter {
         self.unrecorded.clone()
     }
 
-    /// Returns the task that empties the queue, to await the last refusals. It ends when this value is dropped.
+    /// Returns the task that empties the queue, to await the last refusals. It ends when this value
+    /// is dropped.
     pub fn writer(&self) -> Option<JoinHandle<()>> {
         self.writer.lock().ok()?.take()
     }

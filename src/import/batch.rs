@@ -44,7 +44,8 @@ pub(super) struct Summary {
 /// The users and identities that are left out, because no sign-in here could use them.
 #[derive(Default)]
 pub(super) struct LeftOut {
-    /// Users without an e-mail address, who have a phone number or identities of other providers alone.
+    /// Users without an e-mail address, who have a phone number or identities of other providers
+    /// alone.
     pub users: u64,
     /// Identities by their providers, which are not configured.
     pub identities: BTreeMap<String, u64>,

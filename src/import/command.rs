@@ -78,7 +78,8 @@ pub struct Import {
     /// Format of the file; by default from its extension (`.csv`, `.jsonl`, `.ndjson`)
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// File for the list of refused rows; by default FILE.refused.csv, or standard error for standard input
+    /// File for the list of refused rows; by default FILE.refused.csv, or standard error for
+    /// standard input
     #[arg(long, value_name = "PATH")]
     refused: Option<PathBuf>,
     /// Columns or members to ignore

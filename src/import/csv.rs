@@ -2,8 +2,9 @@
 //! first line names the columns; a line before it may name the separator. Each row is a user, or a
 //! further identity of a user.
 //!
-//! A quoted value may have several lines. A stray quotation mark would take the rows behind it for such a value, so if a
-//! row of several lines is invalid, only its first line is refused, and the next row begins on the second one.
+//! A quoted value may have several lines. A stray quotation mark would take the rows behind it for
+//! such a value, so if a row of several lines is invalid, only its first line is refused, and the
+//! next row begins on the second one.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead};
@@ -162,7 +163,8 @@ impl<R: BufRead> Csv<R> {
 }
 
 impl Rules {
-    /// Returns the separator by which a header has the most known columns and, of several, the most columns.
+    /// Returns the separator by which a header has the most known columns and, of several, the most
+    /// columns.
     fn separator(&self, header: &[u8]) -> u8 {
         let is_known = |name: &[u8]| {
             let name = std::str::from_utf8(name)
@@ -215,7 +217,8 @@ enum Within {
     Nothing,
     Plain,
     Quotes,
-    /// Behind a quotation mark in a quoted value: its end, or the first half of a quotation mark in it.
+    /// Behind a quotation mark in a quoted value: its end, or the first half of a quotation mark in
+    /// it.
     Quote,
 }
 
@@ -285,7 +288,8 @@ struct Line {
 }
 
 impl Line {
-    /// Returns the separator that a line such as `sep=;` names, which Excel reads and some programs write before the header.
+    /// Returns the separator that a line such as `sep=;` names, which Excel reads and some programs
+    /// write before the header.
     fn separator(&self) -> Option<u8> {
         let (name, rest) = self.text.split_at_checked("sep=".len())?;
         let (&separator, end) = rest.split_first()?;

@@ -1,5 +1,5 @@
-//! Imports users from a file of another system. One task reads and checks the rows, and another writes them, batch by
-//! batch.
+//! Imports users from a file of another system. One task reads and checks the rows, and another
+//! writes them, batch by batch.
 //!
 //! Existing users are not changed, with three exceptions:
 //!
@@ -30,7 +30,8 @@ use self::jsonl::JsonLines;
 use self::row::Rules;
 pub(crate) use self::write::Writer;
 
-/// The number of rows in one transaction. A sign-in of one of these users waits for its end, a fraction of a second.
+/// The number of rows in one transaction. A sign-in of one of these users waits for its end, a
+/// fraction of a second.
 const BATCH: usize = 10_000;
 /// The largest batch in bytes of the file, for long rows.
 const BATCH_BYTES: u64 = 16 << 20;

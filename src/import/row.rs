@@ -1,5 +1,5 @@
-//! Imported users, as a file describes them. Their values must satisfy the same rules as a provider's claims.
-//! An invalid row is refused with a reason, not corrected.
+//! Imported users, as a file describes them. Their values must satisfy the same rules as a
+//! provider's claims. An invalid row is refused with a reason, not corrected.
 
 use std::collections::HashSet;
 
@@ -34,9 +34,11 @@ pub struct ImportedUser {
     pub disabled: bool,
     /// The user's identities, each of them once.
     pub identities: Vec<Identity>,
-    /// The subject that an identity of an existing user had until now: the user gets `identities` beside it.
+    /// The subject that an identity of an existing user had until now: the user gets `identities`
+    /// beside it.
     pub old_subject: Option<String>,
-    /// The providers of the identities that are left out, because no provider of that name is configured.
+    /// The providers of the identities that are left out, because no provider of that name is
+    /// configured.
     pub left_out: Vec<String>,
 }
 
@@ -77,7 +79,8 @@ pub enum Field {
     Unnamed,
 }
 
-/// The values of a row, or of one of its further identities, as they stand in the file; `None` if empty.
+/// The values of a row, or of one of its further identities, as they stand in the file; `None` if
+/// empty.
 #[derive(Default)]
 pub struct RawRow<'a> {
     values: [Option<&'a str>; Column::VARIANTS.len()],
@@ -215,8 +218,9 @@ impl Rules {
     }
 }
 
-/// Returns a column's name without what differs between programs: case, blanks, hyphens, underscores and invisible
-/// characters such as a byte order mark. Commas separate the names that `--ignore` gets.
+/// Returns a column's name without what differs between programs: case, blanks, hyphens,
+/// underscores and invisible characters such as a byte order mark. Commas separate the names that
+/// `--ignore` gets.
 fn folded(name: &str) -> String {
     let counts =
         |c: &char| !c.is_whitespace() && !matches!(c, '-' | '_' | ',') && !is_ignorable(*c);
@@ -284,13 +288,15 @@ impl ImportedUser {
         })
     }
 
-    /// Returns true if no sign-in could find the user, who has a phone number alone, or identities of other providers.
+    /// Returns true if no sign-in could find the user, who has a phone number alone, or identities
+    /// of other providers.
     pub const fn is_unreachable(&self) -> bool {
         self.email.is_none() && self.identities.is_empty()
     }
 }
 
-/// Reads a Boolean, also as PostgreSQL (`t`), spreadsheets (`TRUE`) and other databases (`1`) write it.
+/// Reads a Boolean, also as PostgreSQL (`t`), spreadsheets (`TRUE`) and other databases (`1`) write
+/// it.
 fn flag(name: &'static str, text: Option<&str>) -> Result<bool, RowError> {
     let is =
         |text: &str, names: [&str; 3]| names.iter().any(|name| text.eq_ignore_ascii_case(name));
@@ -302,8 +308,8 @@ fn flag(name: &'static str, text: Option<&str>) -> Result<bool, RowError> {
     }
 }
 
-/// Reads a time in the form of RFC 3339, PostgreSQL, or Firebase: as `2024-01-02 03:04:05.678+00`, milliseconds or
-/// seconds since 1970, or `Tue, 02 Jan 2024 03:04:05 GMT` (RFC 2822).
+/// Reads a time in the form of RFC 3339, PostgreSQL, or Firebase: as `2024-01-02 03:04:05.678+00`,
+/// milliseconds or seconds since 1970, or `Tue, 02 Jan 2024 03:04:05 GMT` (RFC 2822).
 fn time(text: &str, now: i64) -> Result<OffsetDateTime, RowError> {
     let time = if let Ok(number) = text.parse::<i64>() {
         let milliseconds = if number < LEAST_MILLISECONDS {
@@ -332,7 +338,8 @@ fn time(text: &str, now: i64) -> Result<OffsetDateTime, RowError> {
     }
 }
 
-/// Returns a time of PostgreSQL, or of ISO 8601, in the form of RFC 3339. Without a zone, it is UTC.
+/// Returns a time of PostgreSQL, or of ISO 8601, in the form of RFC 3339. Without a zone, it is
+/// UTC.
 fn rfc3339(text: &str) -> String {
     let text = text.strip_suffix(" UTC").unwrap_or(text);
     let after_date = |at: &usize| *at > "2024-01-02".len();
@@ -397,8 +404,8 @@ fn identity(
 }
 
 impl<'a> RawRow<'a> {
-    /// Sets a value; an empty one counts as absent. Only subjects are compared byte by byte, so blanks around other values
-    /// do not count.
+    /// Sets a value; an empty one counts as absent. Only subjects are compared byte by byte, so
+    /// blanks around other values do not count.
     pub fn set(&mut self, column: Column, value: &'a str) {
         let exact = matches!(column, Column::Subject | Column::NewSubject);
         let value = if exact { value } else { value.trim() };

@@ -1,5 +1,5 @@
-//! Writes imported users by one statement, `write.sql`. A batch is written completely or not at all, and writing it
-//! again changes nothing.
+//! Writes imported users by one statement, `write.sql`. A batch is written completely or not at
+//! all, and writing it again changes nothing.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,8 @@ use crate::database::{Error, retrying};
 use crate::domain::user::MAX_IDENTITIES;
 use crate::domain::{Actor, Email};
 
-/// Settings for a statement that takes longer than a request, and whose best plan depends on the number of rows.
+/// Settings for a statement that takes longer than a request, and whose best plan depends on the
+/// number of rows.
 const SETTINGS: &str = "SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min';
     SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_custom_plan";
 
@@ -40,7 +41,8 @@ impl Writer {
     ) -> Result<Vec<(u64, RowError)>, Error> {
         let mut refused = Vec::new();
         while !rows.is_empty() {
-            // If a sign-in creates one of the users meanwhile, nothing is written, and the next attempt finds them.
+            // If a sign-in creates one of the users meanwhile, nothing is written, and the next
+            // attempt finds them.
             let (outcomes, identities) = retrying!(self.write_batch(&rows))?;
             summary.identities += identities.cast_unsigned();
             let mut deferred = Vec::new();
@@ -167,7 +169,8 @@ fn repeats(rows: &[ImportRow]) -> Vec<bool> {
     all
 }
 
-/// Returns an id that contains the time of creation (UUID version 7, RFC 9562 §5.7), by which lists order users.
+/// Returns an id that contains the time of creation (UUID version 7, RFC 9562 §5.7), by which lists
+/// order users.
 fn new_id(created: Option<OffsetDateTime>) -> Uuid {
     let time =
         created.and_then(|at| Some((u64::try_from(at.unix_timestamp()).ok()?, at.nanosecond())));

@@ -1,7 +1,7 @@
 //! The states of a signing key, derived from its timestamps. The key itself is not handled here.
 //!
-//! Verifiers of tokens cache our public keys. So a key is published before it signs, and for as long as a
-//! token that it signed is valid.
+//! Verifiers of tokens cache our public keys. So a key is published before it signs, and for as
+//! long as a token that it signed is valid.
 
 use time::{Duration, OffsetDateTime};
 

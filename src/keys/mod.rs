@@ -1,4 +1,5 @@
-//! The keys that sign access tokens: their life, their rotation, their storage and the commands for them.
+//! The keys that sign access tokens: their life, their rotation, their storage and the commands for
+//! them.
 
 pub(crate) mod command;
 pub mod life;

@@ -1,5 +1,5 @@
-//! The signing keys in memory, for issuing and verifying. A token with a known key needs no I/O. A task reloads the
-//! keys from the database, so that all instances agree.
+//! The signing keys in memory, for issuing and verifying. A token with a known key needs no I/O. A
+//! task reloads the keys from the database, so that all instances agree.
 
 mod keys;
 
@@ -33,7 +33,8 @@ struct Shared {
     keys: RwLock<Option<Arc<Keys>>>,
     /// Number of reloads, failed ones included.
     reloads: AtomicU64,
-    /// The time at which an unknown key id last requested a reload. Other requests wait for its lock until that reload has ended.
+    /// The time at which an unknown key id last requested a reload. Other requests wait for its
+    /// lock until that reload has ended.
     asked_at: Arc<Mutex<Option<Instant>>>,
     failures: AtomicU64,
 }
@@ -65,7 +66,8 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Returns the key that signs at `now` by this machine's clock, or `None` before the ring is open.
+    /// Returns the key that signs at `now` by this machine's clock, or `None` before the ring is
+    /// open.
     pub fn signing(&self, now: i64) -> Option<Arc<SigningKey>> {
         Some(self.current()?.signing(now))
     }
@@ -74,8 +76,8 @@ impl KeyRing {
         self.current()?.find(kid, now)
     }
 
-    /// Returns the published key of that id, after a reload if it is unknown: another instance may have created it in
-    /// an emergency. The rate of such reloads is limited.
+    /// Returns the published key of that id, after a reload if it is unknown: another instance may
+    /// have created it in an emergency. The rate of such reloads is limited.
     pub async fn find_or_reload(&self, kid: &str, now: i64) -> Option<Arc<SigningKey>> {
         let found = self.find(kid, now);
         if found.is_some() || !is_thumbprint(kid) {
@@ -86,7 +88,8 @@ impl KeyRing {
             if asked_at.is_none_or(|at| at.elapsed() >= ASKED_EVERY) {
                 *asked_at = Some(Instant::now());
                 let ring = self.clone();
-                // It is a task of its own, so that the timeout neither cuts the reload off nor lets another one begin.
+                // It is a task of its own, so that the timeout neither cuts the reload off nor lets
+                // another one begin.
                 let reload = async move {
                     ring.reload_or_warn().await;
                     drop(asked_at);
@@ -120,7 +123,8 @@ impl KeyRing {
         self.0.failures.load(Ordering::Relaxed)
     }
 
-    /// Returns the seconds by which this clock was ahead of the database's at the last load, latency included.
+    /// Returns the seconds by which this clock was ahead of the database's at the last load,
+    /// latency included.
     pub fn ahead_of_database(&self) -> i64 {
         self.current().map_or(0, |keys| keys.ahead_of_database())
     }

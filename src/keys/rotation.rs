@@ -1,5 +1,5 @@
-//! Rotation of signing keys, on a schedule or by an operator's command. The database decides between instances, and
-//! only its clock counts.
+//! Rotation of signing keys, on a schedule or by an operator's command. The database decides
+//! between instances, and only its clock counts.
 
 use time::Duration;
 
@@ -41,7 +41,8 @@ impl Rotation {
         self.seal.sealed_by(&stored.kid, &stored.sealed_private_key)
     }
 
-    /// Seals the keys of the previous `secret_key` with the current one. Several instances may do so at once.
+    /// Seals the keys of the previous `secret_key` with the current one. Several instances may do
+    /// so at once.
     pub async fn seal_again(&self) -> Result<(), Error> {
         if !self.seal.is_changing() {
             return Ok(());
@@ -128,8 +129,8 @@ impl Rotation {
         Ok(store::insert_next(&self.pool, &key, self.periods.announce, age, by).await?)
     }
 
-    /// Checks that the published keys can be opened, and returns their number, and how many of them only the previous
-    /// `secret_key` opens. Changes nothing.
+    /// Checks that the published keys can be opened, and returns their number, and how many of them
+    /// only the previous `secret_key` opens. Changes nothing.
     pub async fn readable(&self) -> Result<(usize, usize), Error> {
         let Some(stored) = self.stored().await? else {
             return Ok((0, 0));
@@ -141,7 +142,8 @@ impl Rotation {
         Ok((stored.published().count(), by_previous.count()))
     }
 
-    /// Checks that the published keys can be opened. A key of another secret beside them would stop every start.
+    /// Checks that the published keys can be opened. A key of another secret beside them would stop
+    /// every start.
     fn check_secret(&self, stored: &StoredKeys) -> Result<(), Error> {
         stored
             .published()

@@ -1,5 +1,5 @@
-//! Encryption of stored secrets: AES-256-GCM with a key derived from `secret_key` (HKDF, RFC 5869), bound to the
-//! secret's name. Layout: nonce, ciphertext, tag.
+//! Encryption of stored secrets: AES-256-GCM with a key derived from `secret_key` (HKDF, RFC 5869),
+//! bound to the secret's name. Layout: nonce, ciphertext, tag.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 
@@ -66,7 +66,8 @@ impl Seal {
             .map_or(SealedBy::Another, |(_, by)| by)
     }
 
-    /// Seals a value of the previous `secret_key` with the current one. Returns `None` for any other value.
+    /// Seals a value of the previous `secret_key` with the current one. Returns `None` for any
+    /// other value.
     pub fn seal_again(&self, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         match self.unseal(name, sealed) {
             Ok((bytes, SealedBy::Previous)) => self.seal(name, bytes).ok(),

@@ -1,4 +1,5 @@
-//! A key that signs access tokens: ES256 (RFC 7518 §3.4). [`super::rotation`] decides when it signs.
+//! A key that signs access tokens: ES256 (RFC 7518 §3.4). [`super::rotation`] decides when it
+//! signs.
 
 use std::fmt;
 
@@ -64,8 +65,8 @@ impl SigningKey {
         })
     }
 
-    /// Opens a stored key. It reads only the sealed part, so an attacker who can write to the table, but does not have
-    /// `secret_key`, cannot insert a key.
+    /// Opens a stored key. It reads only the sealed part, so an attacker who can write to the
+    /// table, but does not have `secret_key`, cannot insert a key.
     pub fn open(seal: &Seal, stored: &StoredKey) -> Result<Self, Error> {
         let key = Self::from_pkcs8(&seal.open(&stored.kid, &stored.sealed_private_key)?)?;
         if key.kid == stored.kid {

@@ -1,6 +1,7 @@
 //! Storage of the signing keys of access tokens. All times are the database's.
 //!
-//! Keys have unique numbers: if several instances create the next key at once, one succeeds and the others do nothing.
+//! Keys have unique numbers: if several instances create the next key at once, one succeeds and the
+//! others do nothing.
 
 pub use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -91,8 +92,9 @@ pub async fn insert_first(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
     Ok(())
 }
 
-/// Stores a key that signs in `announce` seconds, unless the newest one has not signed for `age` seconds yet. Returns
-/// `true` if it was stored. Records an operator's command; without an author, it was due.
+/// Stores a key that signs in `announce` seconds, unless the newest one has not signed for `age`
+/// seconds yet. Returns `true` if it was stored. Records an operator's command; without an author,
+/// it was due.
 pub async fn insert_next(
     pool: &PgPool,
     key: &NewKey,

@@ -11,8 +11,8 @@ use crate::config;
 use crate::domain::Object;
 use crate::domain::json::MAX_DOCUMENT_VALUES;
 
-/// The timeout of a whole call, retry included. It is a little below the five seconds that callers are
-/// promised, so that our own response is sent within them.
+/// The timeout of a whole call, retry included. It is a little below the five seconds that callers
+/// are promised, so that our own response is sent within them.
 pub(super) const DEADLINE: Duration = Duration::from_millis(4_500);
 
 /// The largest response read, in bytes. A tokeninfo response has about one thousand.
@@ -132,8 +132,8 @@ impl Unavailable {
         Self { by_token, ..self }
     }
 
-    /// Returns true if a working provider would not have failed in this way. A response that makes no sense
-    /// may be caused by a crafted token, so it is no outage.
+    /// Returns true if a working provider would not have failed in this way. A response that makes
+    /// no sense may be caused by a crafted token, so it is no outage.
     pub(super) fn is_outage(&self) -> bool {
         !self.by_token && self.class != Class::NotIntrospected
     }
@@ -163,7 +163,8 @@ impl Unavailable {
         Self { check, ..self }
     }
 
-    /// Returns the failure of an endpoint that does not accept our client authentication by these settings.
+    /// Returns the failure of an endpoint that does not accept our client authentication by these
+    /// settings.
     pub(super) fn client_authentication(settings: &[&'static str]) -> Self {
         let check = settings.iter().copied().map(Cow::Borrowed).collect();
         Self {

@@ -64,7 +64,8 @@ pub(super) fn unreached(error: reqwest::Error) -> Unavailable {
     } else {
         Class::Connection
     };
-    // The root cause comes from the operating system or from TLS, so it holds neither the URL nor a token.
+    // The root cause comes from the operating system or from TLS, so it holds neither the URL nor a
+    // token.
     let cause = causes::root(&error.without_url());
     let why = cause
         .contains("certificate")

@@ -1,5 +1,5 @@
-//! The token endpoint: exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3, RFC 7636, OpenID
-//! Connect Core §3.1.3). There is no retry, because a code can be used only once.
+//! The token endpoint: exchanges an authorization code for an `id_token` (RFC 6749 §4.1.3, RFC
+//! 7636, OpenID Connect Core §3.1.3). There is no retry, because a code can be used only once.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,8 @@ impl Provider {
             .map_err(|unavailable| unavailable.named(&self.settings).into())
     }
 
-    /// Exchanges an authorization code for tokens (RFC 6749 §4.1.3 with RFC 7636), within five seconds.
+    /// Exchanges an authorization code for tokens (RFC 6749 §4.1.3 with RFC 7636), within five
+    /// seconds.
     pub async fn exchange(
         &self,
         code: &str,
@@ -94,8 +95,9 @@ impl Provider {
     }
 }
 
-/// Selects our authentication at the token endpoint: as it is set, otherwise as the provider publishes,
-/// otherwise HTTP Basic, which every server with client secrets supports (RFC 6749 §2.3.1).
+/// Selects our authentication at the token endpoint: as it is set, otherwise as the provider
+/// publishes, otherwise HTTP Basic, which every server with client secrets supports (RFC 6749
+/// §2.3.1).
 pub(super) fn authentication(
     provider: &config::Provider,
     published: Option<&Metadata>,
@@ -127,8 +129,8 @@ impl From<Unavailable> for Rejected {
     }
 }
 
-/// Reads a 400 or 401 (RFC 6749 §5.2). A wrong client secret must not be blamed on the code: every sign-in
-/// would then fail without a hint at the cause.
+/// Reads a 400 or 401 (RFC 6749 §5.2). A wrong client secret must not be blamed on the code: every
+/// sign-in would then fail without a hint at the cause.
 pub(super) async fn error(response: Response) -> Rejected {
     let status = response.status();
     let error = answer::json(response).await.ok();
@@ -153,7 +155,8 @@ pub(super) fn refused(why: &str) -> Error {
     .into()
 }
 
-/// Returns the name of a provider's error as it may go into a line of the log (RFC 6749 §4.1.2.1, §5.2).
+/// Returns the name of a provider's error as it may go into a line of the log (RFC 6749 §4.1.2.1,
+/// §5.2).
 pub fn error_name(error: &str) -> &str {
     let named = (1..=40).contains(&error.len())
         && error.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');

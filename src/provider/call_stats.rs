@@ -1,4 +1,5 @@
-//! Call statistics of one provider since the start: results and latency, for the overview and the metrics.
+//! Call statistics of one provider since the start: results and latency, for the overview and the
+//! metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +8,8 @@ use std::time::Duration;
 
 use super::bulkhead::State;
 
-/// Upper bounds of the latency histogram, in milliseconds. Slower calls are counted in one more bucket.
+/// Upper bounds of the latency histogram, in milliseconds. Slower calls are counted in one more
+/// bucket.
 pub const BOUNDS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_000, 3_000, 5_000];
 
 #[derive(Debug, Default)]
@@ -25,7 +27,8 @@ pub struct CallStats {
     pub latency: [u64; BOUNDS.len() + 1],
     pub total: Duration,
     pub breaker: State,
-    /// True if most of the latest verifications, whatever their means, got no usable answer; `None` if there were too few.
+    /// True if most of the latest verifications, whatever their means, got no usable answer; `None`
+    /// if there were too few.
     pub failing: Option<bool>,
 }
 
@@ -67,8 +70,8 @@ impl CallCounters {
 }
 
 impl CallStats {
-    /// Returns the latency, in ms, that `percent` % of the calls stayed below; `None` above the last bucket
-    /// or without calls.
+    /// Returns the latency, in ms, that `percent` % of the calls stayed below; `None` above the
+    /// last bucket or without calls.
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let all: u64 = self.latency.iter().sum();
         let rank = all.checked_mul(percent)?.div_ceil(100).max(1);

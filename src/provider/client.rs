@@ -1,4 +1,5 @@
-//! The shared outbound HTTP client: pooled connections, no redirects, the environment's proxy, short timeouts.
+//! The shared outbound HTTP client: pooled connections, no redirects, the environment's proxy,
+//! short timeouts.
 
 use std::time::Duration;
 

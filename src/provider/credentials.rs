@@ -23,8 +23,8 @@ pub(super) fn post(
             request.form(&[fields, &[("client_id", id), ("client_secret", secret)]].concat())
         }
         ClientAuthentication::ClientSecretBasic => {
-            // Both are encoded as that section requires, so that a colon in one is not taken for the
-            // separator.
+            // Both are encoded as that section requires, so that a colon in one is not taken for
+            // the separator.
             let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
             request
                 .form(fields)

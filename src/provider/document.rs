@@ -1,9 +1,9 @@
 //! A published document of a provider, such as its keys or its metadata, and its cache.
 //!
-//! A fresh document is returned at once. Shortly before it expires, one call starts a refresh in the background.
-//! Once it has expired, one caller fetches it and all others wait for that fetch. While the provider fails, the last
-//! good document is used for a bounded time. A document that cannot be used never replaces it. Time is a parameter
-//! throughout.
+//! A fresh document is returned at once. Shortly before it expires, one call starts a refresh in
+//! the background. Once it has expired, one caller fetches it and all others wait for that fetch.
+//! While the provider fails, the last good document is used for a bounded time. A document that
+//! cannot be used never replaces it. Time is a parameter throughout.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -21,12 +21,13 @@ use crate::domain::jws::{self, Jws};
 use crate::domain::metadata::Unfit;
 use crate::domain::{Issuers, Object};
 
-/// Seconds for which an expired document is used while its provider fails: long enough to notice and repair
-/// it.
+/// Seconds for which an expired document is used while its provider fails: long enough to notice
+/// and repair it.
 const STALE: i64 = 4 * 60 * 60;
 /// The shortest time between two attempts after a failure, in seconds.
 const AFTER_FAILURE: i64 = 5;
-/// The shortest time between two attempts for unknown key ids, in seconds: any client can make up a key id.
+/// The shortest time between two attempts for unknown key ids, in seconds: any client can make up a
+/// key id.
 const BETWEEN_RENEWALS: i64 = 10;
 
 /// The parser of a document. Its error has a class for the log and the setting to check.
@@ -107,9 +108,10 @@ impl<T: Send + Sync + 'static> Document<T> {
             .ok_or_else(|| state.last_failure())
     }
 
-    /// Fetches the document again because something is missing in `old`. Returns true with it if that fetch
-    /// began after this call: only then is it known that the missing item does not exist.
-    /// It fails as well if it is too early for a fetch: the missing item may have been published meanwhile.
+    /// Fetches the document again because something is missing in `old`. Returns true with it if
+    /// that fetch began after this call: only then is it known that the missing item does not
+    /// exist. It fails as well if it is too early for a fetch: the missing item may have been
+    /// published meanwhile.
     pub async fn renew(
         self: &Arc<Self>,
         url: &Url,
@@ -142,7 +144,8 @@ impl<T: Send + Sync + 'static> Document<T> {
         }
     }
 
-    /// Fetches, or waits for the fetch of another caller. Returns true if the fetch was this caller's own.
+    /// Fetches, or waits for the fetch of another caller. Returns true if the fetch was this
+    /// caller's own.
     async fn fetch_once(self: &Arc<Self>, url: &Url, now: i64, seen: u64, renews: bool) -> bool {
         let fetching = Arc::clone(&self.fetching).lock_owned().await;
         if self.state().fetches != seen {
@@ -246,7 +249,8 @@ pub(super) fn keys(client: Client, provider: &str, setting: &'static str) -> Arc
 }
 
 impl Document<KeySet> {
-    /// Verifies a signature with the keys at this URL. They are fetched again if the signature's key is missing.
+    /// Verifies a signature with the keys at this URL. They are fetched again if the signature's
+    /// key is missing.
     pub async fn verify<'t>(
         self: &Arc<Self>,
         jws: &Jws<'t>,

@@ -1,4 +1,5 @@
-//! The token-information endpoint of one provider, with its bulkhead and its single flight per token.
+//! The token-information endpoint of one provider, with its bulkhead and its single flight per
+//! token.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,8 +38,8 @@ impl Endpoint {
         self.counters.stats(self.bulkhead.state())
     }
 
-    /// Returns the endpoint's claims about a token. Concurrent callers with the same token share one call;
-    /// each of them validates the claims.
+    /// Returns the endpoint's claims about a token. Concurrent callers with the same token share
+    /// one call; each of them validates the claims.
     ///
     /// `probe` asks about a token of our own. It is called after too many failures of callers' tokens.
     pub async fn ask(

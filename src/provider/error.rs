@@ -24,8 +24,8 @@ impl Error {
             Self::Unavailable(unavailable) => return unavailable.named(provider).into(),
         };
         let remedy = match refusal.reason {
-            // If introspection is used for tokens that are not JWTs, the audience may be a service that
-            // takes access tokens. It must not be added.
+            // If introspection is used for tokens that are not JWTs, the audience may be a service
+            // that takes access tokens. It must not be added.
             Reason::AudienceMismatch => {
                 let [clients, companions] = ["additional_client_ids", "additional_audiences"]
                     .map(|setting| provider.setting(setting));

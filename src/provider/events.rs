@@ -1,4 +1,5 @@
-//! The messages that a provider pushes, such as security events: their issuer, their keys and their signature.
+//! The messages that a provider pushes, such as security events: their issuer, their keys and their
+//! signature.
 
 use std::sync::Arc;
 
@@ -164,8 +165,8 @@ impl Provider {
     }
 }
 
-/// Returns true for the response of a server that has no document at this URL. Some answer every unknown path with a page, or
-/// lead to one.
+/// Returns true for the response of a server that has no document at this URL. Some answer every
+/// unknown path with a page, or lead to one.
 fn is_no_document(unavailable: &Unavailable) -> bool {
     matches!(
         unavailable.class,

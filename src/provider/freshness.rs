@@ -43,7 +43,8 @@ fn max_age(headers: &HeaderMap) -> Option<i64> {
         .min()
 }
 
-/// Returns the provider's time when it answered (RFC 9110 §6.6.1), also if a cache answered in its place.
+/// Returns the provider's time when it answered (RFC 9110 §6.6.1), also if a cache answered in its
+/// place.
 pub(super) fn server_time(headers: &HeaderMap) -> Option<i64> {
     let age = text(headers, &AGE)
         .and_then(|age| age.trim().parse().ok())
@@ -63,7 +64,8 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Parses an HTTP date in any of its three forms (RFC 9110 §5.6.7), or one with an offset as in an e-mail.
+/// Parses an HTTP date in any of its three forms (RFC 9110 §5.6.7), or one with an offset as in an
+/// e-mail.
 fn timestamp(text: &str) -> Option<i64> {
     let text = text.trim();
     let date = httpdate::parse_http_date(text)

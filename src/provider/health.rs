@@ -21,7 +21,8 @@ pub(super) struct Health(Mutex<Inner>);
 struct Inner {
     /// The time at which each call ended, and true if it had a usable answer.
     calls: VecDeque<(Instant, bool)>,
-    /// The calls since the latest usable answer whose failure the token itself may have caused, and the time of the latest one.
+    /// The calls since the latest usable answer whose failure the token itself may have caused, and
+    /// the time of the latest one.
     by_token: usize,
     by_token_at: Option<Instant>,
     /// True if the log says that the provider fails.
@@ -62,7 +63,8 @@ impl Health {
         }
     }
 
-    /// Returns true if most of the latest calls had no usable answer, or `None` if too few calls were made to tell.
+    /// Returns true if most of the latest calls had no usable answer, or `None` if too few calls
+    /// were made to tell.
     pub fn failing(&self, now: Instant) -> Option<bool> {
         self.0
             .lock()

@@ -91,7 +91,8 @@ impl Providers {
         self.0.get(name)
     }
 
-    /// Returns the names of the other providers with the same issuer: there, the same subject is the same account.
+    /// Returns the names of the other providers with the same issuer: there, the same subject is
+    /// the same account.
     pub fn others_of_issuer(&self, provider: &Provider) -> Vec<&str> {
         let names = self.all().filter(|other| {
             other.settings.name != provider.settings.name

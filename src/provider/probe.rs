@@ -1,5 +1,6 @@
-//! Checks the configuration of a provider for an operator. It sends what a sign-in sends, with a token or a code
-//! that no provider has issued, and the answer is read as at a sign-in. No request is repeated.
+//! Checks the configuration of a provider for an operator. It sends what a sign-in sends, with a
+//! token or a code that no provider has issued, and the answer is read as at a sign-in. No request
+//! is repeated.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -164,8 +165,9 @@ impl Probe<'_> {
             let status = response.status();
             let time = freshness::server_time(response.headers());
             let answer = if introspected && status == StatusCode::BAD_REQUEST {
-                // RFC 7662 §2.2 answers an invalid token with a 200, so a 400 comes from another kind of endpoint,
-                // which would refuse valid tokens, too. Only an error that names the token is accepted.
+                // RFC 7662 §2.2 answers an invalid token with a 200, so a 400 comes from another
+                // kind of endpoint, which would refuse valid tokens, too. Only an error that names
+                // the token is accepted.
                 let problem =
                     "responds with 400 instead of the `active` member of token introspection";
                 let answer = tokeninfo::client_or_token(status, response).await;
@@ -210,8 +212,8 @@ impl Probe<'_> {
         }
     }
 
-    /// Sends a made-up code of each client to the token endpoint, as for a token that can be revoked, if there is a setting
-    /// for that.
+    /// Sends a made-up code of each client to the token endpoint, as for a token that can be
+    /// revoked, if there is a setting for that.
     async fn revocation(&mut self) {
         let settings = self.settings;
         if settings.client_key.is_some() || settings.revocation_url.is_some() {
@@ -226,8 +228,8 @@ impl Probe<'_> {
         }
     }
 
-    /// Sends a made-up code to the token endpoint, as the sign-in of staff does, unless it has no client secret or no
-    /// endpoint.
+    /// Sends a made-up code to the token endpoint, as the sign-in of staff does, unless it has no
+    /// client secret or no endpoint.
     async fn staff(&mut self, redirect_uri: &str) {
         const PAGE: &str = "staff sign-in page";
         let settings = self.settings;
@@ -382,8 +384,8 @@ impl Probe<'_> {
     }
 }
 
-/// Builds a token with the claims of a valid one but without a valid signature. It always parses, because its
-/// parts have the required form.
+/// Builds a token with the claims of a valid one but without a valid signature. It always parses,
+/// because its parts have the required form.
 pub(super) fn worthless_token(provider: &config::Provider, now: i64) -> Option<IdToken> {
     let issuer = match &provider.issuers {
         Issuers::Listed(issuers) => issuers.first(),

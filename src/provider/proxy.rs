@@ -1,5 +1,5 @@
-//! The proxy of the environment, through which providers are called, as curl reads it. Webhooks never use it: a proxy would
-//! connect to addresses that this service has not checked.
+//! The proxy of the environment, through which providers are called, as curl reads it. Webhooks
+//! never use it: a proxy would connect to addresses that this service has not checked.
 
 use std::env;
 use std::fmt;

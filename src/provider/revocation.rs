@@ -1,5 +1,5 @@
-//! Revocation (RFC 7009; Apple's "Token revocation"). The token for it comes from an authorization code, which the app's
-//! SDK returns beside the `id_token`.
+//! Revocation (RFC 7009; Apple's "Token revocation"). The token for it comes from an authorization
+//! code, which the app's SDK returns beside the `id_token`.
 
 use std::borrow::Cow;
 
@@ -98,8 +98,8 @@ impl Provider {
             .map_err(|error: Error| error.named(&self.settings))
     }
 
-    /// Checks that the answer to a code is about the user whose code it was. RFC 6749 knows no `id_token`; Apple always
-    /// sends one.
+    /// Checks that the answer to a code is about the user whose code it was. RFC 6749 knows no
+    /// `id_token`; Apple always sends one.
     fn check_subject(&self, answer: &Object, subject: &str) -> Result<(), Error> {
         let Some(token) = answer.get("id_token") else {
             let required = self.settings.kind() == Preset::Apple;
@@ -163,7 +163,8 @@ impl Provider {
         }
     }
 
-    /// Returns the failure of a request that the provider rejects, if the token or the code is not to blame.
+    /// Returns the failure of a request that the provider rejects, if the token or the code is not
+    /// to blame.
     pub(super) fn rejected(&self, rejected: Rejected) -> Unavailable {
         let (name, unavailable) = match rejected {
             Rejected::Client(name) => (

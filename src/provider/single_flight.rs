@@ -1,8 +1,8 @@
-//! Single flight: concurrent calls for the same token share one answer. Phones retry, and providers have
-//! quotas.
+//! Single flight: concurrent calls for the same token share one answer. Phones retry, and providers
+//! have quotas.
 //!
-//! It is written by hand. `moka` coalesces as well, but an unshared call takes it 13,700 instructions instead
-//! of 1,800, and it adds 190 KB to the program.
+//! It is written by hand. `moka` coalesces as well, but an unshared call takes it 13,700
+//! instructions instead of 1,800, and it adds 190 KB to the program.
 
 use std::collections::HashMap;
 use std::future::Future;

@@ -1,7 +1,8 @@
 //! The call to a provider's token-information endpoint, such as Google's
 //! `https://oauth2.googleapis.com/tokeninfo?id_token=…`, or to one for introspection (RFC 7662).
 //!
-//! Each failure is blamed on the token, on the service's credentials, or on the provider: see `classify`.
+//! Each failure is blamed on the token, on the service's credentials, or on the provider: see
+//! `classify`.
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use url::{Position, Url};
@@ -17,8 +18,8 @@ use crate::domain::{IdToken, Object, Reason, Refusal, introspection};
 pub(super) const CONFIDENTIAL: &str =
     "introspection requires a confidential client with its own secret";
 
-/// The longest path and query that are sent. Most servers accept a request line of 8 KiB and answer 414 to a
-/// longer one (RFC 9110 §4.1 recommends 8,000 bytes).
+/// The longest path and query that are sent. Most servers accept a request line of 8 KiB and answer
+/// 414 to a longer one (RFC 9110 §4.1 recommends 8,000 bytes).
 const MAX_TARGET: usize = 8_000;
 
 /// Asks the provider about a token, and retries once after a transient failure.
@@ -73,8 +74,8 @@ pub(super) async fn classify(
     }
 }
 
-/// Returns the setting to look at when the endpoint does not understand us. An address that was discovered is changed by
-/// the issuer.
+/// Returns the setting to look at when the endpoint does not understand us. An address that was
+/// discovered is changed by the issuer.
 pub(super) const fn endpoint_setting(provider: &Provider) -> &'static str {
     if provider.tokeninfo_url.is_some() {
         "tokeninfo_url"
@@ -121,8 +122,8 @@ pub(super) fn request(
     }
 }
 
-/// Returns the client id that the token claims to be for. It is a configured one, or the token would have
-/// been refused before; the endpoint confirms the claim or refuses the token.
+/// Returns the client id that the token claims to be for. It is a configured one, or the token
+/// would have been refused before; the endpoint confirms the claim or refuses the token.
 fn intended_client<'p>(provider: &'p Provider, token: &IdToken) -> &'p str {
     let claimed = token.unverified().and_then(|token| token.claimed("aud"));
     let known = claimed.and_then(|claimed| provider.client_ids.iter().find(|id| *id == claimed));
@@ -159,9 +160,11 @@ async fn introspected(provider: &Provider, response: Response) -> Result<Object,
     }
 }
 
-/// Decides if a 400 or 401 is the token's fault. An introspection endpoint answers an invalid token with a
+/// Decides if a 400 or 401 is the token's fault. An introspection endpoint answers an invalid token
+/// with a
 /// 200. A 401, and some errors of a 400, mean that it rejects our client credentials (RFC 7662 §2.3, RFC 6749
-/// §5.2). If the token were blamed for that, every sign-in would be refused until the secret is corrected.
+/// §5.2). If the token were blamed for that, every sign-in would be refused until the secret is
+/// corrected.
 ///
 /// Returns `None` for a 400 that does not state its reason.
 pub(super) async fn client_or_token(

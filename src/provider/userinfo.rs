@@ -1,5 +1,5 @@
-//! The userinfo endpoint (OpenID Connect Core §5.3), which is asked for the e-mail address of staff alone: some providers put
-//! it there and not into the `id_token`.
+//! The userinfo endpoint (OpenID Connect Core §5.3), which is asked for the e-mail address of staff
+//! alone: some providers put it there and not into the `id_token`.
 
 use reqwest::StatusCode;
 use tokio::time::timeout;

@@ -157,8 +157,8 @@ impl Provider {
         Ok(verdict.map_err(Failure::into_refusal)?)
     }
 
-    /// Warns the operator, once, that a provider's tokens have no `email`. Many providers return it only at
-    /// the userinfo endpoint, which is called for staff alone.
+    /// Warns the operator, once, that a provider's tokens have no `email`. Many providers return it
+    /// only at the userinfo endpoint, which is called for staff alone.
     fn warn_without_email(&self) {
         if self.settings.discovery.is_some() {
             self.upstream.without_email.call_once(|| {

@@ -1,4 +1,5 @@
-//! Apple's server-to-server notifications (developer.apple.com, "Processing changes for Sign in with Apple accounts").
+//! Apple's server-to-server notifications (developer.apple.com, "Processing changes for Sign in
+//! with Apple accounts").
 //!
 //! The body is `{"payload": "<JWS>"}`. The claim `events` is a JSON object in a string, and its
 //! `event_time` is in milliseconds. The documentation says `account-deleted` and Apple sends
@@ -35,8 +36,9 @@ fn payload(body: &[u8]) -> Result<IdToken, Refused> {
     ))
 }
 
-/// Reads a notification from claims that Apple has signed for one of our client ids. An event of an unknown type is left
-/// out: there is nothing to do about it, and Apple would send it again and again.
+/// Reads a notification from claims that Apple has signed for one of our client ids. An event of an
+/// unknown type is left out: there is nothing to do about it, and Apple would send it again and
+/// again.
 fn report(claims: &Object, now: i64) -> Result<Report, Refused> {
     let issued = issued_at(claims, now)?;
     let id = message_id(claims)?.to_owned();
@@ -55,7 +57,8 @@ fn report(claims: &Object, now: i64) -> Result<Report, Refused> {
     })
 }
 
-/// Returns the objects in `events`: one or several, in a string or, for the day on which Apple corrects that, without.
+/// Returns the objects in `events`: one or several, in a string or, for the day on which Apple
+/// corrects that, without.
 fn told(claims: &Object) -> Result<Vec<Object>, Refused> {
     const MALFORMED: Refused = Refused::malformed("`events` must be a JSON object in a string");
     let value = match claims.get("events") {

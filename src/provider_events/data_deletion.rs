@@ -1,8 +1,9 @@
-//! Requests to delete what came from an account at a provider, as Facebook sends them. They are carried out at once.
+//! Requests to delete what came from an account at a provider, as Facebook sends them. They are
+//! carried out at once.
 //!
-//! A user who signs in with this account alone is deleted, as by `DELETE /api/v1/me`. A user with other identities loses
-//! this one, and what they had from it. A disabled user is kept, or deleting the account at the provider would be the way
-//! back in: staff see the request, and decide.
+//! A user who signs in with this account alone is deleted, as by `DELETE /api/v1/me`. A user with
+//! other identities loses this one, and what they had from it. A disabled user is kept, or deleting
+//! the account at the provider would be the way back in: staff see the request, and decide.
 
 mod store;
 
@@ -27,8 +28,8 @@ const REASON: &str = "The user asked the provider to have the data deleted.";
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Outcome {
-    /// Nothing is left of the account as of the request: its user was deleted, or there was none. An identity that was
-    /// linked after the request stays.
+    /// Nothing is left of the account as of the request: its user was deleted, or there was none.
+    /// An identity that was linked after the request stays.
     Deleted,
     /// The identity was unlinked from a user who has others.
     Unlinked,

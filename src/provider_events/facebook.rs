@@ -1,8 +1,10 @@
-//! Facebook's signed requests (developers.facebook.com, "Data Deletion Request Callback", "Parsing the Signed Request").
+//! Facebook's signed requests (developers.facebook.com, "Data Deletion Request Callback", "Parsing
+//! the Signed Request").
 //!
-//! A signed request is `<signature>.<payload>`, each in base64url. The signature is the HMAC-SHA256 of the encoded payload
-//! with the app secret, which is the `client_secret`: it proves both the sender and that this app is meant. Facebook gives
-//! a request no id, so the hash of its payload is the id.
+//! A signed request is `<signature>.<payload>`, each in base64url. The signature is the HMAC-SHA256
+//! of the encoded payload with the app secret, which is the `client_secret`: it proves both the
+//! sender and that this app is meant. Facebook gives a request no id, so the hash of its payload is
+//! the id.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, verify};
@@ -57,7 +59,8 @@ impl SignedRequest {
             "the request is not signed with the app secret",
         );
         let malformed = Refused::malformed;
-        // Facebook's documentation has both parts without padding, and some of its requests have it.
+        // Facebook's documentation has both parts without padding, and some of its requests have
+        // it.
         let decode = |part: &str| {
             URL_SAFE_NO_PAD
                 .decode(part.trim_end_matches('='))

@@ -1,8 +1,8 @@
 //! Reports of providers about their accounts: an account was hijacked, disabled or deleted, or its
 //! owner no longer uses this app. A message is judged, applied once, and only then acknowledged.
 //!
-//! Each kind of sender has a file that reads its messages into a [`report::Report`]. One statement applies it, and
-//! [`report::Effect`] decides what an event does.
+//! Each kind of sender has a file that reads its messages into a [`report::Report`]. One statement
+//! applies it, and [`report::Effect`] decides what an event does.
 
 mod apple;
 pub mod data_deletion;
@@ -56,9 +56,9 @@ pub async fn read(
     }
 }
 
-/// Applies a report of a provider, if it has not been applied before, to its accounts and to the same accounts at `others`,
-/// the other names of its issuer. After an error, names may be left: the message must not be acknowledged, and reaches them
-/// when it is sent again.
+/// Applies a report of a provider, if it has not been applied before, to its accounts and to the
+/// same accounts at `others`, the other names of its issuer. After an error, names may be left: the
+/// message must not be acknowledged, and reaches them when it is sent again.
 pub async fn apply(
     pool: &PgPool,
     provider: &str,

@@ -119,7 +119,8 @@ impl Effect {
         ..Self::NONE
     };
 
-    /// Decides as Google's documentation of Cross-Account Protection and the RISC and CAEP profiles ask.
+    /// Decides as Google's documentation of Cross-Account Protection and the RISC and CAEP profiles
+    /// ask.
     #[expect(
         clippy::match_same_arms,
         reason = "the first arms are exceptions with reasons of their own"

@@ -1,5 +1,5 @@
-//! Security Event Tokens (RFC 8417), pushed to us (RFC 8935): Google's Cross-Account Protection, and the RISC and CAEP
-//! events of any provider with Shared Signals.
+//! Security Event Tokens (RFC 8417), pushed to us (RFC 8935): Google's Cross-Account Protection,
+//! and the RISC and CAEP events of any provider with Shared Signals.
 
 use serde_json::{Map, Value};
 

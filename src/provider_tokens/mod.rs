@@ -1,5 +1,5 @@
-//! Tokens that providers require to be revoked when an account is deleted (Apple, technical note TN3194; App Store guideline
-//! 5.1.1).
+//! Tokens that providers require to be revoked when an account is deleted (Apple, technical note
+//! TN3194; App Store guideline 5.1.1).
 //!
 //! An app posts the authorization code of its SDK with a sign-in. A task exchanges it for a token,
 //! which is kept encrypted. A trigger on `identities` (`migrations`) makes the token due once the
@@ -140,7 +140,8 @@ impl ProviderTokens {
         names
     }
 
-    /// Begins to exchange and to revoke. Parked tokens get another attempt, since the settings may be right now.
+    /// Begins to exchange and to revoke. Parked tokens get another attempt, since the settings may
+    /// be right now.
     pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
         let Shared {
             providers,
@@ -303,8 +304,8 @@ impl ProviderTokens {
     }
 }
 
-/// Returns the id of a posted code. It is the same if an app sends the request again, so that a code, which is valid once,
-/// is exchanged once.
+/// Returns the id of a posted code. It is the same if an app sends the request again, so that a
+/// code, which is valid once, is exchanged once.
 fn id(owner: &Owner, posted: &PostedCode) -> Uuid {
     let mut digest = Context::new(&SHA256);
     for part in [
@@ -321,7 +322,8 @@ fn id(owner: &Owner, posted: &PostedCode) -> Uuid {
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// Seals all rows of the previous secret key with the current one. Several instances may do so at once.
+/// Seals all rows of the previous secret key with the current one. Several instances may do so at
+/// once.
 async fn seal_again(pool: &PgPool, seal: &Seal, stop: Stop) -> Result<(), Error> {
     let mut after = Uuid::nil();
     let mut left = false;

@@ -145,9 +145,9 @@ pub async fn claim(
     claimed.collect()
 }
 
-/// Stores the token that a code was exchanged for. Returns `false` if its identity is gone, so that it is to be revoked.
-/// It replaces the token that the same client had before for the same user. An access token is not stored beside a
-/// refresh token, which is valid for longer.
+/// Stores the token that a code was exchanged for. Returns `false` if its identity is gone, so that
+/// it is to be revoked. It replaces the token that the same client had before for the same user. An
+/// access token is not stored beside a refresh token, which is valid for longer.
 pub async fn keep_token(
     pool: &PgPool,
     id: Uuid,
@@ -200,8 +200,8 @@ pub async fn keep_token(
     Ok(kept.fetch_one(pool).await?)
 }
 
-/// Deletes a code that was refused, or a token that was revoked. A token that another instance has got for the code
-/// meanwhile stays.
+/// Deletes a code that was refused, or a token that was revoked. A token that another instance has
+/// got for the code meanwhile stays.
 pub async fn delete(pool: &PgPool, row: &Claimed) -> Result<(), Error> {
     sqlx::query!(
         "DELETE FROM provider_tokens WHERE id = $1 AND state = $2 AND (state = 'due' OR attempts = $3)",
@@ -214,8 +214,8 @@ pub async fn delete(pool: &PgPool, row: &Claimed) -> Result<(), Error> {
     Ok(())
 }
 
-/// Records a failed attempt. A code is deleted after `LIFE_OF_CODE`, and a token parked that has been due for `PATIENCE`.
-/// Returns true then, since there is no further attempt.
+/// Records a failed attempt. A code is deleted after `LIFE_OF_CODE`, and a token parked that has
+/// been due for `PATIENCE`. Returns true then, since there is no further attempt.
 pub async fn fail(pool: &PgPool, row: &Claimed, failure: &str, pause: u32) -> Result<bool, Error> {
     let given_up = sqlx::query_scalar!(
         r#"WITH expired AS (
@@ -296,7 +296,8 @@ pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>,
     Ok(summaries.fetch_all(pool).await?)
 }
 
-/// Returns the names of the providers with codes or tokens. It reads the index once for each of them.
+/// Returns the names of the providers with codes or tokens. It reads the index once for each of
+/// them.
 async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
     let providers = sqlx::query_scalar!(
         r#"WITH RECURSIVE names AS (
@@ -356,7 +357,8 @@ pub async fn replace_seals(pool: &PgPool, old: &[Stored], new: &[Vec<u8>]) -> Re
     Ok(())
 }
 
-/// Deletes up to `batch` rows: tokens that have been due for 60 days, and codes that are a day old. Returns their number.
+/// Deletes up to `batch` rows: tokens that have been due for 60 days, and codes that are a day old.
+/// Returns their number.
 pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     let deleted = sqlx::query!(
         "DELETE FROM provider_tokens WHERE id IN (

@@ -1,4 +1,5 @@
-//! The task for one provider, which exchanges codes and revokes tokens. A provider that is down delays no other's.
+//! The task for one provider, which exchanges codes and revokes tokens. A provider that is down
+//! delays no other's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,8 @@ use crate::provider::{self, Code, Provider, Revocable};
 use crate::queue::{Attempts, Readings, Worker};
 use crate::secret::Secret;
 
-/// Seconds after which another instance may take over a row without a recorded result. It is longer than a call.
+/// Seconds after which another instance may take over a row without a recorded result. It is longer
+/// than a call.
 const LEASE: u32 = 60;
 /// Attempts to store a token, with a pause between them: the provider issues it only once.
 const STORED: u32 = 60;
@@ -65,7 +67,8 @@ enum Failure {
     Client { client: String, setting: String },
 }
 
-/// A token that the provider issued and only this process has. If it is dropped with a reason, the token is lost.
+/// A token that the provider issued and only this process has. If it is dropped with a reason, the
+/// token is lost.
 struct Unstored<'t> {
     task: &'t Task,
     id: Uuid,

@@ -22,7 +22,8 @@ use crate::webhooks::store as webhooks;
 const BATCH: i64 = 1000;
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(10);
-/// Seconds from the end of a session to the walk that reads it: a week, and a day by which clocks may differ.
+/// Seconds from the end of a session to the walk that reads it: a week, and a day by which clocks
+/// may differ.
 const AFTERWARDS: u32 = 8 * 86_400;
 
 #[derive(Debug, Clone, Copy)]
@@ -224,7 +225,8 @@ async fn all<B: Future<Output = Result<usize, Error>>>(
     .await
 }
 
-/// Walks through all rows, each step from the end of the one before. Returns the number of rows deleted.
+/// Walks through all rows, each step from the end of the one before. Returns the number of rows
+/// deleted.
 async fn walk<P: Copy, S: Future<Output = Result<(usize, Option<P>), Error>>>(
     start: P,
     step: impl Fn(P) -> S,
@@ -239,7 +241,8 @@ async fn walk<P: Copy, S: Future<Output = Result<(usize, Option<P>), Error>>>(
     }
 }
 
-/// Takes step after step of a walk whose place is in the database. Returns the number of rows deleted.
+/// Takes step after step of a walk whose place is in the database. Returns the number of rows
+/// deleted.
 async fn steps<S: Future<Output = Result<store::Step, Error>>>(
     step: impl Fn() -> S,
 ) -> Result<usize, Error> {
@@ -249,8 +252,8 @@ async fn steps<S: Future<Output = Result<store::Step, Error>>>(
     .await
 }
 
-/// Prunes for as long as the program runs. Several instances may do so at once: they skip each other's rows, and each
-/// session is read by one of them.
+/// Prunes for as long as the program runs. Several instances may do so at once: they skip each
+/// other's rows, and each session is read by one of them.
 pub async fn keep_pruning(pool: PgPool, limits: Limits, failures: Failures) {
     loop {
         tokio::time::sleep(PAUSE).await;

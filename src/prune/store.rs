@@ -15,8 +15,9 @@ pub type Batch = (usize, Option<OffsetDateTime>);
 /// of a walk, and while another instance takes a step of it.
 pub type Step = (usize, bool);
 
-/// A walk over sessions of one age. Sessions are read at three ages only, since most sessions in between are in use: a walk
-/// over all sessions would read many for each that it deletes, and each refresh would write an index on their expiry.
+/// A walk over sessions of one age. Sessions are read at three ages only, since most sessions in
+/// between are in use: a walk over all sessions would read many for each that it deletes, and each
+/// refresh would write an index on their expiry.
 #[derive(Debug, Clone, Copy)]
 pub enum Walk {
     /// At the age at which a session not used after its first day has been expired for a week.
@@ -140,7 +141,8 @@ pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<St
     ))
 }
 
-/// Deletes the staff sessions that `admin::sign_in::store::by_session` treats as expired, and returns their number.
+/// Deletes the staff sessions that `admin::sign_in::store::by_session` treats as expired, and
+/// returns their number.
 pub async fn staff_sessions(pool: &PgPool, batch: i64) -> Result<usize, Error> {
     let deleted = sqlx::query!(
         "DELETE FROM staff_sessions WHERE hash IN (

@@ -55,7 +55,8 @@ pub struct Gauges {
     pub label: &'static str,
     /// The prefix of the metrics' names.
     pub prefix: &'static str,
-    /// The help texts of the rows that wait, of parked rows, and of the time since which the oldest one waits.
+    /// The help texts of the rows that wait, of parked rows, and of the time since which the oldest
+    /// one waits.
     pub help: [&'static str; 3],
 }
 

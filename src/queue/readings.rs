@@ -49,7 +49,8 @@ impl Summary {
         }
     }
 
-    /// Returns true if the rows need a person: some are parked, or the oldest waits for more than ten minutes.
+    /// Returns true if the rows need a person: some are parked, or the oldest waits for more than
+    /// ten minutes.
     pub fn is_behind(&self) -> bool {
         self.parked > 0
             || self
@@ -80,8 +81,8 @@ impl Readings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the queues until it is stopped or the pool is closed. `read` gets the previous reading, to skip rows
-    /// that were due before it. Logs an error as `problem`.
+    /// Reads the queues until it is stopped or the pool is closed. `read` gets the previous
+    /// reading, to skip rows that were due before it. Logs an error as `problem`.
     pub async fn keep_reading<R: Future<Output = Result<Vec<Summary>, Error>>>(
         &self,
         pool: &PgPool,

@@ -1,4 +1,5 @@
-//! The tasks that work on queues until they are closed: at the shutdown, or when the receivers change.
+//! The tasks that work on queues until they are closed: at the shutdown, or when the receivers
+//! change.
 
 use std::sync::{Mutex, PoisonError};
 

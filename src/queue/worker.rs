@@ -11,10 +11,11 @@ use super::tasks::Stop;
 
 /// Failures in a row after which one row is tried at a time.
 const TROUBLE: u32 = 16;
-/// The time without a success after which a success is the end of an outage, and not of a few failures among others.
+/// The time without a success after which a success is the end of an outage, and not of a few
+/// failures among others.
 const OUTAGE: Duration = Duration::from_mins(1);
-/// The time for which an attempt that has ended waits for others, so that they share the statements. A receiver that is slow
-/// loses little by it.
+/// The time for which an attempt that has ended waits for others, so that they share the
+/// statements. A receiver that is slow loses little by it.
 const MOMENT: Duration = Duration::from_millis(10);
 
 pub trait Worker: Clone + Send + Sync + 'static {
@@ -42,8 +43,8 @@ pub trait Worker: Clone + Send + Sync + 'static {
         false
     }
 
-    /// Takes note of the end of an outage: of the first success after the start, after sixteen failures in a row, or after a
-    /// minute of failures alone.
+    /// Takes note of the end of an outage: of the first success after the start, after sixteen
+    /// failures in a row, or after a minute of failures alone.
     fn recover(&mut self) {}
 
     /// Records the ends of attempts, at least of one.

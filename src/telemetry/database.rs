@@ -127,7 +127,8 @@ impl Visit for Measured {
         }
     }
 
-    /// The driver emits the first words of a statement, and then the whole of it unless that is all.
+    /// The driver emits the first words of a statement, and then the whole of it unless that is
+    /// all.
     fn record_str(&mut self, field: &Field, text: &str) {
         let statement = matches!(field.name(), "summary" | "db.statement");
         if statement

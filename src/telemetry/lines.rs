@@ -141,7 +141,8 @@ impl Lines {
     }
 }
 
-/// Returns the number of lines that were dropped, since the reader of standard error stalled or has gone.
+/// Returns the number of lines that were dropped, since the reader of standard error stalled or has
+/// gone.
 pub fn dropped() -> Counter {
     DROPPED.clone()
 }

@@ -1,5 +1,6 @@
-//! Traces and log lines for an OpenTelemetry collector, by OTLP over HTTP. The environment variables of OpenTelemetry's
-//! specification configure them; each is off unless they name a collector for it.
+//! Traces and log lines for an OpenTelemetry collector, by OTLP over HTTP. The environment
+//! variables of OpenTelemetry's specification configure them; each is off unless they name a
+//! collector for it.
 
 use std::env;
 
@@ -76,7 +77,8 @@ impl Drop for Logs {
     }
 }
 
-/// Returns `true` if the variables of OpenTelemetry name a collector for a signal and do not disable it.
+/// Returns `true` if the variables of OpenTelemetry name a collector for a signal and do not
+/// disable it.
 fn is_wanted(signal: &str) -> Result<bool, Error> {
     let of_signal = |setting: &str| format!("OTEL_EXPORTER_OTLP_{signal}_{setting}");
     let says = |variable: &str, word: &str| {

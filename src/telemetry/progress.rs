@@ -17,7 +17,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts at zero. `what` names the counted items; `all` is the total in any unit, if it is known.
+    /// Starts at zero. `what` names the counted items; `all` is the total in any unit, if it is
+    /// known.
     pub fn new(what: &'static str, all: Option<u64>) -> Self {
         let template = if all.is_some() {
             "{wide_bar} {percent} %, {msg}, {eta} left"

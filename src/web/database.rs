@@ -1,5 +1,6 @@
-//! The PostgreSQL connection pool that Rocket manages. It implements `rocket_db_pools`' `Pool` over a current sqlx,
-//! since that crate's own sqlx support pins a release with an advisory (RUSTSEC-2024-0363).
+//! The PostgreSQL connection pool that Rocket manages. It implements `rocket_db_pools`' `Pool` over
+//! a current sqlx, since that crate's own sqlx support pins a release with an advisory
+//! (RUSTSEC-2024-0363).
 
 use figment::Figment;
 use rocket_db_pools::{Database, Pool};
@@ -43,7 +44,7 @@ impl Pool for PostgresPool {
         Ok(self.0.acquire().await?)
     }
 
-    /// Does nothing. Rocket calls this while requests are still in flight, and closing the pool would fail them.
-    /// `app` closes it afterwards.
+    /// Does nothing. Rocket calls this while requests are still in flight, and closing the pool
+    /// would fail them. `app` closes it afterwards.
     async fn close(&self) {}
 }

@@ -1,5 +1,6 @@
-//! The metrics for Prometheus: requests, problems, sign-ins, refreshes and rate limits, and readings of the
-//! providers, the signing keys and the connection pool. No label identifies a user or an IP address.
+//! The metrics for Prometheus: requests, problems, sign-ins, refreshes and rate limits, and
+//! readings of the providers, the signing keys and the connection pool. No label identifies a user
+//! or an IP address.
 
 pub mod readings;
 
@@ -208,8 +209,8 @@ impl Metrics {
         metrics
     }
 
-    /// Sets rare but important counters to zero. Prometheus then sees the first event as an increase, and a provider
-    /// without any success as a rate of zero instead of as missing data.
+    /// Sets rare but important counters to zero. Prometheus then sees the first event as an
+    /// increase, and a provider without any success as a rate of zero instead of as missing data.
     fn begin(&self, providers: &[String]) {
         for error in ErrorCode::all().map(|kind| kind.entry().error) {
             drop(self.problems.get_or_create(&[("error", error)]));
@@ -315,7 +316,8 @@ pub enum Format {
     Prometheus,
 }
 
-/// Rewrites `OpenMetrics` in Prometheus's format, whose families have the names of their samples, and neither units nor an end.
+/// Rewrites `OpenMetrics` in Prometheus's format, whose families have the names of their samples,
+/// and neither units nor an end.
 fn prometheus(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = "";

@@ -1,7 +1,7 @@
 //! `GET /api/v1/openapi.json`: the OpenAPI description, generated from the code that answers.
 //!
-//! Each resource describes its routes next to them, with the structs that it serialises and the errors of its
-//! guards. [`description`] adds what they share.
+//! Each resource describes its routes next to them, with the structs that it serialises and the
+//! errors of its guards. [`description`] adds what they share.
 
 pub mod examples;
 pub mod headers;

@@ -190,8 +190,8 @@ impl Probe {
         answer
     }
 
-    /// Returns the error on connecting, if the server refuses at once. The pool would try again, and report only that it took
-    /// too long.
+    /// Returns the error on connecting, if the server refuses at once. The pool would try again,
+    /// and report only that it took too long.
     async fn refusal(&self) -> Option<String> {
         let refused = within(TIMEOUT / 5, self.pool.connect_options().connect()).await?;
         refused.err().map(|error| reason(&error))
@@ -208,7 +208,8 @@ impl Probe {
     }
 }
 
-/// A request from a network that may read the metrics. They identify no user, but show the load and the failures.
+/// A request from a network that may read the metrics. They identify no user, but show the load and
+/// the failures.
 ///
 /// - **Succeeds** when the client's IP address is in `metrics.networks`.
 /// - **Fails** with 404 otherwise.
@@ -226,8 +227,8 @@ errors!(Observer: [ErrorCode::NotFound]);
 
 /// Read the metrics
 ///
-/// Returns the metrics in the `OpenMetrics` 1.0 format, or in Prometheus's format 0.0.4 if `Accept` prefers `text/plain`. Only IP
-/// addresses in `metrics.networks` may read them.
+/// Returns the metrics in the `OpenMetrics` 1.0 format, or in Prometheus's format 0.0.4 if `Accept`
+/// prefers `text/plain`. Only IP addresses in `metrics.networks` may read them.
 #[utoipa::path(
     responses((status = 200, description = "The metrics.", content(
         (String = "application/openmetrics-text",

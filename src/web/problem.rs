@@ -1,7 +1,7 @@
 //! RFC 9457 problem details: a closed catalogue of errors, and one way to answer with them.
 //!
-//! Rocket's catchers never see why a guard failed. So a problem is kept with its request as soon as it is known, and
-//! the catcher and the log read it from there.
+//! Rocket's catchers never see why a guard failed. So a problem is kept with its request as soon as
+//! it is known, and the catcher and the log read it from there.
 
 mod catalogue;
 pub mod pages;
@@ -29,8 +29,8 @@ use crate::{causes, database, provider, provider_events};
 #[derive(Debug, Clone, Default)]
 pub struct Problem {
     pub kind: ErrorCode,
-    /// The check that failed. It never contains a token, a person's name or anything else from the request but the name
-    /// of a member.
+    /// The check that failed. It never contains a token, a person's name or anything else from the
+    /// request but the name of a member.
     pub detail: Cow<'static, str>,
     /// The seconds to wait before a retry.
     pub retry_after: Option<u32>,
@@ -45,8 +45,8 @@ pub struct Problem {
     pub merged_into: Option<Uuid>,
     /// The cause, for the log only.
     pub log: Option<String>,
-    /// True if the caller may have caused the error, by the token for one, so that it does not count as a failure of the
-    /// provider.
+    /// True if the caller may have caused the error, by the token for one, so that it does not
+    /// count as a failure of the provider.
     pub by_token: bool,
     /// The reason of a refused refresh, for the metrics.
     pub not_refreshed: Option<NotRefreshed>,
@@ -95,7 +95,8 @@ impl Problem {
         }
     }
 
-    /// Prefixes the logged cause with the provider's name, which neither the route nor the cause contains.
+    /// Prefixes the logged cause with the provider's name, which neither the route nor the cause
+    /// contains.
     pub fn about(self, provider: &str) -> Self {
         Self {
             log: self.log.map(|log| format!("{provider}: {log}")),
@@ -103,7 +104,8 @@ impl Problem {
         }
     }
 
-    /// Returns the problem for a request whose credential is an access token: see [`ErrorCode::beside_a_bearer`].
+    /// Returns the problem for a request whose credential is an access token: see
+    /// [`ErrorCode::beside_a_bearer`].
     pub fn beside_a_bearer(self) -> Self {
         Self {
             kind: self.kind.beside_a_bearer(),
@@ -127,7 +129,8 @@ impl Problem {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(super) struct Body<'a> {
-    /// The URL of a page with the cause and the remedy of this error, relative to the service's origin.
+    /// The URL of a page with the cause and the remedy of this error, relative to the service's
+    /// origin.
     #[serde(rename = "type")]
     #[schema(format = "uri-reference")]
     type_: String,
@@ -136,7 +139,8 @@ pub(super) struct Body<'a> {
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// The check that failed, for developers. It contains no data from the request but names of members.
+    /// The check that failed, for developers. It contains no data from the request but names of
+    /// members.
     detail: &'a str,
     #[schema(schema_with = any_name)]
     error: &'a str,
@@ -305,7 +309,8 @@ impl Problem {
         }
     }
 
-    /// Returns the problem of a token from before an event that ended the account's sessions, or the user's deletion.
+    /// Returns the problem of a token from before an event that ended the account's sessions, or
+    /// the user's deletion.
     pub fn outdated() -> Self {
         let detail = "since the token was issued, the provider has ended the account's sessions, or the user was deleted";
         Self::new(ErrorCode::Refused(Reason::TokenExpired), detail)

@@ -14,8 +14,8 @@ pub struct Resource {
     pub paths: fn() -> OpenApi,
 }
 
-/// Defines the `RESOURCE` of a file by its tag and the functions that are its routes. The function's name, in camel case, is
-/// the operation's id.
+/// Defines the `RESOURCE` of a file by its tag and the functions that are its routes. The
+/// function's name, in camel case, is the operation's id.
 macro_rules! resource {
     ($tag:literal: $($route:ident),+) => {
         #[derive(utoipa::OpenApi)]

@@ -29,8 +29,9 @@ struct JwkSet {
 
 /// Get the keys that verify access tokens
 ///
-/// Returns all published keys: the current key, the next one, and earlier ones whose tokens may still be valid.
-/// Select a key by `kid`, cache the response as `Cache-Control` states, and fetch it again for an unknown `kid`.
+/// Returns all published keys: the current key, the next one, and earlier ones whose tokens may
+/// still be valid. Select a key by `kid`, cache the response as `Cache-Control` states, and fetch
+/// it again for an unknown `kid`.
 #[utoipa::path(
     responses((status = 200, description = "The keys (RFC 7517).", body = JwkSet), Problems<NoErrors>),
 )]
@@ -102,7 +103,8 @@ impl Document {
         Ok(Self { json, etag })
     }
 
-    /// Returns `true` if `If-None-Match` lists the document's tag, compared weakly (RFC 9110 §13.1.2).
+    /// Returns `true` if `If-None-Match` lists the document's tag, compared weakly (RFC 9110
+    /// §13.1.2).
     fn is_known_to(&self, request: &Request<'_>) -> bool {
         let mut tags = request
             .headers()

@@ -181,7 +181,8 @@ async fn test(webhook: Webhook) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Returns the beginning of an answer in one line. It comes from outside, so it must not control the terminal.
+/// Returns the beginning of an answer in one line. It comes from outside, so it must not control
+/// the terminal.
 fn shown(body: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(body).chars().take(200).collect();
     let text = one_line(&text);

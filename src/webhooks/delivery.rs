@@ -1,4 +1,5 @@
-//! Delivery of messages to one receiver. A receiver that is slow or down does not delay the messages to others.
+//! Delivery of messages to one receiver. A receiver that is slow or down does not delay the
+//! messages to others.
 
 use std::slice;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use crate::queue::{Attempts, Readings, Worker};
 /// The number of waiting messages that a statement looks at after the start, or makes due after an
 /// outage.
 const STEP: i64 = 5000;
-/// Seconds after which another instance may send a message without a recorded result. It is longer than an attempt.
+/// Seconds after which another instance may send a message without a recorded result. It is longer
+/// than an attempt.
 const LEASE: u32 = 60;
 
 #[derive(Debug, Clone)]
@@ -38,8 +40,9 @@ impl Delivery {
         &self.sender.webhook.name
     }
 
-    /// Takes a step through the messages of the webhook, from the one after `after` on. Returns the message after which to go
-    /// on, if there is one. Logs an error as `problem`, and then stays where it is.
+    /// Takes a step through the messages of the webhook, from the one after `after` on. Returns the
+    /// message after which to go on, if there is one. Logs an error as `problem`, and then stays
+    /// where it is.
     async fn step(
         &self,
         after: i64,

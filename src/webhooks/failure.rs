@@ -1,4 +1,5 @@
-//! The reasons why a receiver has not accepted a message, in words for staff and in one word for metrics.
+//! The reasons why a receiver has not accepted a message, in words for staff and in one word for
+//! metrics.
 
 use super::sender::TIMEOUT;
 

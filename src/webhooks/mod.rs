@@ -1,9 +1,11 @@
-//! Webhooks: messages that inform other systems of each change of a user, signed as Standard Webhooks describes
-//! (<https://www.standardwebhooks.com>).
+//! Webhooks: messages that inform other systems of each change of a user, signed as Standard
+//! Webhooks describes (<https://www.standardwebhooks.com>).
 //!
-//! A trigger on `events` queues a message in the transaction that makes the change (`migrations/20261122044011_create_webhooks.sql`). Each instance has one
-//! task for each receiver, which takes due messages from the queue and sends them. A message that was sent and not yet
-//! deleted when an instance ends is sent again. `docs/webhooks.md` describes what receivers can rely on.
+//! A trigger on `events` queues a message in the transaction that makes the change
+//! (`migrations/20261122044011_create_webhooks.sql`). Each instance has one task for each receiver,
+//! which takes due messages from the queue and sends them. A message that was sent and not yet
+//! deleted when an instance ends is sent again. `docs/webhooks.md` describes what receivers can
+//! rely on.
 
 pub(crate) mod command;
 mod delivery;

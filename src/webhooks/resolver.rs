@@ -1,5 +1,5 @@
-//! Name resolution that finds only the IP addresses that a webhook may reach. The connection goes to an address that was
-//! checked, since nothing looks the name up again.
+//! Name resolution that finds only the IP addresses that a webhook may reach. The connection goes
+//! to an address that was checked, since nothing looks the name up again.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -27,7 +27,8 @@ impl Resolve for Resolver {
     }
 }
 
-/// Returns the addresses that may be reached. An answer may mix them with others, which are not tried.
+/// Returns the addresses that may be reached. An answer may mix them with others, which are not
+/// tried.
 fn permitted(
     reach: Reach,
     found: impl Iterator<Item = SocketAddr>,

@@ -80,7 +80,8 @@ impl Sender {
             .timeout(TIMEOUT)
             // A redirect could lead anywhere, with the message.
             .redirect(Policy::none())
-            // A proxy from the environment would connect to addresses that this service has not checked.
+            // A proxy from the environment would connect to addresses that this service has not
+            // checked.
             .no_proxy()
             .dns_resolver(Resolver(webhook.reach))
             .referer(false)
@@ -100,7 +101,8 @@ impl Sender {
         self.send(&Uuid::now_v7().to_string(), &payload, now).await
     }
 
-    /// Sends a message, whose id is the same in each attempt, signed at `now`. Only a status of 2xx accepts it.
+    /// Sends a message, whose id is the same in each attempt, signed at `now`. Only a status of 2xx
+    /// accepts it.
     pub async fn send(&self, id: &str, payload: &str, now: i64) -> Result<Accepted, Failed> {
         let request = self
             .client
@@ -135,8 +137,8 @@ impl Sender {
     }
 }
 
-/// Reads the beginning of a body, and the end as well if it is short and comes at once: then the connection can be used
-/// again.
+/// Reads the beginning of a body, and the end as well if it is short and comes at once: then the
+/// connection can be used again.
 async fn beginning(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
     let read = async {
@@ -152,7 +154,8 @@ async fn beginning(mut response: Response) -> Vec<u8> {
     body
 }
 
-/// Returns the seconds of `Retry-After`, which counts for 429 and 503. A date is not read: clocks differ.
+/// Returns the seconds of `Retry-After`, which counts for 429 and 503. A date is not read: clocks
+/// differ.
 fn retry_after(response: &Response) -> Option<Duration> {
     let waits = [
         StatusCode::TOO_MANY_REQUESTS,
@@ -188,8 +191,8 @@ fn failure(error: &reqwest::Error) -> Failure {
     }
 }
 
-/// Returns the value of `webhook-signature` (Standard Webhooks, "Signature scheme"): one signature for each secret, so that
-/// the receiver can change its own at any time while there are two.
+/// Returns the value of `webhook-signature` (Standard Webhooks, "Signature scheme"): one signature
+/// for each secret, so that the receiver can change its own at any time while there are two.
 fn signatures(secrets: &[Secret<Vec<u8>>], id: &str, timestamp: i64, payload: &str) -> String {
     let signed = format!("{id}.{timestamp}.{payload}");
     let signature = |secret: &Secret<Vec<u8>>| {

@@ -193,7 +193,8 @@ pub struct Unaccepted {
     pub kind: String,
     pub user_id: Uuid,
     pub attempts: i16,
-    /// The time of the next attempt, or `None` if it is parked or waits for an earlier message of the same user.
+    /// The time of the next attempt, or `None` if it is parked or waits for an earlier message of
+    /// the same user.
     #[serde(with = "time::serde::rfc3339::option")]
     pub next_attempt_at: Option<OffsetDateTime>,
     pub parked: bool,

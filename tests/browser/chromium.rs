@@ -1,6 +1,6 @@
 //! Chromium, driven by its own driver over the `WebDriver` protocol. Both end with this process,
-//! however it ends: the driver's keeper waits for the pipe to this process to break, and Chromium for
-//! the pipe to the driver.
+//! however it ends: the driver's keeper waits for the pipe to this process to break, and Chromium
+//! for the pipe to the driver.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};

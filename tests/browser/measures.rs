@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::browser::chromium::{Scripts, Window};
 
-/// Words of up to twenty characters on more than one line. Chinese and Japanese may break between any two.
+/// Words of up to twenty characters on more than one line. Chinese and Japanese may break between
+/// any two.
 const BROKEN: &str = r"
 const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), broken = [];
 while (texts.nextNode()) {

@@ -162,7 +162,8 @@ fn example() -> String {
         } else {
             format!("[default.{table}]")
         };
-        // Below a name that the operator chooses, nothing has a default. TLS is off without the table.
+        // Below a name that the operator chooses, nothing has a default. TLS is off without the
+        // table.
         let chosen = table.contains('<') || table == "tls";
         write!(file, "\n{}{header}\n", if chosen { "# " } else { "" }).unwrap();
         for (key, text, variable) in rows.iter().filter(|(key, ..)| split(key).0 == table) {

@@ -184,7 +184,8 @@ impl Database {
         }
     }
 
-    /// The number of connections that wait for a lock, with a statement that this regular expression matches.
+    /// The number of connections that wait for a lock, with a statement that this regular
+    /// expression matches.
     pub async fn waiting(&self, statement: &str) -> i64 {
         let waiting = "SELECT count(*) FROM pg_stat_activity
                        WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ $1";

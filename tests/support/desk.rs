@@ -165,8 +165,9 @@ impl Browser {
         format!("{}{path}", self.base)
     }
 
-    /// Sends a request, and keeps the response's cookies. Reads a page as a browser shows it: without
-    /// `<wbr>`, with plain slashes, and with one blank for each run of blanks and line breaks.
+    /// Sends a request, and keeps the response's cookies. Reads a page as a browser shows it:
+    /// without `<wbr>`, with plain slashes, and with one blank for each run of blanks and line
+    /// breaks.
     pub async fn send(&mut self, request: RequestBuilder) -> Answer {
         let mut answer = App::answer(request.send().await.unwrap()).await;
         answer.text = answer.text.replace("<wbr>", "").replace("&#x2F;", "/");

@@ -1,5 +1,5 @@
-//! Access tokens: JWTs as RFC 9068 profiles them, signed with ES256. Anyone with the public key can verify them (see
-//! [`crate::keys::ring`]). They contain no e-mail address.
+//! Access tokens: JWTs as RFC 9068 profiles them, signed with ES256. Anyone with the public key can
+//! verify them (see [`crate::keys::ring`]). They contain no e-mail address.
 
 use std::collections::HashMap;
 use std::mem;
@@ -50,8 +50,8 @@ pub struct Issuer {
     verified: Mutex<Verified>,
 }
 
-/// Tokens that were verified, so that a signature is verified once and not with each request. When `newer` is full, it
-/// replaces `older`.
+/// Tokens that were verified, so that a signature is verified once and not with each request. When
+/// `newer` is full, it replaces `older`.
 #[derive(Debug, Default)]
 struct Verified {
     newer: HashMap<TokenHash, Remembered>,
@@ -116,8 +116,8 @@ impl Issuer {
         }
     }
 
-    /// Issues a token for a user's session, valid from `iat` to `exp` (seconds since the epoch), with the user's custom claims,
-    /// and bound to the session's key if it has one.
+    /// Issues a token for a user's session, valid from `iat` to `exp` (seconds since the epoch),
+    /// with the user's custom claims, and bound to the session's key if it has one.
     pub fn issue(
         &self,
         user: Uuid,
@@ -157,9 +157,9 @@ impl Issuer {
         Ok(Secret::new(token))
     }
 
-    /// Verifies a token as any other service would (RFC 9068 §4). The token chooses neither algorithm nor key: its
-    /// `kid` only selects one of our keys. A token that was verified before is compared by its hash; it still has to be
-    /// current, and its key published.
+    /// Verifies a token as any other service would (RFC 9068 §4). The token chooses neither
+    /// algorithm nor key: its `kid` only selects one of our keys. A token that was verified before
+    /// is compared by its hash; it still has to be current, and its key published.
     pub async fn verify(&self, token: &str, now: i64) -> Result<AccessToken, InvalidAccessToken> {
         let hash = digest(&SHA256, token.as_bytes())
             .as_ref()
@@ -245,7 +245,8 @@ const fn is_current(exp: i64, now: i64) -> bool {
     now < exp.saturating_add(LEEWAY)
 }
 
-/// The header of our tokens. Any other member, such as `crit`, `jwk`, `jku` or `x5u`, makes a token invalid.
+/// The header of our tokens. Any other member, such as `crit`, `jwk`, `jku` or `x5u`, makes a token
+/// invalid.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {

@@ -1,4 +1,5 @@
-//! Opaque tokens, such as the cookies of staff: 256 random bits, of which only the SHA-256 is stored.
+//! Opaque tokens, such as the cookies of staff: 256 random bits, of which only the SHA-256 is
+//! stored.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;

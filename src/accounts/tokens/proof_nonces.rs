@@ -7,8 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::secret::{Secret, SecretKeys};
 
-/// The length of a window, in seconds. A nonce is good in its window, in the next, and in the one before, for an instance
-/// whose clock is behind.
+/// The length of a window, in seconds. A nonce is good in its window, in the next, and in the one
+/// before, for an instance whose clock is behind.
 const WINDOW: i64 = 120;
 const LENGTH: usize = 16;
 

@@ -1,4 +1,5 @@
-//! Refresh tokens: `base64url(session id ‖ family secret ‖ token secret)`. Only hashes of the secrets are stored.
+//! Refresh tokens: `base64url(session id ‖ family secret ‖ token secret)`. Only hashes of the
+//! secrets are stored.
 //!
 //! All tokens of a session share the family secret, so an old token is recognised without being
 //! stored. A successor's token secret is derived from the exchanged token (HMAC-SHA-256, RFC 2104),
@@ -94,7 +95,8 @@ impl RefreshToken {
         Secret::new(URL_SAFE_NO_PAD.encode(self.0.expose()))
     }
 
-    /// Returns the session that the token names. Only the hashes prove that the token belongs to it.
+    /// Returns the session that the token names. Only the hashes prove that the token belongs to
+    /// it.
     pub fn session(&self) -> Uuid {
         let mut id = [0; 16];
         id.copy_from_slice(&self.0.expose()[..16]);

@@ -62,7 +62,8 @@ macro_rules! request {
             /// `true` changes nothing and answers what the change would do. The default is `false`.
             #[schema(value_type = bool, required = false)]
             dry_run: Option<bool>,
-            /// The `fingerprint` of a dry run. If one of the users has changed since, nothing is done.
+            /// The `fingerprint` of a dry run. If one of the users has changed since, nothing is
+            /// done.
             #[schema(value_type = String, required = false)]
             seen: Option<String>,
             $($(#[$doc])+ $member: Uuid,)*
@@ -139,7 +140,8 @@ struct ChangeResult {
     /// The other user of a move or a merge, before the change.
     #[schema(required = true)]
     other: Option<UserRecord>,
-    /// The number of sessions that end. Services that only verify access tokens accept theirs until they expire.
+    /// The number of sessions that end. Services that only verify access tokens accept theirs until
+    /// they expire.
     ended_sessions: i64,
     /// The remaining user after the merge, except `updated_at` and the new ids of the identities
     /// that move.
@@ -208,7 +210,8 @@ fn refusal(why: Refused) -> Problem {
     }
 }
 
-/// Returns an optional member. A `null` in place of `dry_run` or `seen` is a mistake: without them, the change is made.
+/// Returns an optional member. A `null` in place of `dry_run` or `seen` is a mistake: without them,
+/// the change is made.
 fn given<T: DeserializeOwned>(body: &Object, name: &str, rule: &str) -> Result<Option<T>, Problem> {
     let given = optional(body, name, rule)?;
     if given.is_none() && body.has(name) {
@@ -222,7 +225,8 @@ fn id(body: &Object, name: &str) -> Result<Uuid, Problem> {
     Uuid::parse_str(required(body, name)?).map_err(|_| wrong(format!("`{name}` must be a UUID")))
 }
 
-/// Makes a change, or answers what it would do. If `seen` is given, it must be the fingerprint of the users as they are.
+/// Makes a change, or answers what it would do. If `seen` is given, it must be the fingerprint of
+/// the users as they are.
 async fn change(
     pool: &PgPool,
     change: Change,
@@ -373,9 +377,10 @@ route! {
 route! {
     /// Unlink an identity of a user
     ///
-    /// Ends the identity's sessions. The next sign-in with it counts as new. An e-mail address that only this identity proves
-    /// is no longer verified. The last identity cannot be unlinked, except where the backend or an import vouches for the
-    /// user's e-mail address. Needs the role `admin`.
+    /// Ends the identity's sessions. The next sign-in with it counts as new. An e-mail address that
+    /// only this identity proves is no longer verified. The last identity cannot be unlinked,
+    /// except where the backend or an import vouches for the user's e-mail address. Needs the role
+    /// `admin`.
     fn unlink_user_identity("/users/<id>/unlink", Administrator, IdentityRequest) -> UnlinkFailures {
         |user, body| Change::Unlink { identity: body.identity, user }
     }
@@ -384,8 +389,8 @@ route! {
 route! {
     /// Release a held identity
     ///
-    /// Permits sign-ins with an identity that was held because it may be a hijacker's: its `suspended_reason`
-    /// is `held`. Needs the role `admin`.
+    /// Permits sign-ins with an identity that was held because it may be a hijacker's: its
+    /// `suspended_reason` is `held`. Needs the role `admin`.
     fn release_user_identity("/users/<id>/release", Administrator, IdentityRequest) -> PartFailures {
         |user, body| Change::Release { identity: body.identity, user }
     }
@@ -394,8 +399,8 @@ route! {
 route! {
     /// Move an identity to another user
     ///
-    /// Ends the identity's sessions. The e-mail addresses of both users stay as they are; whether they are verified goes with
-    /// the identity that proves it. Needs the role `admin`.
+    /// Ends the identity's sessions. The e-mail addresses of both users stay as they are; whether
+    /// they are verified goes with the identity that proves it. Needs the role `admin`.
     fn move_user_identity("/users/<id>/move", Administrator, MoveRequest) -> MoveFailures {
         |user, body| Change::Move { identity: body.identity, from: user, to: body.to }
     }

@@ -25,8 +25,9 @@ resource!("Administration": set_user_claims);
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "it is parsed by hand, to report what is wrong")]
 struct ClaimsRequest {
-    /// All claims of the user; `{}` removes them. At most 1,000 bytes of compact JSON, without the names of claims that
-    /// have a meaning of their own, such as `sub` or `scope`; `roles`, `groups` and `entitlements` are free.
+    /// All claims of the user; `{}` removes them. At most 1,000 bytes of compact JSON, without the
+    /// names of claims that have a meaning of their own, such as `sub` or `scope`; `roles`,
+    /// `groups` and `entitlements` are free.
     #[schema(value_type = Object)]
     claims: Value,
     /// The reason, which the audit log keeps. Write nothing personal into it.

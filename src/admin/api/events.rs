@@ -1,4 +1,5 @@
-//! The events of one user, and the feed of all events for a backend that would rather poll than receive webhooks.
+//! The events of one user, and the feed of all events for a backend that would rather poll than
+//! receive webhooks.
 
 use rocket::get;
 use rocket::http::Status;

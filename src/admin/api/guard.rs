@@ -1,8 +1,9 @@
 //! Guards of the admin API: an API key and its role. No guard forwards.
 //!
-//! A key is looked up for each request, so that it is refused at once when it is revoked. Requests with keys that this
-//! instance has seen to be valid are counted by key. All others are counted by IP address before the query, so that
-//! forged keys cannot keep the database busy, and take nothing from a backend behind the same address.
+//! A key is looked up for each request, so that it is refused at once when it is revoked. Requests
+//! with keys that this instance has seen to be valid are counted by key. All others are counted by
+//! IP address before the query, so that forged keys cannot keep the database busy, and take nothing
+//! from a backend behind the same address.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -65,9 +66,10 @@ impl ApiKey {
 
 /// A request with an API key, which may read.
 ///
-/// - **Succeeds** when the one `Authorization` header carries an API key that is neither revoked nor expired.
-/// - **Fails** with 401 when it does not, with 400 when there are several headers, and with 429 beyond the limit of the
-///   key, or of the IP address if the key is unknown.
+/// - **Succeeds** when the one `Authorization` header carries an API key that is neither revoked
+///   nor expired.
+/// - **Fails** with 401 when it does not, with 400 when there are several headers, and with 429
+///   beyond the limit of the key, or of the IP address if the key is unknown.
 ///
 /// A key in the query or the body is ignored.
 #[derive(Debug, Clone)]
@@ -75,7 +77,8 @@ pub struct Reader(pub ApiKey);
 
 /// A request with an API key that may end sessions.
 ///
-/// - **Succeeds** when [`Reader`] does, and the key's role is [`KeyRole::Support`] or [`KeyRole::Admin`].
+/// - **Succeeds** when [`Reader`] does, and the key's role is [`KeyRole::Support`] or
+///   [`KeyRole::Admin`].
 /// - **Fails** as [`Reader`] does, and with 403 for any other role.
 #[derive(Debug, Clone)]
 pub struct Supporter(pub ApiKey);
@@ -121,7 +124,8 @@ async fn key(request: &Request<'_>, least: KeyRole) -> Result<ApiKey, Problem> {
         .zip(request.rocket().state::<KnownKeys>());
     let (db, known) = state.ok_or_else(Problem::internal)?;
     let hash = api_keys::parse(credentials(request).map_err(challenged)?);
-    // Before the query: beyond its limit, a backend in a loop must not take the database from the sign-ins.
+    // Before the query: beyond its limit, a backend in a loop must not take the database from the
+    // sign-ins.
     let id = hash.and_then(|hash| known.id(&hash));
     match id {
         Some(id) => admit_api_key(request, id)?,

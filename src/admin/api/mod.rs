@@ -1,4 +1,5 @@
-//! The admin API under `/api/v1/admin`, for the product's backend: the verbs, checks and audit of the pages, by API key.
+//! The admin API under `/api/v1/admin`, for the product's backend: the verbs, checks and audit of
+//! the pages, by API key.
 
 mod changes;
 mod claims;

@@ -1,4 +1,5 @@
-//! The body of a request to create a user. Its values must satisfy the same rules as a provider's claims.
+//! The body of a request to create a user. Its values must satisfy the same rules as a provider's
+//! claims.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! The parameters of a request's query. A mistake in them is refused, since a list without its filter shows other users.
+//! The parameters of a request's query. A mistake in them is refused, since a list without its
+//! filter shows other users.
 
 use std::str::FromStr;
 

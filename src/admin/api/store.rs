@@ -52,8 +52,8 @@ pub struct NewUser {
     /// An `https` URL of a picture.
     #[schema(max_length = 2048, pattern = "^https://[!-~]*$")]
     pub picture: Option<String>,
-    /// Claims for the user's access tokens: an object of at most 1,000 bytes without the names that have a meaning of
-    /// their own.
+    /// Claims for the user's access tokens: an object of at most 1,000 bytes without the names that
+    /// have a meaning of their own.
     #[schema(value_type = Option<Object>)]
     pub claims: CustomClaims,
     /// The accounts at identity providers with which the user signs in.
@@ -187,7 +187,8 @@ pub async fn set_claims(
 #[derive(Debug, Clone, FromRow, Serialize, ToSchema)]
 #[schema(as = EventRecord)]
 pub struct EventRow {
-    /// The event's id, a UUID of version 7. Ids grow with time. For the event of a sign-in it is also the session's id.
+    /// The event's id, a UUID of version 7. Ids grow with time. For the event of a sign-in it is
+    /// also the session's id.
     pub id: Uuid,
     /// The time of the event.
     #[serde(with = "time::serde::rfc3339")]
@@ -207,11 +208,12 @@ pub struct EventRow {
     /// The name of the provider.
     #[schema(required = true, example = "google")]
     pub provider: Option<String>,
-    /// The e-mail address that a refused token claimed, that staff searched for, or of a user who was merged.
+    /// The e-mail address that a refused token claimed, that staff searched for, or of a user who
+    /// was merged.
     #[schema(required = true)]
     pub email: Option<String>,
-    /// The member of staff, the operator, the API key (`key:…`) or the provider (`provider:…`) that caused the event; `null`
-    /// for the user.
+    /// The member of staff, the operator, the API key (`key:…`) or the provider (`provider:…`) that
+    /// caused the event; `null` for the user.
     #[schema(required = true)]
     pub actor: Option<String>,
     /// The IP address of the request.

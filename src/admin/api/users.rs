@@ -357,7 +357,8 @@ async fn create_user(
     }
 }
 
-/// Returns the answer to a request about a user who does not exist, and may have been merged into another one.
+/// Returns the answer to a request about a user who does not exist, and may have been merged into
+/// another one.
 pub(super) async fn missing(pool: &PgPool, id: Uuid) -> Problem {
     let detail = "the user was merged into the one whom `merged_into` names";
     match async { retrying!(merging::merged_into(pool, id)) }.await {

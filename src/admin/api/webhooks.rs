@@ -85,8 +85,8 @@ async fn replay_webhook(
 
 /// Try a webhook
 ///
-/// Sends a signed `webhook.test` message to the receiver now, and returns whether it accepted it. The queue of messages
-/// does not change. Needs the role `admin`.
+/// Sends a signed `webhook.test` message to the receiver now, and returns whether it accepted it.
+/// The queue of messages does not change. Needs the role `admin`.
 #[utoipa::path(
     params(("name" = String, Path, description = "The webhook's name in the settings.")),
     responses(

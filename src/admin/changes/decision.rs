@@ -1,5 +1,5 @@
-//! Decisions about changes that staff make to users. The preview of a change and the change itself use the
-//! same decision. Nothing here reads or writes stored data.
+//! Decisions about changes that staff make to users. The preview of a change and the change itself
+//! use the same decision. Nothing here reads or writes stored data.
 
 use super::{Change, Loaded};
 use crate::domain::user::MAX_IDENTITIES;

@@ -1,5 +1,6 @@
-//! Changes that staff make to users. The preview of a change carries a fingerprint of the users that it shows. A change that
-//! cannot be undone, or gives identities away, is made to exactly those users, or not at all.
+//! Changes that staff make to users. The preview of a change carries a fingerprint of the users
+//! that it shows. A change that cannot be undone, or gives identities away, is made to exactly
+//! those users, or not at all.
 
 pub mod decision;
 
@@ -35,7 +36,8 @@ pub enum Change<User = Uuid, Identity = Uuid> {
         from: User,
         into: User,
     },
-    /// Links an identity of `from` to `to` instead. Its sessions end; the users' e-mail addresses stay as they are.
+    /// Links an identity of `from` to `to` instead. Its sessions end; the users' e-mail addresses
+    /// stay as they are.
     Move {
         identity: Identity,
         from: User,
@@ -210,8 +212,9 @@ pub async fn preview(pool: &PgPool, change: Change, actor: &str) -> Result<Optio
     }))
 }
 
-/// Makes a change, and records it with author and reason. If `seen` is given, it must be the fingerprint of the preview
-/// as it is now. After an error nothing was written, unless a connection broke: then everything may have been.
+/// Makes a change, and records it with author and reason. If `seen` is given, it must be the
+/// fingerprint of the preview as it is now. After an error nothing was written, unless a connection
+/// broke: then everything may have been.
 pub async fn make(
     pool: &PgPool,
     preview: &Preview,

@@ -62,8 +62,8 @@ pub(super) async fn release(
     )
 }
 
-/// Makes the change that `event` names to a user, whose `updated_at` must still be `seen`, if that is given; see `act.sql`.
-/// It needs that role or a higher one.
+/// Makes the change that `event` names to a user, whose `updated_at` must still be `seen`, if that
+/// is given; see `act.sql`. It needs that role or a higher one.
 pub(super) async fn act(
     pool: &PgPool,
     (user, seen): (Uuid, Option<OffsetDateTime>),

@@ -1,4 +1,5 @@
-//! The titles of changes, and why one is refused. `templates/admin/changes.html.tera` has the other words.
+//! The titles of changes, and why one is refused. `templates/admin/changes.html.tera` has the other
+//! words.
 
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::{Change, Loaded};

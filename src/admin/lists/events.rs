@@ -18,7 +18,8 @@ pub const DATA_ACCESS_KINDS: [&str; 5] = [
     "audit_exported",
 ];
 
-/// Kinds that the index on kinds leaves out. Most events have one of them, so a scan of the latest soon finds some.
+/// Kinds that the index on kinds leaves out. Most events have one of them, so a scan of the latest
+/// soon finds some.
 const DAILY: [&str; 2] = ["signed_in", "user_created"];
 
 /// The columns of an [`EventRow`]. `email` is only an address that a token claimed: the address of
@@ -63,8 +64,9 @@ pub struct EventRow {
     pub issuer: Option<String>,
     /// Member of staff, API key (`key:<name>`) or operator who caused it.
     pub actor: Option<String>,
-    /// The member of staff or the API key whose access changed, with the new access; a user's new claims; the size of an
-    /// import; the fields of an updated user; the e-mail address of a merged user; or a provider's reason.
+    /// The member of staff or the API key whose access changed, with the new access; a user's new
+    /// claims; the size of an import; the fields of an updated user; the e-mail address of a merged
+    /// user; or a provider's reason.
     pub about: Option<String>,
     /// Previous user of a moved identity, or the user who was merged.
     pub from_user: Option<String>,
@@ -385,8 +387,8 @@ async fn fetch(
     })
 }
 
-/// Returns up to `size` events that pass the filter, before the event `before`, newest first, and the id before which more
-/// may follow.
+/// Returns up to `size` events that pass the filter, before the event `before`, newest first, and
+/// the id before which more may follow.
 pub async fn page(
     pool: &PgPool,
     filter: &Filter,

@@ -48,8 +48,9 @@ pub struct AlikeRow {
 /// Returns up to `limit` other users: first users who share an e-mail address, their own or an
 /// identity's, then users whose name differs at most in accents and case.
 pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>, Error> {
-    // The name comes from a subquery of its own, so that the index of names gives the newest and stops. `OFFSET 0` keeps the
-    // planner, which cannot tell how few addresses there are, from reading all identities and users to join them.
+    // The name comes from a subquery of its own, so that the index of names gives the newest and
+    // stops. `OFFSET 0` keeps the planner, which cannot tell how few addresses there are, from
+    // reading all identities and users to join them.
     let rows = sqlx::query_as!(
         AlikeRow,
         r#"WITH addresses AS (
@@ -102,9 +103,9 @@ pub async fn notes(pool: &PgPool, user: Uuid) -> Result<Vec<NoteRow>, Error> {
     Ok(rows.fetch_all(pool).await?)
 }
 
-/// Writes a note of a member of staff, and records that it was written; `reason` is `known` if it says that a use which
-/// looked like theft was the user's own. A repetition with the same id and text writes nothing. Returns false if there is no
-/// such user or the author is no longer staff.
+/// Writes a note of a member of staff, and records that it was written; `reason` is `known` if it
+/// says that a use which looked like theft was the user's own. A repetition with the same id and
+/// text writes nothing. Returns false if there is no such user or the author is no longer staff.
 pub async fn add_note(
     pool: &PgPool,
     id: Uuid,

@@ -54,7 +54,8 @@ pub(in crate::admin) const COLUMNS: &str = concat!(
     coalesce((SELECT bool_and(i.suspended_at IS NOT NULL) FROM identities i WHERE i.user_id = u.id), false) AS locked_out"
 );
 
-/// A sort order of users, by its name in URLs. It is total: users with equal keys are ordered by id.
+/// A sort order of users, by its name in URLs. It is total: users with equal keys are ordered by
+/// id.
 #[derive(
     Debug,
     Clone,
@@ -77,7 +78,8 @@ pub enum Sort {
     #[default]
     Newest,
     Oldest,
-    /// Latest seen first, to within 35 days, then users never seen: by the noted day, and by the last one within a page.
+    /// Latest seen first, to within 35 days, then users never seen: by the noted day, and by the
+    /// last one within a page.
     LastSeen,
     /// By e-mail address, then users without one.
     Email,

@@ -1,5 +1,5 @@
-//! Advice to staff about refused sign-ins and what looks like theft: what happened, what to say to the user, and what to pass
-//! on to whom. The catalogue of problems speaks to developers instead.
+//! Advice to staff about refused sign-ins and what looks like theft: what happened, what to say to
+//! the user, and what to pass on to whom. The catalogue of problems speaks to developers instead.
 
 use std::borrow::Cow;
 

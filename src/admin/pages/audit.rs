@@ -34,7 +34,8 @@ const FIELDS: [&str; 10] = [
     "what", "email", "user", "actor", "reason", "request", "provider", "ip", "from", "to",
 ];
 
-/// The filter after clean-up, as the form shows it again. The category of all events is an empty field.
+/// The filter after clean-up, as the form shows it again. The category of all events is an empty
+/// field.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct Asked(Fields);

@@ -31,7 +31,8 @@ impl Failed<'_> {
     }
 }
 
-/// Redirects to the sign-in, and back afterwards, if no member of staff is signed in. Otherwise shows the failure.
+/// Redirects to the sign-in, and back afterwards, if no member of staff is signed in. Otherwise
+/// shows the failure.
 #[catch(default)]
 async fn default(status: Status, request: &Request<'_>) -> Answer {
     if status == Status::Unauthorized {

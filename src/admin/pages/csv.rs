@@ -20,9 +20,9 @@ use crate::domain::spreadsheet::{is_formula, loses_digits};
 /// The beginning of a file. Without it, Excel takes the text for one in the system's own encoding.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The end of a file whose remaining rows cannot be read. Rocket ends a failed body as if it were complete, so the
-/// file itself must show the failure: the unclosed quote is an error to a program, and its text is readable to a
-/// person.
+/// The end of a file whose remaining rows cannot be read. Rocket ends a failed body as if it were
+/// complete, so the file itself must show the failure: the unclosed quote is an error to a program,
+/// and its text is readable to a person.
 const BROKEN_OFF: &str = "\"The export broke off here. It is not complete; please try again.";
 
 /// A column: its name in the first line, and its cell of a row.
@@ -43,8 +43,8 @@ pub(super) struct Csv {
 }
 
 impl Csv {
-    /// Reads the first rows, so that an immediate failure of the database is shown as a page. The file breaks off
-    /// when the reader loses the right to export.
+    /// Reads the first rows, so that an immediate failure of the database is shown as a page. The
+    /// file breaks off when the reader loses the right to export.
     pub(super) async fn begin<R: Rows>(
         mut rows: R,
         reader: &StaffRow,
@@ -119,8 +119,9 @@ fn lines(rows: impl Iterator<Item = Vec<String>>) -> Vec<u8> {
     writer.into_inner().unwrap_or_default()
 }
 
-/// Returns a cell that no spreadsheet changes, with an apostrophe where one would. If the list separator is not the comma, as in
-/// much of Europe, quotes do not protect a cell, and each separator in it begins a new one.
+/// Returns a cell that no spreadsheet changes, with an apostrophe where one would. If the list
+/// separator is not the comma, as in much of Europe, quotes do not protect a cell, and each
+/// separator in it begins a new one.
 fn defused(cell: &str) -> String {
     let mut defused = String::with_capacity(cell.len() + 1);
     if cell.starts_with(['\t', '\r', '\n']) || loses_digits(cell) {

@@ -1,5 +1,5 @@
-//! Devices in words: `User-Agent` headers (RFC 9110 §10.1.5) of browsers, apps and HTTP libraries. A header that is not
-//! recognised is shown as it is.
+//! Devices in words: `User-Agent` headers (RFC 9110 §10.1.5) of browsers, apps and HTTP libraries.
+//! A header that is not recognised is shown as it is.
 
 /// Browsers by their token in `User-Agent`. A browser also sends tokens from further down the list,
 /// so special ones come first.

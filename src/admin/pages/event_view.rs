@@ -105,7 +105,8 @@ struct Repeated {
 }
 
 impl Day {
-    /// Returns the events, newest first, by day in that time zone. On the page of `user`, they do not repeat whom they concern.
+    /// Returns the events, newest first, by day in that time zone. On the page of `user`, they do
+    /// not repeat whom they concern.
     pub(super) fn all(events: Vec<EventView>, user: Uuid, zone: Option<&str>) -> Vec<Self> {
         let mut days: Vec<Self> = Vec::new();
         for mut event in events {
@@ -249,7 +250,8 @@ impl EventView {
         views
     }
 
-    /// Returns true if another event is the same again: nothing but the time, the device and the network may differ.
+    /// Returns true if another event is the same again: nothing but the time, the device and the
+    /// network may differ.
     fn is_like(&self, other: &Self) -> bool {
         let key = |event: &Self| {
             let row = &event.row;

@@ -56,7 +56,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure of a sign-in that cannot succeed with these settings, and names the cause for the operator.
+    /// Returns the failure of a sign-in that cannot succeed with these settings, and names the
+    /// cause for the operator.
     pub fn misconfigured(provider: &str, cause: String) -> Self {
         tracing::warn!(provider, cause, "staff_sign_in_misconfigured");
         let detail = "the identity provider cannot be used with these settings";

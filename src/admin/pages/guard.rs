@@ -22,8 +22,8 @@ use crate::web::{Db, Problem};
 /// The cookie of a staff session. Its prefix binds it to this host, to HTTPS and to the path `/`.
 pub const COOKIE: &str = "__Host-vestibule-staff";
 
-/// Returns a cookie for this host and HTTPS only that no script can read. It is `Lax`, since the way back from the
-/// identity provider begins on the provider's site.
+/// Returns a cookie for this host and HTTPS only that no script can read. It is `Lax`, since the
+/// way back from the identity provider begins on the provider's site.
 pub fn cookie(name: &'static str, value: String) -> Cookie<'static> {
     Cookie::build((name, value))
         .path("/")
@@ -48,8 +48,8 @@ pub fn session<'r>(request: &'r Request<'_>) -> Option<&'r str> {
 /// A signed-in member of staff.
 ///
 /// - **Succeeds** when the cookie belongs to a live staff session.
-/// - **Fails** with 401 otherwise, and the catcher redirects to the sign-in. Fails with 429 when its IP address sent
-///   too many cookies, so that forged ones cannot keep the database busy.
+/// - **Fails** with 401 otherwise, and the catcher redirects to the sign-in. Fails with 429 when
+///   its IP address sent too many cookies, so that forged ones cannot keep the database busy.
 #[derive(Debug, Clone)]
 pub struct Staff {
     pub member: StaffRow,
@@ -80,10 +80,11 @@ impl Staff {
     }
 }
 
-/// The fields of a form, or of a link that fills one in ([`StaffForm::of`]). As a guard, the fields that a page of this
-/// session sent:
+/// The fields of a form, or of a link that fills one in ([`StaffForm::of`]). As a guard, the fields
+/// that a page of this session sent:
 ///
-/// - **Succeeds** when the CSRF token is the session's and the browser names no other site as the sender.
+/// - **Succeeds** when the CSRF token is the session's and the browser names no other site as the
+///   sender.
 /// - **Fails** with 403 otherwise, and with 400 when the form cannot be read.
 #[derive(Debug)]
 pub struct StaffForm(Vec<(String, String)>);
@@ -126,8 +127,8 @@ impl StaffForm {
     }
 }
 
-/// A form of a member of staff whose fields are kept for the next page if the sender is not signed in, or the form is out of
-/// date.
+/// A form of a member of staff whose fields are kept for the next page if the sender is not signed
+/// in, or the form is out of date.
 ///
 /// - **Succeeds** when [`Staff`] and [`StaffForm`] do.
 /// - **Fails** as they do.
@@ -327,7 +328,8 @@ async fn fields(request: &Request<'_>, data: Data<'_>) -> Result<StaffForm, Stat
 
 fn genuine(request: &Request<'_>, form: StaffForm) -> Result<StaffForm, Status> {
     let expected = session(request).map(csrf_token);
-    // Both are hashes of a secret that the sender would have to know, so timing the comparison reveals nothing.
+    // Both are hashes of a secret that the sender would have to know, so timing the comparison
+    // reveals nothing.
     let is_genuine = expected.is_some() && form.get("csrf") == expected.as_deref();
     if is_genuine {
         Ok(form)

@@ -1,4 +1,5 @@
-//! The admin pages under `/admin`, for support staff. The server renders them, and they work without scripts.
+//! The admin pages under `/admin`, for support staff. The server renders them, and they work
+//! without scripts.
 
 mod advice;
 mod assets;

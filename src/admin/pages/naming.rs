@@ -9,8 +9,8 @@ pub(super) fn called(id: Uuid, email: Option<&str>, name: Option<&str>) -> Strin
         .map_or_else(|| format!("the user {id}"), isolated)
 }
 
-/// Isolates a user's own text within a sentence, so that right-to-left letters and direction marks affect only that
-/// text (Unicode Standard Annex 9, FSI and PDI).
+/// Isolates a user's own text within a sentence, so that right-to-left letters and direction marks
+/// affect only that text (Unicode Standard Annex 9, FSI and PDI).
 fn isolated(text: &str) -> String {
     if text.is_ascii() {
         text.to_owned()

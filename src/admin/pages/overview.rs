@@ -28,7 +28,8 @@ use crate::webhooks::store::summaries;
 
 /// The outcomes of a sign-in, in the order of the charts' series.
 const OUTCOMES: [&str; 5] = ["signed in", "created", "linked", "refused", "no answer"];
-/// The reason of a sign-in that failed since the provider gave no answer. It says nothing about the token.
+/// The reason of a sign-in that failed since the provider gave no answer. It says nothing about the
+/// token.
 const UNAVAILABLE: &str = "provider_unavailable";
 /// The hours in the first chart and the days in the second.
 const HOURS: i64 = 48;
@@ -68,7 +69,8 @@ struct ProviderHealth {
 struct Now {
     /// `healthy`, `failing`, or `off` for a provider that is switched off.
     state: &'static str,
-    /// The time in ms within which half and 95 % of the calls since the start had an answer; `None` above `longest`.
+    /// The time in ms within which half and 95 % of the calls since the start had an answer; `None`
+    /// above `longest`.
     half: Option<u64>,
     most: Option<u64>,
     longest: u64,
@@ -138,11 +140,13 @@ struct Attack {
 
 /// The least number of sign-ins in an hour without an answer after which a provider may be failing.
 const FAILURES: i64 = 5;
-/// The least number of refusals in an hour that may be an attack, and how many times the usual they have to be.
+/// The least number of refusals in an hour that may be an attack, and how many times the usual they
+/// have to be.
 const MANY: u64 = 30;
 const TIMES: u64 = 4;
 
-/// Returns true if tokens of a provider are parked, or have waited for more than a day to be revoked.
+/// Returns true if tokens of a provider are parked, or have waited for more than a day to be
+/// revoked.
 fn is_unrevoked(tokens: &Summary) -> bool {
     tokens.parked > 0
         || tokens

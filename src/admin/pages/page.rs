@@ -54,7 +54,8 @@ impl Page {
         }
     }
 
-    /// Creates a page for the sender of a request, with the header if a guard has found them to be staff.
+    /// Creates a page for the sender of a request, with the header if a guard has found them to be
+    /// staff.
     pub(super) fn for_sender(
         request: &Request<'_>,
         status: Status,
@@ -104,7 +105,8 @@ impl<'r> Responder<'r, 'static> for Page {
     }
 }
 
-/// Returns the numbers beside the links of the navigation, as this instance last saw what they count.
+/// Returns the numbers beside the links of the navigation, as this instance last saw what they
+/// count.
 fn alerts(request: &Request<'_>) -> Value {
     let providers = request.rocket().state::<Providers>();
     let webhooks = request.rocket().state::<Webhooks>();

@@ -62,7 +62,8 @@ struct Session {
 /// Kinds of events by which staff or a backend respond to a possible theft.
 const CLOSING: [&str; 2] = ["sessions_ended", "user_disabled"];
 
-/// Returns the newest event that looks like theft, and after which neither staff nor a backend has acted.
+/// Returns the newest event that looks like theft, and after which neither staff nor a backend has
+/// acted.
 fn theft(events: &[EventRow]) -> Option<&EventRow> {
     let closes = |event: &EventRow| {
         CLOSING.contains(&event.kind.as_str())
@@ -212,8 +213,9 @@ async fn show(
     .await
 }
 
-/// Shows the user as the form's fields ask: `done`, the change after which it is shown; `sessions=all`; `only` one category
-/// of events; and a note that was typed before, with the mistakes in its text and its ticket.
+/// Shows the user as the form's fields ask: `done`, the change after which it is shown;
+/// `sessions=all`; `only` one category of events; and a note that was typed before, with the
+/// mistakes in its text and its ticket.
 async fn page(
     staff: &Staff,
     id: &str,

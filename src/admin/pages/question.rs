@@ -66,7 +66,8 @@ impl Question {
         Page::new(staff, "admin/confirm", &Self { reason, ..self })
     }
 
-    /// Returns the reason in the form that confirms the change. Without one, the failure asks again.
+    /// Returns the reason in the form that confirms the change. Without one, the failure asks
+    /// again.
     pub fn confirmed(mut self, staff: &Staff, form: &StaffForm) -> Result<String, Failure> {
         form.reason().map_err(|status| {
             self.refuse(form.get("reason"));

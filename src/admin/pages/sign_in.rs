@@ -31,8 +31,9 @@ pub(super) fn routes() -> Vec<Route> {
     routes![ask, begin, finish, sign_out]
 }
 
-/// A form that, as the browser says, this site sent. There is no session yet whose CSRF token it could carry. The
-/// guard prevents an attacker from signing a member of staff in with another account.
+/// A form that, as the browser says, this site sent. There is no session yet whose CSRF token it
+/// could carry. The guard prevents an attacker from signing a member of staff in with another
+/// account.
 ///
 /// - **Succeeds** when the browser names no other site as the sender.
 /// - **Fails** with 403 otherwise.
@@ -96,7 +97,8 @@ async fn ask(
     admin: &State<Admin>,
     providers: &State<Providers>,
 ) -> Page {
-    // The page's security policy must name the provider's origin. If the provider does not answer, `begin` reports it.
+    // The page's security policy must name the provider's origin. If the provider does not answer,
+    // `begin` reports it.
     let _ = admin.locate(providers).await;
     let next = next_page(next);
     let provider = admin.provider.clone();

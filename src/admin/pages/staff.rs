@@ -143,8 +143,8 @@ fn whose(form: &StaffForm, staff: &Staff) -> Result<Email, Mistake> {
     }
 }
 
-/// Returns the end that a form names, and its day. The form has the last day, or a period that begins tomorrow, in the
-/// reader's time zone.
+/// Returns the end that a form names, and its day. The form has the last day, or a period that
+/// begins tomorrow, in the reader's time zone.
 fn until(form: &StaffForm, staff: &Staff) -> Result<Option<(OffsetDateTime, String)>, Mistake> {
     let zone = staff.member.time_zone.as_deref();
     let period = || form.get("for").and_then(|period| last_day(period, zone));
@@ -154,8 +154,8 @@ fn until(form: &StaffForm, staff: &Staff) -> Result<Option<(OffsetDateTime, Stri
         .transpose()
 }
 
-/// Returns the end of access that lasts up to the end of the day `YYYY-MM-DD` in the zone; `None` if it is not a day, or
-/// over.
+/// Returns the end of access that lasts up to the end of the day `YYYY-MM-DD` in the zone; `None`
+/// if it is not a day, or over.
 pub fn end(day: &str, zone: Option<&str>) -> Option<OffsetDateTime> {
     end_of(day, zone).filter(|end| end.unix_timestamp() > clock::now())
 }

@@ -294,8 +294,9 @@ fn counted(exact: bool, number: u64) -> String {
     }
 }
 
-/// Shows the list, or leads to the page of the only user whom the text names, or to the audit of an IP address. `at` is the
-/// cursor at which the page begins, and `number` the position of its first user, as the link to the page says.
+/// Shows the list, or leads to the page of the only user whom the text names, or to the audit of an
+/// IP address. `at` is the cursor at which the page begins, and `number` the position of its first
+/// user, as the link to the page says.
 #[get("/users?<at>&<number>")]
 async fn list(
     staff: Staff,

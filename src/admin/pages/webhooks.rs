@@ -1,4 +1,5 @@
-//! The pages of webhooks: the receivers, their messages that were not accepted yet, sending these again, and a test.
+//! The pages of webhooks: the receivers, their messages that were not accepted yet, sending these
+//! again, and a test.
 
 use rocket::http::Status;
 use rocket::http::uri::Origin;

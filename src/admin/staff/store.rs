@@ -109,7 +109,8 @@ async fn try_to_add(
     })
 }
 
-/// Removes a member and ends their sessions. Returns [`Changed::Already`] if there is no such member.
+/// Removes a member and ends their sessions. Returns [`Changed::Already`] if there is no such
+/// member.
 pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
     changing!(try_to_remove(pool, email, by), Changed::Already)
 }
@@ -149,8 +150,9 @@ async fn try_to_remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed
     })
 }
 
-/// Clears the identity that a member is pinned to, and ends their sessions. Their next sign-in pins another, or the same
-/// unless it is suspended. Returns [`Changed::Already`] if there is no such member.
+/// Clears the identity that a member is pinned to, and ends their sessions. Their next sign-in pins
+/// another, or the same unless it is suspended. Returns [`Changed::Already`] if there is no such
+/// member.
 pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
     retrying!(try_to_reset(pool, email, by))
 }
@@ -194,10 +196,12 @@ pub struct HijackedRow {
     /// The time of the latest report.
     #[serde(with = "time::serde::rfc3339")]
     pub reported_at: OffsetDateTime,
-    /// Seven days before the first report, or the account's last sign-in before it, if that is earlier.
+    /// Seven days before the first report, or the account's last sign-in before it, if that is
+    /// earlier.
     #[serde(with = "time::serde::rfc3339")]
     pub since: OffsetDateTime,
-    /// The API keys added, the members of staff added or changed, and the held identities released since then.
+    /// The API keys added, the members of staff added or changed, and the held identities released
+    /// since then.
     pub keys: i64,
     pub members: i64,
     pub releases: i64,

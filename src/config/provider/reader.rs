@@ -1,4 +1,5 @@
-//! Reads a provider's settings above the defaults of its preset, and checks them against each other.
+//! Reads a provider's settings above the defaults of its preset, and checks them against each
+//! other.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ use crate::domain::linking::Policy;
 use crate::domain::{Issuers, Link, NoncePolicy, metadata};
 use crate::secret::Secret;
 
-/// Reads a provider. A section names a further provider; the default one has a setting for its name.
+/// Reads a provider. A section names a further provider; the default one has a setting for its
+/// name.
 pub(in crate::config) fn read(
     figment: &Figment,
     key: &str,
@@ -145,8 +147,8 @@ impl Provider {
         })
     }
 
-    /// Refuses settings of other presets, and rules on `hd` if the provider's tokens never have it: no user could sign in
-    /// or link.
+    /// Refuses settings of other presets, and rules on `hd` if the provider's tokens never have it:
+    /// no user could sign in or link.
     fn check_preset(&self, settings: Section<'_>) -> Result<(), Error> {
         let discovers = matches!(self.preset, Some(Preset::Keycloak | Preset::Oidc));
         settings.refuse(

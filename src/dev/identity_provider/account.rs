@@ -14,7 +14,8 @@ pub(super) struct DevAccount {
     pub email: Option<Email>,
     pub verified: bool,
     pub name: Option<String>,
-    /// A well-formed URL that leads nowhere (RFC 2606 §2), so that no outside server learns of a sign-in.
+    /// A well-formed URL that leads nowhere (RFC 2606 §2), so that no outside server learns of a
+    /// sign-in.
     pub picture: Option<String>,
 }
 

@@ -1,5 +1,6 @@
-//! The authorization endpoint (RFC 6749 §4.1.1, RFC 7636 §4.3): a page on which the developer chooses an account, and
-//! the redirect back to the client with a code. A wrong request is explained on the page.
+//! The authorization endpoint (RFC 6749 §4.1.1, RFC 7636 §4.3): a page on which the developer
+//! chooses an account, and the redirect back to the client with a code. A wrong request is
+//! explained on the page.
 
 use rocket::form::{self, Form};
 use rocket::http::Status;
@@ -16,7 +17,8 @@ use crate::web::http::templates::{self, Html};
 
 const TEMPLATE: &str = "dev/authorize";
 
-/// An authorization request. Its parameters stay in the page's URL, to which the page's forms are posted.
+/// An authorization request. Its parameters stay in the page's URL, to which the page's forms are
+/// posted.
 #[derive(FromForm)]
 pub(super) struct AuthorizationRequest<'r> {
     response_type: &'r str,

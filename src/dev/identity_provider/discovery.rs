@@ -15,7 +15,8 @@ pub(super) fn configuration(provider: &State<IdentityProvider>) -> Json<Value> {
         "authorization_endpoint": format!("{issuer}/authorize"),
         "token_endpoint": format!("{issuer}/token"),
         "jwks_uri": format!("{issuer}/jwks.json"),
-        // Neither a standard nor Google's metadata has this member; it helps developers who look for the endpoint.
+        // Neither a standard nor Google's metadata has this member; it helps developers who look
+        // for the endpoint.
         "tokeninfo_endpoint": format!("{issuer}/tokeninfo"),
         "response_types_supported": ["code"],
         "subject_types_supported": ["public"],

@@ -1,5 +1,5 @@
-//! Security event tokens (RFC 8417) about an account, with subjects as Google writes them. `vestibule dev event` sends them
-//! to the service as a provider would (RFC 8935).
+//! Security event tokens (RFC 8417) about an account, with subjects as Google writes them.
+//! `vestibule dev event` sends them to the service as a provider would (RFC 8935).
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;

@@ -1,6 +1,6 @@
-//! The provider's ID tokens (OpenID Connect Core §2): JWTs in the compact form of JWS (RFC 7515 §3.1), signed with
-//! RS256. The service parses tokens in `domain/id_token.rs`, which shares no code with this file, so that neither
-//! can hide a mistake of the other.
+//! The provider's ID tokens (OpenID Connect Core §2): JWTs in the compact form of JWS (RFC 7515
+//! §3.1), signed with RS256. The service parses tokens in `domain/id_token.rs`, which shares no
+//! code with this file, so that neither can hide a mistake of the other.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -54,11 +54,12 @@ impl IdentityProvider {
         format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 
-    /// Returns the claims and the header, as one object, of a token that this provider issued and that has not
-    /// expired. The caller has to check the audience.
+    /// Returns the claims and the header, as one object, of a token that this provider issued and
+    /// that has not expired. The caller has to check the audience.
     pub(super) fn verify(&self, token: &str, now: i64) -> Option<Map<String, Value>> {
         let (message, signature) = token.rsplit_once('.')?;
-        // A message has exactly one signature of this kind (RFC 8017 §8.2). The header is signed, too, so it needs no check.
+        // A message has exactly one signature of this kind (RFC 8017 §8.2). The header is signed,
+        // too, so it needs no check.
         if URL_SAFE_NO_PAD.encode(self.key.sign(message.as_bytes())) != signature {
             return None;
         }
@@ -76,8 +77,9 @@ fn decode(part: &str) -> Option<Map<String, Value>> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
 
-/// Token information in the form of Google's `https://oauth2.googleapis.com/tokeninfo`: the claims and the header of a valid
-/// token, with every value as a string. No standard describes it. As at Google, a token for any audience is valid.
+/// Token information in the form of Google's `https://oauth2.googleapis.com/tokeninfo`: the claims
+/// and the header of a valid token, with every value as a string. No standard describes it. As at
+/// Google, a token for any audience is valid.
 #[get("/tokeninfo?<id_token>")]
 pub(super) fn tokeninfo(
     provider: &State<IdentityProvider>,

@@ -1,5 +1,5 @@
-//! The key that signs the provider's tokens: RS256 (RFC 7518 §3.3), as Google's. It is kept in a file, so that
-//! tokens stay valid over a restart of the server.
+//! The key that signs the provider's tokens: RS256 (RFC 7518 §3.3), as Google's. It is kept in a
+//! file, so that tokens stay valid over a restart of the server.
 
 use std::io;
 use std::ops::Range;
@@ -43,8 +43,8 @@ impl Key {
         Ok(Self { pair, id })
     }
 
-    /// Returns the public half as a JWK (RFC 7517 §4, RFC 7518 §6.3.1). Its exponent is 65537, as of every key that is
-    /// generated here.
+    /// Returns the public half as a JWK (RFC 7517 §4, RFC 7518 §6.3.1). Its exponent is 65537, as
+    /// of every key that is generated here.
     pub fn jwk(&self) -> Value {
         let modulus = URL_SAFE_NO_PAD.encode(&self.pair.public_key().as_ref()[MODULUS]);
         json!({ "kty": "RSA", "use": "sig", "alg": "RS256", "kid": self.id, "n": modulus, "e": "AQAB" })

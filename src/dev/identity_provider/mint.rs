@@ -44,7 +44,8 @@ pub(super) fn mint(
     let token = request
         .map_err(|errors| describe(&errors))
         .and_then(|request| provider.mint(&request));
-    // Without a line break: a script that reads the token from this answer or from a file sends all of it.
+    // Without a line break: a script that reads the token from this answer or from a file sends all
+    // of it.
     token.map_err(|why| BadRequest(why + "\n"))
 }
 

@@ -1,5 +1,5 @@
-//! The token endpoint (RFC 6749 §4.1.3, OpenID Connect Core §3.1.3): exchanges a code for an ID token. The access
-//! token with it grants access to nothing.
+//! The token endpoint (RFC 6749 §4.1.3, OpenID Connect Core §3.1.3): exchanges a code for an ID
+//! token. The access token with it grants access to nothing.
 
 use std::convert::Infallible;
 
@@ -95,7 +95,8 @@ fn credentials(provider: &IdentityProvider) -> String {
     format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
 }
 
-/// Checks that the request has the redirect URI and the code verifier (RFC 7636 §4.6) of the authorization request.
+/// Checks that the request has the redirect URI and the code verifier (RFC 7636 §4.6) of the
+/// authorization request.
 fn check(grant: Grant, form: &TokenRequest<'_>) -> Result<Grant, &'static str> {
     if grant.redirect_uri != form.redirect_uri {
         return Err("redirect_uri differs from that of the authorization request");

@@ -1,5 +1,5 @@
-//! The operating system user that the server runs as, and commands in its name. A choice is needed only for root,
-//! because `PostgreSQL` refuses to run as root.
+//! The operating system user that the server runs as, and commands in its name. A choice is needed
+//! only for root, because `PostgreSQL` refuses to run as root.
 
 use std::env;
 use std::ffi::OsStr;
@@ -51,22 +51,22 @@ impl Account {
         })
     }
 
-    /// Returns a command that runs as this user in `dir`. The spawn fails if the user cannot enter the directory,
-    /// because std changes the directory after the user.
+    /// Returns a command that runs as this user in `dir`. The spawn fails if the user cannot enter
+    /// the directory, because std changes the directory after the user.
     pub(super) fn command(&self, program: impl AsRef<OsStr>, dir: &Path) -> Command {
         let mut command = plain(program);
         command.current_dir(dir);
         if let Some((_, group)) = self.other {
-            // For a root parent, std calls setgid, then setgroups(0, NULL), then setuid, so no supplementary group
-            // of root remains.
+            // For a root parent, std calls setgid, then setgroups(0, NULL), then setuid, so no
+            // supplementary group of root remains.
             command.uid(self.uid).gid(group).env_remove("HOME");
         }
         command
     }
 }
 
-/// Returns a command without the developer's `PG*` variables (`PGPORT` alone would move the socket). Its messages
-/// are in English, because they are matched.
+/// Returns a command without the developer's `PG*` variables (`PGPORT` alone would move the
+/// socket). Its messages are in English, because they are matched.
 pub(super) fn plain(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for (name, _) in env::vars_os() {

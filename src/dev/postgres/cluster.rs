@@ -1,4 +1,5 @@
-//! The cluster: one data directory per `PostgreSQL` major version. Its creation either completes or leaves nothing.
+//! The cluster: one data directory per `PostgreSQL` major version. Its creation either completes or
+//! leaves nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,8 +38,8 @@ pub(super) fn ensure(root: &Path, server: &Server, durable: bool) -> Result<(), 
     create(server, durable)
 }
 
-/// Fills a directory with another name and renames it, so that a killed program leaves no incomplete cluster under
-/// the final name.
+/// Fills a directory with another name and renames it, so that a killed program leaves no
+/// incomplete cluster under the final name.
 fn create(server: &Server, durable: bool) -> Result<(), Error> {
     let mut unfinished = server.data_dir.as_os_str().to_owned();
     unfinished.push(format!("{UNFINISHED}{}", std::process::id()));

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::account;
 use super::error::{Error, OLDEST_MAJOR, OVERRIDE};
 
-/// The directories of packages: the parent of one for each version, and the beginning of their names.
+/// The directories of packages: the parent of one for each version, and the beginning of their
+/// names.
 const PACKAGED: [(&str, &str); 6] = [
     ("/usr/lib/postgresql", ""),
     ("/usr", "pgsql-"),

@@ -1,4 +1,5 @@
-//! Chooses a directory that the server's user can enter, and creates private directories below shared ones.
+//! Chooses a directory that the server's user can enter, and creates private directories below
+//! shared ones.
 
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
@@ -15,8 +16,8 @@ use super::error::Error;
 /// This directory survives a reboot, unlike `/tmp`.
 const ELSEWHERE: &str = "/var/tmp";
 
-/// Returns `wanted` if the server's user can enter it, otherwise another directory that is the same at every start.
-/// Creates it, and returns it without symbolic links.
+/// Returns `wanted` if the server's user can enter it, otherwise another directory that is the same
+/// at every start. Creates it, and returns it without symbolic links.
 pub(super) fn root(wanted: &Path, account: &Account) -> Result<PathBuf, Error> {
     if !wanted.is_dir() {
         fs::create_dir_all(wanted).map_err(Error::io("create", wanted))?;
@@ -53,15 +54,15 @@ pub(super) fn root(wanted: &Path, account: &Account) -> Result<PathBuf, Error> {
     fs::canonicalize(&other).map_err(Error::io("resolve", &other))
 }
 
-/// Returns the directory of the server's socket. It is below `/tmp`, because the path of a socket has 103 bytes at most on
-/// macOS, and because every program has to find a server that runs.
+/// Returns the directory of the server's socket. It is below `/tmp`, because the path of a socket
+/// has 103 bytes at most on macOS, and because every program has to find a server that runs.
 pub(super) fn socket_dir(data_dir: &Path, account: &Account) -> PathBuf {
     format!("/tmp/vestibule-{}-{}", account.uid, name_of(data_dir)).into()
 }
 
-/// Returns a directory with exactly this owner and mode, created if missing. It is safe even if all users may write
-/// to the parent: a directory that another user created or could still change is refused. Only root can change the
-/// owner.
+/// Returns a directory with exactly this owner and mode, created if missing. It is safe even if all
+/// users may write to the parent: a directory that another user created or could still change is
+/// refused. Only root can change the owner.
 pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Error> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -69,7 +70,8 @@ pub(super) fn private(path: &Path, owner: u32, mode: u32) -> Result<PathBuf, Err
         }
         _ => (),
     }
-    // The parent is our own, or has the sticky bit: only its owner and root can replace the directory.
+    // The parent is our own, or has the sticky bit: only its owner and root can replace the
+    // directory.
     let found = fs::symlink_metadata(path).map_err(Error::io("examine", path))?;
     let us = geteuid().as_raw();
     if found.is_dir() && found.uid() == us {

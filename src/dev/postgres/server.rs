@@ -14,8 +14,9 @@ use super::place;
 
 /// The port is only a part of the socket's name, but clients need it.
 pub(super) const PORT: u16 = 5432;
-/// Becomes the server, beside a process that waits for the end of its input, and so of this program, and then asks the
-/// server for a fast shutdown. That process is no child of the server, which would take it for one of its own.
+/// Becomes the server, beside a process that waits for the end of its input, and so of this
+/// program, and then asks the server for a fast shutdown. That process is no child of the server,
+/// which would take it for one of its own.
 const WATCHED: &str = r#"exec 3<&0 </dev/null
 ( { read -r _ <&3; kill -INT $$; } >/dev/null 2>&1 & )
 exec "$@" 3<&-"#;
@@ -30,8 +31,9 @@ pub(super) struct Server {
     pub(super) data_dir: PathBuf,
     pub(super) socket_dir: PathBuf,
     pub(super) account: Account,
-    /// A running server and its processes have it open, and so hold its lock (`flock`), which the kernel releases
-    /// however they end. `PostgreSQL`'s own locks name a process id, which another program may have by now.
+    /// A running server and its processes have it open, and so hold its lock (`flock`), which the
+    /// kernel releases however they end. `PostgreSQL`'s own locks name a process id, which another
+    /// program may have by now.
     pub(super) log: PathBuf,
 }
 
@@ -66,7 +68,8 @@ impl Server {
         }
     }
 
-    /// Starts the server with an empty log. The server ends when the returned process's input is closed.
+    /// Starts the server with an empty log. The server ends when the returned process's input is
+    /// closed.
     pub(super) fn spawn(&self, log: File, options: &Options) -> Result<Child, Error> {
         place::private(&self.socket_dir, self.account.uid, 0o700)?;
         // No other server has the lock, so these files are left from a server that has ended.
@@ -105,8 +108,8 @@ impl Server {
         Error::NotStarted(self.log.clone(), last_lines(&String::from_utf8_lossy(&log)))
     }
 
-    /// Returns all settings, which override the distribution's `postgresql.conf`. If a name occurs twice, the later one
-    /// counts.
+    /// Returns all settings, which override the distribution's `postgresql.conf`. If a name occurs
+    /// twice, the later one counts.
     fn settings(&self, options: &Options) -> Vec<String> {
         let mut settings = vec![
             format!("unix_socket_directories={}", self.socket_dir.display()),
@@ -121,7 +124,8 @@ impl Server {
             "shared_buffers=64MB",
             "jit=off",
         ]);
-        // Some distributions collect logs in the data directory, where our error messages would not find them.
+        // Some distributions collect logs in the data directory, where our error messages would not
+        // find them.
         set(&[
             "timezone=UTC",
             "log_timezone=UTC",
@@ -129,8 +133,8 @@ impl Server {
             "logging_collector=off",
         ]);
         if cfg!(target_os = "linux") {
-            // A query ends soon after its client. Otherwise a long one of a killed program keeps its locks, and one of a
-            // killed server prevents the next start.
+            // A query ends soon after its client. Otherwise a long one of a killed program keeps
+            // its locks, and one of a killed server prevents the next start.
             set(&["client_connection_check_interval=1s"]);
         }
         if !options.durable {

@@ -1,4 +1,5 @@
-//! The published keys as of one load, and the times at which they sign. They are never changed, only replaced.
+//! The published keys as of one load, and the times at which they sign. They are never changed,
+//! only replaced.
 
 use std::sync::Arc;
 
@@ -57,8 +58,8 @@ impl Keys {
         })
     }
 
-    /// Converts a time of this machine's clock to the database's: two clocks that disagree agree on how long ago the
-    /// keys were loaded.
+    /// Converts a time of this machine's clock to the database's: two clocks that disagree agree on
+    /// how long ago the keys were loaded.
     fn database_time(&self, now_here: i64) -> OffsetDateTime {
         self.loaded
             .saturating_add(Duration::seconds(now_here.saturating_sub(self.loaded_here)))

@@ -1,10 +1,11 @@
-//! The circuit breaker of one provider. After enough failures it sends a probe of its own. If the probe
-//! fails, no call is made for some seconds; then the next probe decides.
+//! The circuit breaker of one provider. After enough failures it sends a probe of its own. If the
+//! probe fails, no call is made for some seconds; then the next probe decides.
 //!
-//! A failure is a call that a working provider would have answered: no connection, a timeout, a 5xx, 403, 404
-//! or 429. A response that makes no sense is not a failure. A client with a crafted token may cause any of
-//! them, so failures of clients' calls only make the provider suspicious, however many clients there seem to
-//! be. Only the probe opens the breaker, because its token is chosen by no client.
+//! A failure is a call that a working provider would have answered: no connection, a timeout, a
+//! 5xx, 403, 404 or 429. A response that makes no sense is not a failure. A client with a crafted
+//! token may cause any of them, so failures of clients' calls only make the provider suspicious,
+//! however many clients there seem to be. Only the probe opens the breaker, because its token is
+//! chosen by no client.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,8 +17,8 @@ const CONSECUTIVE: u32 = 5;
 const SAMPLE: usize = 20;
 const WINDOW: Duration = Duration::from_secs(30);
 const REMEMBERED: usize = 200;
-/// The time for which the breaker stays open. Together with the longest call it is less than ten seconds,
-/// after which a provider that has recovered is called again.
+/// The time for which the breaker stays open. Together with the longest call it is less than ten
+/// seconds, after which a provider that has recovered is called again.
 const OPEN: Duration = Duration::from_secs(4);
 /// The longest time for which the breaker stays open if the provider sends `Retry-After`.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -65,7 +66,8 @@ pub(super) struct Admission {
     pub needs_probe: bool,
 }
 
-/// The number of times the breaker has opened. The result of a call from an older generation is ignored.
+/// The number of times the breaker has opened. The result of a call from an older generation is
+/// ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Generation(u64);
 
@@ -110,8 +112,8 @@ impl Breaker {
         self.inner().open_for(now)
     }
 
-    /// Admits a call, possibly after a probe, or returns the time for which no call is admitted. The caller
-    /// has to report the results with [`Breaker::probed`] and [`Breaker::record`].
+    /// Admits a call, possibly after a probe, or returns the time for which no call is admitted.
+    /// The caller has to report the results with [`Breaker::probed`] and [`Breaker::record`].
     pub fn admit(&self, now: Instant) -> Result<Admission, Duration> {
         let mut inner = self.inner();
         if let Some(wait) = inner.open_for(now) {

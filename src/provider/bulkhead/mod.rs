@@ -1,5 +1,5 @@
-//! The bulkhead of one provider: a bounded number of concurrent calls, a bounded and short wait for a permit,
-//! and the circuit breaker. A failing provider does not affect the others.
+//! The bulkhead of one provider: a bounded number of concurrent calls, a bounded and short wait for
+//! a permit, and the circuit breaker. A failing provider does not affect the others.
 
 mod breaker;
 
@@ -89,8 +89,8 @@ fn breaker_open(wait: Duration) -> Unavailable {
     Unavailable::after(Class::BreakerOpen, spread(seconds, 3))
 }
 
-/// Returns one of `seconds` values from `first` on, so that clients refused at the same time do not all retry
-/// at the same time.
+/// Returns one of `seconds` values from `first` on, so that clients refused at the same time do not
+/// all retry at the same time.
 fn spread(first: u32, seconds: u32) -> u32 {
     // The low digits of the clock are random enough for this, and a client cannot choose them.
     first.saturating_add(clock::subsecond_nanos() / 1_000 % seconds)

@@ -66,8 +66,8 @@ pub(super) async fn register(
     })
 }
 
-/// Unlinks an identity and settles the request; see `unlink.sql`. Returns false, and changes nothing, if the user has
-/// changed since the request was registered.
+/// Unlinks an identity and settles the request; see `unlink.sql`. Returns false, and changes
+/// nothing, if the user has changed since the request was registered.
 pub(super) async fn unlink(
     pool: &PgPool,
     code: Uuid,

@@ -123,10 +123,10 @@ failures!(DeletionFailures: ErrorCode::Refused(Reason::IdentitySuspended));
 
 /// Delete the account
 ///
-/// Deletes the user with all identities and sessions. This cannot be undone, so let the user confirm it. The
-/// session must have been opened within the last ten minutes, or the body must contain a new `id_token`. A later
-/// sign-in with one of the identities creates a new user. While one of the user's accounts is reported hijacked, the user
-/// cannot be deleted.
+/// Deletes the user with all identities and sessions. This cannot be undone, so let the user
+/// confirm it. The session must have been opened within the last ten minutes, or the body must
+/// contain a new `id_token`. A later sign-in with one of the identities creates a new user. While
+/// one of the user's accounts is reported hijacked, the user cannot be deleted.
 #[utoipa::path(
     security(("access_token" = [])),
     request_body(content = RemovalRequest, description = "Required only if the session was opened more than ten minutes ago."),

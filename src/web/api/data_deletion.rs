@@ -47,9 +47,9 @@ failures!(Malformed: ErrorCode::InvalidRequest);
 
 /// Receive a request to delete data
 ///
-/// Facebook's data deletion request callback: the owner of a Facebook account has asked Facebook to have this app delete
-/// what came from it. The identity is unlinked, and a user who has no other one is deleted. It is done before the answer.
-/// A repeat does nothing and gets the same answer.
+/// Facebook's data deletion request callback: the owner of a Facebook account has asked Facebook to
+/// have this app delete what came from it. The identity is unlinked, and a user who has no other
+/// one is deleted. It is done before the answer. A repeat does nothing and gets the same answer.
 #[utoipa::path(
     path = "/providers/{provider}/data-deletion",
     params(("provider" = String, Path, description = "The configured name of a provider with the preset `facebook`.",

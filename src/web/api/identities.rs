@@ -60,12 +60,13 @@ fn list_identities(signed_in: SignedIn) -> Json<Identities> {
 
 /// Link another identity
 ///
-/// Links an identity, which can then sign in as this user. Its e-mail address may differ from the user's, need not
-/// be verified, and does not change the user's address. An identity of another user is refused. The session must
-/// have been opened within the last ten minutes, or the body must contain a new `id_token` of one of the user's
-/// identities.
+/// Links an identity, which can then sign in as this user. Its e-mail address may differ from the
+/// user's, need not be verified, and does not change the user's address. An identity of another
+/// user is refused. The session must have been opened within the last ten minutes, or the body must
+/// contain a new `id_token` of one of the user's identities.
 #[utoipa::path(
-    // Both paths use one parameter name: OpenAPI (3.1, "Paths Object") permits no two paths that differ in it alone.
+    // Both paths use one parameter name: OpenAPI (3.1, "Paths Object") permits no two paths that
+    // differ in it alone.
     path = "/me/identities/{identity}",
     security(("access_token" = [])),
     params(("identity" = String, Path, example = "google",
@@ -128,10 +129,10 @@ async fn link_identity(
 
 /// Unlink an identity
 ///
-/// Unlinks an identity and ends the sessions that were opened with it, which may include the current one. An
-/// identity that is suspended cannot be unlinked unless its account is gone, nor can the last with which the user can
-/// sign in. The session must have been opened within the last ten minutes, or the body must
-/// contain a new `id_token`.
+/// Unlinks an identity and ends the sessions that were opened with it, which may include the
+/// current one. An identity that is suspended cannot be unlinked unless its account is gone, nor
+/// can the last with which the user can sign in. The session must have been opened within the last
+/// ten minutes, or the body must contain a new `id_token`.
 #[utoipa::path(
     path = "/me/identities/{identity}",
     security(("access_token" = [])),

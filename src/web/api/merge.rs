@@ -100,11 +100,13 @@ impl From<LinkedIdentity> for MovedIdentity {
 
 /// Merge another account
 ///
-/// Merges the user who has the identity of the `id_token` into the signed-in one, for a person who has two accounts. The
-/// other user's identities move, their sessions end, and their id is gone: it is `merged.user_id`. The signed-in user
-/// keeps e-mail address, name, picture and claims, and takes over what is missing. Both accounts are proven within minutes: the session must have been opened within the last ten minutes, or the body must contain a new
-/// `id_token` of one of the user's identities; the `id_token` of the other account must not be older, either. This cannot
-/// be undone, so let the user confirm what `dry_run` shows.
+/// Merges the user who has the identity of the `id_token` into the signed-in one, for a person who
+/// has two accounts. The other user's identities move, their sessions end, and their id is gone: it
+/// is `merged.user_id`. The signed-in user keeps e-mail address, name, picture and claims, and
+/// takes over what is missing. Both accounts are proven within minutes: the session must have been
+/// opened within the last ten minutes, or the body must contain a new `id_token` of one of the
+/// user's identities; the `id_token` of the other account must not be older, either. This cannot be
+/// undone, so let the user confirm what `dry_run` shows.
 #[utoipa::path(
     security(("access_token" = [])),
     request_body(content = MergeMeRequest, description = "A new `id_token` of the other account.", examples(

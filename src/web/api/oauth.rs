@@ -1,6 +1,7 @@
 //! `POST /api/v1/auth/token` and `/api/v1/auth/revoke`: refresh (RFC 6749 §6) and revocation (RFC 7009) for standard
-//! clients. Clients are public and not registered, so there is no client authentication and `client_id` is ignored.
-//! There are no scopes either, and a requested scope is ignored (RFC 6749 §3.3).
+//! clients. Clients are public and not registered, so there is no client authentication and
+//! `client_id` is ignored. There are no scopes either, and a requested scope is ignored (RFC 6749
+//! §3.3).
 
 use std::borrow::Cow;
 
@@ -59,8 +60,8 @@ struct RevocationRequest {
 #[derive(Serialize, ToSchema)]
 struct OAuthError<'a> {
     error: OAuthErrorName,
-    /// The check that failed, for developers. If the refresh token proves that it was the session's, it begins with
-    /// the `reason` of `POST /api/v1/auth/refresh` and a colon.
+    /// The check that failed, for developers. If the refresh token proves that it was the
+    /// session's, it begins with the `reason` of `POST /api/v1/auth/refresh` and a colon.
     error_description: Cow<'a, str>,
 }
 
@@ -136,8 +137,8 @@ type Elsewhere = (RateLimited<Refresh>, FormBody, Db);
 
 /// Refresh, for OAuth clients
 ///
-/// The token endpoint of RFC 6749 §6, for clients that read `/.well-known/oauth-authorization-server`. It works like
-/// `POST /api/v1/auth/refresh`.
+/// The token endpoint of RFC 6749 §6, for clients that read
+/// `/.well-known/oauth-authorization-server`. It works like `POST /api/v1/auth/refresh`.
 #[utoipa::path(
     request_body(content = TokenRequest, content_type = "application/x-www-form-urlencoded",
                  description = "The refresh token."),
@@ -189,11 +190,12 @@ async fn token(
     }
 }
 
-// A session that has already ended answers 200, too: the client could do nothing about it (RFC 7009 §2.2).
+// A session that has already ended answers 200, too: the client could do nothing about it (RFC 7009
+// §2.2).
 /// Sign out, for OAuth clients
 ///
-/// Ends the session of a refresh token or an access token (RFC 7009). An unknown token is not an error. Services that
-/// only verify access tokens accept this session's token until it expires.
+/// Ends the session of a refresh token or an access token (RFC 7009). An unknown token is not an
+/// error. Services that only verify access tokens accept this session's token until it expires.
 #[utoipa::path(
     request_body(content = RevocationRequest, content_type = "application/x-www-form-urlencoded",
                  description = "The token."),

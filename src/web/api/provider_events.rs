@@ -119,9 +119,10 @@ impl<'r> Responder<'r, 'static> for Failure {
 
 /// Receive a provider's events
 ///
-/// Identity providers report here that an account was hijacked, disabled or deleted, or that its owner no longer uses it
-/// for the app. The address is registered with the provider, as docs/provider-events.md describes. A message is judged by
-/// the provider's published keys and applied once; a repeat is acknowledged and does nothing.
+/// Identity providers report here that an account was hijacked, disabled or deleted, or that its
+/// owner no longer uses it for the app. The address is registered with the provider, as
+/// docs/provider-events.md describes. A message is judged by the provider's published keys and
+/// applied once; a repeat is acknowledged and does nothing.
 #[utoipa::path(
     path = "/providers/{provider}/events",
     params(("provider" = String, Path, description = "The configured name of the identity provider, in lower case.",

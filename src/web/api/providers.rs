@@ -34,11 +34,12 @@ struct Provider<'a> {
     /// The kind of provider, for the choice of the SDK and the button.
     #[schema(schema_with = names::<Preset>)]
     kind: Preset,
-    /// The issuer with a discovery document, for OpenID Connect libraries; `null` if the SDK knows its provider.
+    /// The issuer with a discovery document, for OpenID Connect libraries; `null` if the SDK knows
+    /// its provider.
     #[schema(required = true)]
     issuer: Option<&'a str>,
-    /// The backend's client id, which some SDKs call the server client id. An app that has a client id of its own uses
-    /// that as well.
+    /// The backend's client id, which some SDKs call the server client id. An app that has a client
+    /// id of its own uses that as well.
     client_id: &'a str,
     #[serde(flatten)]
     nonce: Nonce,
@@ -54,8 +55,8 @@ struct Nonce {
     /// have one, for SDKs that make it up. `always`: both must have one.
     #[schema(schema_with = names::<NonceRule>)]
     nonce: NonceRule,
-    /// The form in which the SDK is given the nonce: `raw`, or `sha256` for its SHA-256 in lower-case hex. The request
-    /// always has the raw one.
+    /// The form in which the SDK is given the nonce: `raw`, or `sha256` for its SHA-256 in
+    /// lower-case hex. The request always has the raw one.
     #[schema(schema_with = names::<NonceForm>)]
     nonce_form: NonceForm,
 }
@@ -95,8 +96,8 @@ impl From<NoncePolicy> for Nonce {
 
 /// List the identity providers
 ///
-/// An app shows a button for each. The answer holds public values only and changes when the service is restarted with
-/// other settings.
+/// An app shows a button for each. The answer holds public values only and changes when the service
+/// is restarted with other settings.
 #[utoipa::path(
     responses(
         (status = 200, description = "The providers that are switched on.", body = ProviderList,

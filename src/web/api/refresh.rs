@@ -24,12 +24,14 @@ struct RefreshRequest {
 
 /// Exchange a refresh token for new tokens
 ///
-/// Each refresh token can be used once, and the response contains its successor. Store the new token before you do
-/// anything else, and never send two refreshes at the same time. If the response is lost, repeat the request with
-/// the same token. Within 30 seconds the response contains the same successor; after that, for one day by default,
-/// it contains another one. Any other reuse of a token ends the session, because the token may be stolen.
+/// Each refresh token can be used once, and the response contains its successor. Store the new
+/// token before you do anything else, and never send two refreshes at the same time. If the
+/// response is lost, repeat the request with the same token. Within 30 seconds the response
+/// contains the same successor; after that, for one day by default, it contains another one. Any
+/// other reuse of a token ends the session, because the token may be stolen.
 ///
-/// If a page sends no body, the token is read from its cookie, and the next one is there, too. A refusal leaves the cookie.
+/// If a page sends no body, the token is read from its cookie, and the next one is there, too. A
+/// refusal leaves the cookie.
 #[utoipa::path(
     request_body(content = RefreshRequest, description = "The refresh token. A page whose token is in the cookie sends no body."),
     responses(
@@ -47,7 +49,8 @@ async fn refresh(
     issuer: &State<Issuer>,
 ) -> Result<TokenResponse, Problem> {
     let now = clock::now();
-    // A refusal leaves the cookie: by the time it arrives, another tab may have signed in, whose cookie it would delete.
+    // A refusal leaves the cookie: by the time it arrives, another tab may have signed in, whose
+    // cookie it would delete.
     let refreshed = exchange(
         db.pool(),
         shared,

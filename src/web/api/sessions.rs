@@ -38,8 +38,9 @@ struct Session {
     /// The time at which the session was opened.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// The hour of the last refresh before this hour, or the time of the sign-in if that was later. A refresh that showed at once,
-    /// or its minute, would tell a thief who has copied the session's tokens when to use them.
+    /// The hour of the last refresh before this hour, or the time of the sign-in if that was later.
+    /// A refresh that showed at once, or its minute, would tell a thief who has copied the
+    /// session's tokens when to use them.
     #[serde(with = "time::serde::rfc3339")]
     last_used_at: OffsetDateTime,
     /// The IPv4 or IPv6 address that the session was opened from.

@@ -44,14 +44,16 @@ pub fn errors() -> impl Iterator<Item = ErrorCode> {
 
 /// Sign in with an identity provider's token
 ///
-/// A known identity signs in as its user. An unknown identity with a verified e-mail address is linked to the user
-/// with the same verified address, or becomes a new user. An unverified address is never used to find a user. If a
-/// user has an unverified address and another user verifies it, the first user loses the address and nothing else.
+/// A known identity signs in as its user. An unknown identity with a verified e-mail address is
+/// linked to the user with the same verified address, or becomes a new user. An unverified address
+/// is never used to find a user. If a user has an unverified address and another user verifies it,
+/// the first user loses the address and nothing else.
 ///
-/// The request can be repeated with the same token until that is too old; each success opens a session.
+/// The request can be repeated with the same token until that is too old; each success opens a
+/// session.
 ///
-/// A page of `web.origins` asks for `"session": "cookie"`: then the refresh token is in a cookie that its scripts cannot
-/// read, and not in the body.
+/// A page of `web.origins` asks for `"session": "cookie"`: then the refresh token is in a cookie
+/// that its scripts cannot read, and not in the body.
 #[utoipa::path(
     path = "/auth/oauth/{provider}",
     params(("provider" = String, Path, description = "The configured name of the identity provider, in lower case.",

@@ -12,11 +12,13 @@ use crate::web::{Db, Problem, Problems, resource};
 
 resource!("Session": logout);
 
-// A session that has already ended answers 204, too: the app could do nothing about it (RFC 7009 §2.2).
+// A session that has already ended answers 204, too: the app could do nothing about it (RFC 7009
+// §2.2).
 /// Sign out
 ///
-/// Send the access token or, if that has expired, the refresh token in the body or the page's cookie. A session that has
-/// already ended is not an error. The cookie of the session that ends is deleted. Services that only verify access tokens accept the current one until it expires.
+/// Send the access token or, if that has expired, the refresh token in the body or the page's
+/// cookie. A session that has already ended is not an error. The cookie of the session that ends is
+/// deleted. Services that only verify access tokens accept the current one until it expires.
 #[utoipa::path(
     security(("access_token" = []), ()),
     params(("scope" = inline(Option<Scope>), Query,

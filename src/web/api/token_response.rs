@@ -17,17 +17,18 @@ use crate::web::guard::Page;
 /// An access token and a refresh token.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Credential<'a> {
-    /// The access token for `Authorization: Bearer …`. It is a JWT, but apps should treat it as opaque.
+    /// The access token for `Authorization: Bearer …`. It is a JWT, but apps should treat it as
+    /// opaque.
     access_token: &'a str,
     token_type: TokenType,
     /// The seconds until the access token expires.
     expires_in: u32,
-    /// The time at which the access token expires, by the service's clock. An app uses `expires_in`, since the device's
-    /// clock may be wrong.
+    /// The time at which the access token expires, by the service's clock. An app uses
+    /// `expires_in`, since the device's clock may be wrong.
     #[serde(with = "time::serde::rfc3339")]
     expires_at: OffsetDateTime,
-    /// The refresh token, which can be used once and replaces the previous one. Store it where other apps cannot read it.
-    /// Absent if it is in the page's cookie.
+    /// The refresh token, which can be used once and replaces the previous one. Store it where
+    /// other apps cannot read it. Absent if it is in the page's cookie.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = &str, required = false)]
     refresh_token: Option<&'a str>,
@@ -35,8 +36,8 @@ pub(super) struct Credential<'a> {
     refresh_expires_in: u32,
 }
 
-/// The type of the access token, which is the scheme of `Authorization`: `Bearer` (RFC 6750), or `DPoP` (RFC 9449 §5) if the
-/// session is bound to a key.
+/// The type of the access token, which is the scheme of `Authorization`: `Bearer` (RFC 6750), or
+/// `DPoP` (RFC 9449 §5) if the session is bound to a key.
 #[derive(Serialize, ToSchema)]
 enum TokenType {
     Bearer,
@@ -78,7 +79,8 @@ pub(super) struct TokenResponse {
 }
 
 impl<'a> Credential<'a> {
-    /// Shows tokens that were issued at `now` (seconds since the epoch). A page gets the refresh token in its cookie.
+    /// Shows tokens that were issued at `now` (seconds since the epoch). A page gets the refresh
+    /// token in its cookie.
     fn new(tokens: &'a Tokens, now: i64, page: Option<&Page<'_>>) -> Self {
         Self {
             access_token: tokens.access_token.expose(),

@@ -1,4 +1,5 @@
-//! Authentication by access token: `Bearer` (RFC 6750), and `DPoP` (RFC 9449 §7) for a session that is bound to a key.
+//! Authentication by access token: `Bearer` (RFC 6750), and `DPoP` (RFC 9449 §7) for a session that
+//! is bound to a key.
 
 use rocket::request::Request;
 use uuid::Uuid;
@@ -34,7 +35,8 @@ impl Challenge {
     }
 }
 
-/// Returns the bearer token of the one `Authorization` header. A token in the query or the body is ignored.
+/// Returns the bearer token of the one `Authorization` header. A token in the query or the body is
+/// ignored.
 pub(crate) fn credentials<'r>(request: &'r Request<'_>) -> Result<&'r str, Challenge> {
     match authorization(request)? {
         (scheme, token) if scheme.eq_ignore_ascii_case("Bearer") => Ok(token),
@@ -77,8 +79,8 @@ impl From<Challenge> for Problem {
 
 /// A request with a valid access token, whose session may have ended since.
 ///
-/// - **Succeeds** when the one `Authorization` header carries a valid access token, and the request proves its key if it is
-///   bound to one.
+/// - **Succeeds** when the one `Authorization` header carries a valid access token, and the request
+///   proves its key if it is bound to one.
 /// - **Fails** with 401 when it does not, and with 400 when there are several headers.
 ///
 /// A token in the query or the body is ignored.

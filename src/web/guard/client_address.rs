@@ -36,8 +36,8 @@ pub fn trusted_proxies<'r>(request: &Request<'r>) -> Option<&'r Proxies> {
     proxies.trust(peer(request)?).then_some(proxies)
 }
 
-/// Returns the IP address of the socket's peer. A listener on `::` sees IPv4 clients as IPv4-mapped IPv6 (RFC 4291
-/// §2.5.5.2).
+/// Returns the IP address of the socket's peer. A listener on `::` sees IPv4 clients as IPv4-mapped
+/// IPv6 (RFC 4291 §2.5.5.2).
 fn peer(request: &Request<'_>) -> Option<IpAddr> {
     request.remote().map(|address| address.ip().to_canonical())
 }

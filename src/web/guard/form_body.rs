@@ -15,7 +15,8 @@ pub const MAX_FIELDS: usize = 128;
 
 /// The fields of a form without duplicates. A blank field counts as absent.
 ///
-/// - **Succeeds** when the body is such a form, up to Rocket's `limits.form` (32 KiB by default) and [`MAX_FIELDS`].
+/// - **Succeeds** when the body is such a form, up to Rocket's `limits.form` (32 KiB by default)
+///   and [`MAX_FIELDS`].
 /// - **Fails** otherwise; the handler answers with the error in its own format.
 #[derive(Debug)]
 pub struct FormBody(BTreeMap<String, String>);

@@ -20,11 +20,12 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest name of a member that an answer repeats, in bytes. A token is longer.
 const MAX_NAME: usize = 32;
 
-/// The length in bytes up to which a body counts as small. Bodies from apps are small, so large ones from elsewhere cannot keep them out.
+/// The length in bytes up to which a body counts as small. Bodies from apps are small, so large
+/// ones from elsewhere cannot keep them out.
 const SMALL: usize = 16 << 10;
 
-/// The memory for the bodies that are arriving, in bytes, of all requests together. A body takes its declared length of it
-/// before it is read.
+/// The memory for the bodies that are arriving, in bytes, of all requests together. A body takes
+/// its declared length of it before it is read.
 #[derive(Debug)]
 pub struct Budget {
     small: Semaphore,
@@ -190,7 +191,8 @@ pub async fn whole(
     arrived.unwrap_or_else(|_| Err(Problem::malformed("the body did not arrive in time")))
 }
 
-/// Reads a body into as much memory as it has bytes. Rocket's own buffer doubles, and beside it the old half may stay.
+/// Reads a body into as much memory as it has bytes. Rocket's own buffer doubles, and beside it the
+/// old half may stay.
 async fn arriving(
     budget: &Budget,
     data: Data<'_>,

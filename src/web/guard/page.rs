@@ -1,4 +1,5 @@
-//! Pages of the same site (`web.origins`), which keep their refresh token in a cookie that no script can read.
+//! Pages of the same site (`web.origins`), which keep their refresh token in a cookie that no
+//! script can read.
 
 use rocket::data::Data;
 use rocket::http::{Cookie, CookieJar, SameSite};
@@ -18,7 +19,8 @@ use crate::web::http::cors;
 use crate::web::http::fields;
 use crate::web::{ErrorCode, Problem, errors};
 
-/// A refresh token that has not been looked up yet: an app sends it in the body, a page in its cookie.
+/// A refresh token that has not been looked up yet: an app sends it in the body, a page in its
+/// cookie.
 ///
 /// - **Succeeds** with the `refresh_token` in the body, or else with the cookie of a listed page.
 /// - **Fails** when there is neither, when the body is malformed, or when the cookie is refused.
@@ -65,8 +67,8 @@ impl<'r> Page<'r> {
         })
     }
 
-    /// Reads the page. Its cookie counts beside JSON from a page of the list, and not beside an access token of another
-    /// session. Nothing is looked up.
+    /// Reads the page. Its cookie counts beside JSON from a page of the list, and not beside an
+    /// access token of another session. Nothing is looked up.
     pub(super) fn of(request: &'r Request<'_>) -> Result<Self, Problem> {
         let page = Self::read(request)?;
         let refused = |detail| Err(Problem::new(ErrorCode::CookieRefused, detail));
@@ -153,7 +155,8 @@ impl<'r> Page<'r> {
     }
 }
 
-/// Returns the cookie's name. With the prefix, no other host of the site can set it (RFC 6265bis §4.1.3.2).
+/// Returns the cookie's name. With the prefix, no other host of the site can set it (RFC 6265bis
+/// §4.1.3.2).
 const fn name(secure: bool) -> &'static str {
     if secure {
         "__Host-vestibule"

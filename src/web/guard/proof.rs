@@ -23,8 +23,8 @@ failures!(
 
 /// The key that a request with a refresh token proves.
 ///
-/// - **Succeeds** always: only the session tells whether it needs the proof. But a proof that only lacks a fresh nonce
-///   **fails** at once, without a query.
+/// - **Succeeds** always: only the session tells whether it needs the proof. But a proof that only
+///   lacks a fresh nonce **fails** at once, without a query.
 #[derive(Debug)]
 pub struct Proof<'r> {
     proven: Result<Thumbprint, Refused>,
@@ -35,7 +35,8 @@ pub struct Proof<'r> {
 /// The proof of a sign-in, which binds the new session to its key.
 ///
 /// - **Succeeds** without a proof, and with a valid one.
-/// - **Fails** otherwise, before the provider is asked. With `session.binding = "off"`, the header is ignored.
+/// - **Fails** otherwise, before the provider is asked. With `session.binding = "off"`, the header
+///   is ignored.
 #[derive(Debug)]
 pub struct NewKey<'r>(pub Proof<'r>);
 
@@ -73,7 +74,8 @@ impl<'r> Proof<'r> {
         self.proven.ok()
     }
 
-    /// Returns the problem of a request that does not prove the key of this session, and records it.
+    /// Returns the problem of a request that does not prove the key of this session, and records
+    /// it.
     pub fn refuse(&self, session: Uuid) -> Problem {
         let refused = RefusedRequest {
             session: Some(session),
@@ -126,7 +128,8 @@ pub fn verdict(
     })
 }
 
-/// Checks that the request proves the key of an access token, and that a bound one comes with the scheme `DPoP`.
+/// Checks that the request proves the key of an access token, and that a bound one comes with the
+/// scheme `DPoP`.
 pub(super) fn check(
     request: &Request<'_>,
     text: &str,

@@ -1,6 +1,7 @@
 //! The guard of limited routes, and the same check for sessions, which the bearer guard calls.
 //!
-//! Request guards run before data guards, so a limited route refuses before it reads the body or asks a provider.
+//! Request guards run before data guards, so a limited route refuses before it reads the body or
+//! asks a provider.
 
 use std::marker::PhantomData;
 
@@ -81,8 +82,8 @@ pub fn admit_address<P: ByAddress>(request: &Request<'_>) -> Result<(), Problem>
     )
 }
 
-/// Counts a request of a session from the client's IP address, after the access token has been verified and before the
-/// database is queried.
+/// Counts a request of a session from the client's IP address, after the access token has been
+/// verified and before the database is queried.
 pub fn admit_session(request: &Request<'_>, session: Uuid) -> Result<(), Problem> {
     admit(
         request,

@@ -1,5 +1,5 @@
-//! Guards for users who have just signed in. Every service that verifies an access token knows it, so the token
-//! alone must not change a user's identities or delete the user.
+//! Guards for users who have just signed in. Every service that verifies an access token knows it,
+//! so the token alone must not change a user's identities or delete the user.
 
 use rocket::data::Data;
 use rocket::request::Request;
@@ -23,17 +23,20 @@ use crate::{clock, config};
 
 /// A signed-in user who has just signed in.
 ///
-/// - **Succeeds** when [`SignedIn`] does, and the session was opened within `session.reauthentication_window`, or the
-///   body holds an `id_token` of one of the user's identities that is not older than that.
+/// - **Succeeds** when [`SignedIn`] does, and the session was opened within
+///   `session.reauthentication_window`, or the body holds an `id_token` of one of the user's
+///   identities that is not older than that.
 /// - **Fails** otherwise, most often with `reauthentication_required`.
 #[derive(Debug)]
 pub struct Reauthenticated(pub SignedIn);
 
 /// An identity to link, from a signed-in user who has just signed in.
 ///
-/// - **Succeeds** when [`Reauthenticated`] does, and then [`VerifiedIdentity`], with a token that is not older than
-///   `session.reauthentication_window`: an old one may have been found by another person.
-/// - **Fails** otherwise. A refused `id_token` answers 422 here, since 401 is about the access token.
+/// - **Succeeds** when [`Reauthenticated`] does, and then [`VerifiedIdentity`], with a token that
+///   is not older than `session.reauthentication_window`: an old one may have been found by another
+///   person.
+/// - **Fails** otherwise. A refused `id_token` answers 422 here, since 401 is about the access
+///   token.
 pub struct NewIdentity<'r> {
     pub signed_in: SignedIn,
     pub identity: VerifiedIdentity<'r>,
@@ -41,9 +44,10 @@ pub struct NewIdentity<'r> {
 
 /// Another account of a signed-in user who has just signed in, to merge with.
 ///
-/// - **Succeeds** when [`Reauthenticated`] does, and then the provider that the body names vouches for its `id_token`,
-///   which is not older than `session.reauthentication_window`.
-/// - **Fails** otherwise. A refused `id_token` answers 422 here, since 401 is about the access token.
+/// - **Succeeds** when [`Reauthenticated`] does, and then the provider that the body names vouches
+///   for its `id_token`, which is not older than `session.reauthentication_window`.
+/// - **Fails** otherwise. A refused `id_token` answers 422 here, since 401 is about the access
+///   token.
 #[derive(Debug)]
 pub struct OtherAccount<'r> {
     pub signed_in: SignedIn,
@@ -59,7 +63,8 @@ pub struct OtherAccount<'r> {
 pub struct MergeMeRequest {
     /// The configured name of the identity provider, in lower case.
     pub provider: String,
-    /// The token that the provider's SDK has just returned for the other account, at most ten minutes old.
+    /// The token that the provider's SDK has just returned for the other account, at most ten
+    /// minutes old.
     #[schema(min_length = 1, max_length = 16384, pattern = "^[!-~]+$")]
     pub id_token: String,
     /// The raw nonce, if the SDK used one; at most 512 bytes.
@@ -68,7 +73,8 @@ pub struct MergeMeRequest {
     /// `true` changes nothing, and answers what the merge would change. The default is `false`.
     #[schema(value_type = bool, required = false)]
     pub dry_run: Option<bool>,
-    /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
+    /// Required if the session was opened more than ten minutes ago
+    /// (`session.reauthentication_window`).
     pub reauthentication: Option<ReauthenticationRequest>,
 }
 
@@ -76,7 +82,8 @@ pub struct MergeMeRequest {
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkRequest {
-    /// The token that the provider's SDK has just returned, at most ten minutes old (`session.reauthentication_window`).
+    /// The token that the provider's SDK has just returned, at most ten minutes old
+    /// (`session.reauthentication_window`).
     #[schema(min_length = 1, max_length = 16384, pattern = "^[!-~]+$")]
     pub id_token: String,
     /// The raw nonce, if the SDK used one; at most 512 bytes.
@@ -88,7 +95,8 @@ pub struct LinkRequest {
     /// The redirect URI of the authorization request, if it had one.
     #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
     pub redirect_uri: Option<String>,
-    /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
+    /// Required if the session was opened more than ten minutes ago
+    /// (`session.reauthentication_window`).
     pub reauthentication: Option<ReauthenticationRequest>,
 }
 
@@ -104,8 +112,9 @@ pub struct ReauthenticationRequest {
     /// The raw nonce, if the SDK used one; at most 512 bytes.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
-    /// The authorization code that the provider's SDK returned with the token, as in a sign-in. A user who signed in
-    /// without one can so have the provider's tokens revoked, also while the session is new.
+    /// The authorization code that the provider's SDK returned with the token, as in a sign-in. A
+    /// user who signed in without one can so have the provider's tokens revoked, also while the
+    /// session is new.
     #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
     pub authorization_code: Option<String>,
     /// The redirect URI of the authorization request, if it had one.
@@ -117,7 +126,8 @@ pub struct ReauthenticationRequest {
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemovalRequest {
-    /// Required if the session was opened more than ten minutes ago (`session.reauthentication_window`).
+    /// Required if the session was opened more than ten minutes ago
+    /// (`session.reauthentication_window`).
     pub reauthentication: Option<ReauthenticationRequest>,
 }
 

@@ -25,7 +25,8 @@ macro_rules! request_guard {
 }
 pub(crate) use request_guard;
 
-/// Makes a type Rocket's guard of a request and its body, by the code that returns it or the problem.
+/// Makes a type Rocket's guard of a request and its body, by the code that returns it or the
+/// problem.
 macro_rules! data_guard {
     ($guard:ty, |$request:ident, $data:ident| $checked:expr) => {
         #[rocket::async_trait]

@@ -14,8 +14,8 @@ use crate::web::{Problem, errors};
 
 /// Proof enough to end a session.
 ///
-/// - **Succeeds** with the session of a valid access token, even if it has ended, or else with the refresh token in
-///   the body or the page's cookie.
+/// - **Succeeds** with the session of a valid access token, even if it has ended, or else with the
+///   refresh token in the body or the page's cookie.
 /// - **Fails** when there is neither, or when the body is malformed.
 #[derive(Debug)]
 pub enum SignOutProof {

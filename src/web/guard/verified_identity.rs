@@ -59,7 +59,8 @@ pub struct VerifiedIdentity<'r> {
     pub now: i64,
 }
 
-// The guard parses by hand, to report what is wrong. The tests send what these structs allow and forbid.
+// The guard parses by hand, to report what is wrong. The tests send what these structs allow and
+// forbid.
 
 /// A sign-in with an identity provider's token.
 #[derive(Debug, ToSchema)]
@@ -67,15 +68,17 @@ pub struct SignInRequest {
     /// The token as the provider's SDK returned it, not an access token or an authorization code.
     #[schema(min_length = 1, max_length = 16384, pattern = "^[!-~]+$")]
     pub id_token: String,
-    /// The raw nonce, if one was used; at most 512 bytes. The token contains it unchanged, or its SHA-256 in
-    /// lower-case hex if the provider's `nonce_form` is `sha256`.
+    /// The raw nonce, if one was used; at most 512 bytes. The token contains it unchanged, or its
+    /// SHA-256 in lower-case hex if the provider's `nonce_form` is `sha256`.
     #[schema(min_length = 1, max_length = 512)]
     pub nonce: Option<String>,
-    /// The authorization code that the provider's SDK returned with the token. With it, the provider's tokens can be
-    /// revoked when the user is deleted or the identity unlinked, which Apple demands.
+    /// The authorization code that the provider's SDK returned with the token. With it, the
+    /// provider's tokens can be revoked when the user is deleted or the identity unlinked, which
+    /// Apple demands.
     #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
     pub authorization_code: Option<String>,
-    /// The redirect URI of the authorization request, if it had one: on the web, not in native apps.
+    /// The redirect URI of the authorization request, if it had one: on the web, not in native
+    /// apps.
     #[schema(min_length = 1, max_length = 2048, pattern = "^[!-~]+$")]
     pub redirect_uri: Option<String>,
     /// `false` refuses an unknown identity with 404 `user_not_found` instead of creating a user or linking the
@@ -180,7 +183,8 @@ impl Posted {
         })
     }
 
-    /// Verifies the token with its provider. It must not be older than `max_age` seconds if that is given.
+    /// Verifies the token with its provider. It must not be older than `max_age` seconds if that is
+    /// given.
     pub(super) async fn verify<'r>(
         self,
         request: &'r Request<'_>,

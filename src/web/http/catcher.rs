@@ -1,4 +1,5 @@
-//! Turns everything that no handler answered into a problem: failed guards, unknown paths, wrong methods, panics.
+//! Turns everything that no handler answered into a problem: failed guards, unknown paths, wrong
+//! methods, panics.
 
 use rocket::http::Status;
 use rocket::{Catcher, Request, Route, catch, catchers};

@@ -1,4 +1,5 @@
-//! Pages on other origins (`web.origins`) that call the app's routes of the API (Fetch, "CORS protocol").
+//! Pages on other origins (`web.origins`) that call the app's routes of the API (Fetch, "CORS
+//! protocol").
 
 use rocket::fairing::{AdHoc, Fairing};
 use rocket::http::{Header, Method, Status};
@@ -18,8 +19,8 @@ const MAX_NAME: usize = 64;
 /// The seconds for which a browser keeps the answer to a preflight: the most that Chromium does.
 const MAX_AGE: &str = "7200";
 
-/// Returns true if a listed page sent it whose browser keeps the service's cookies. Without `Origin`, the browser says so of a
-/// page on the service's own origin.
+/// Returns true if a listed page sent it whose browser keeps the service's cookies. Without
+/// `Origin`, the browser says so of a page on the service's own origin.
 pub fn keeps_cookies(request: &Request<'_>, pages: &config::Web) -> bool {
     match listed(request, pages) {
         Some(origin) => !config::Web::is_web_view(origin),
@@ -79,7 +80,8 @@ pub struct Preflight {
 }
 
 impl Preflight {
-    /// Answers the request, if it is a preflight of a listed page. `allowed` are the methods at its path.
+    /// Answers the request, if it is a preflight of a listed page. `allowed` are the methods at its
+    /// path.
     pub fn of(request: &Request<'_>, allowed: &[&str]) -> Option<Self> {
         let pages: &config::Web = request.rocket().state()?;
         let asked = request.method() == Method::Options

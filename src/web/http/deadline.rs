@@ -1,5 +1,5 @@
-//! A time limit for every request: a handler that exceeds it is stopped, and the client gets 503. So do clients that come
-//! while the service starts.
+//! A time limit for every request: a handler that exceeds it is stopped, and the client gets 503.
+//! So do clients that come while the service starts.
 
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ pub fn routes(routes: Vec<Route>) -> Vec<Route> {
     wrapped(routes, false)
 }
 
-/// Wraps each route's handler so that it answers within [`LIMIT`], and 503 until the start has finished.
+/// Wraps each route's handler so that it answers within [`LIMIT`], and 503 until the start has
+/// finished.
 pub fn once_started(routes: Vec<Route>) -> Vec<Route> {
     wrapped(routes, true)
 }

@@ -37,8 +37,9 @@ fn is(request: &Request<'_>, expected: &str) -> bool {
 
 /// Returns the value of the cookie with exactly this name, as the browser sent it.
 ///
-/// Rocket's jar decodes names, and the last of two cookies wins. But a browser protects `__Host-…` by the name's bytes: a
-/// sibling host can set `__%48ost-…`, and an attacker could so give a page the attacker's session.
+/// Rocket's jar decodes names, and the last of two cookies wins. But a browser protects `__Host-…`
+/// by the name's bytes: a sibling host can set `__%48ost-…`, and an attacker could so give a page
+/// the attacker's session.
 ///
 /// # Errors
 /// There are several cookies of this name.
@@ -57,8 +58,9 @@ pub fn cookie<'r>(request: &'r Request<'_>, name: &str) -> Result<Option<&'r str
     }
 }
 
-/// Returns how much the client wants a media type by `Accept` (RFC 9110 §12.5.1), in thousandths: of the ranges that match it,
-/// the most specific decides. A range with another version than a given one does not match. Without `Accept`, the client wants any.
+/// Returns how much the client wants a media type by `Accept` (RFC 9110 §12.5.1), in thousandths:
+/// of the ranges that match it, the most specific decides. A range with another version than a
+/// given one does not match. Without `Accept`, the client wants any.
 pub fn preference(request: &Request<'_>, kind: &str, subtype: &str, version: Option<&str>) -> u16 {
     let mut ranges = request
         .headers()

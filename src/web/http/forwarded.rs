@@ -1,8 +1,9 @@
 //! Reads `X-Forwarded-For` and `Forwarded` (RFC 7239 §4) behind trusted proxies.
 //!
-//! Every proxy appends the IP address that it saw, so the header is read from its right end: anything left of the
-//! first untrusted address may be forged. The same holds for the syntax. An open quote on the left must not swallow
-//! an address that a proxy appended, so quoted strings are recognised from the right.
+//! Every proxy appends the IP address that it saw, so the header is read from its right end:
+//! anything left of the first untrusted address may be forged. The same holds for the syntax. An
+//! open quote on the left must not swallow an address that a proxy appended, so quoted strings are
+//! recognised from the right.
 
 use std::iter;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -89,8 +90,8 @@ fn unquoted(value: &str) -> Option<String> {
     Some(content)
 }
 
-/// Parses an IP address with or without brackets and port (RFC 7239 §6). Bare IPv6 is illegal in `Forwarded` and
-/// usual in `X-Forwarded-For`, and it is unambiguous in both.
+/// Parses an IP address with or without brackets and port (RFC 7239 §6). Bare IPv6 is illegal in
+/// `Forwarded` and usual in `X-Forwarded-For`, and it is unambiguous in both.
 fn node(text: &str) -> Option<IpAddr> {
     let (address, port) = if let Some(rest) = text.strip_prefix('[') {
         let (address, port) = rest.split_once(']')?;

@@ -1,13 +1,14 @@
 //! Limits on the requests of one client. Each instance has its own counters, in memory.
 //!
-//! A counter belongs to the client's IP address, to a session at one, to a signed-in user, or to an API key, and never to the
-//! account that a request without a session names. So no caller can use up another user's limit. A thief with a copy of an access
-//! token can use up one of the owner's, the changes of the name. The algorithm is GCRA, a bucket that refills steadily. A refused
+//! A counter belongs to the client's IP address, to a session at one, to a signed-in user, or to an
+//! API key, and never to the account that a request without a session names. So no caller can use
+//! up another user's limit. A thief with a copy of an access token can use up one of the owner's,
+//! the changes of the name. The algorithm is GCRA, a bucket that refills steadily. A refused
 //! request takes nothing from the bucket, so waiting always helps.
 //!
-//! The memory is bounded by the traffic. A key is dropped once its bucket is full again, and each admitted request
-//! keeps it for one share of a minute. Ten thousand requests a second from as many addresses leave some hundred
-//! thousand keys of about 60 bytes between two sweeps.
+//! The memory is bounded by the traffic. A key is dropped once its bucket is full again, and each
+//! admitted request keeps it for one share of a minute. Ten thousand requests a second from as many
+//! addresses leave some hundred thousand keys of about 60 bytes between two sweeps.
 
 use std::array;
 use std::net::IpAddr;
@@ -27,8 +28,8 @@ use crate::{background, config};
 
 /// The number of keys in one /48 that may use up their limits at once.
 const KEYS_OF_A_SITE: NonZeroU32 = NonZeroU32::new(16).unwrap();
-/// The requests with access tokens for each refresh that an IP address may send: a phone refreshes once in the life of an access
-/// token, and sends a handful of other requests until the next time.
+/// The requests with access tokens for each refresh that an IP address may send: a phone refreshes
+/// once in the life of an access token, and sends a handful of other requests until the next time.
 const REQUESTS_OF_A_REFRESH: NonZeroU32 = NonZeroU32::new(5).unwrap();
 /// The number of changes of name in a minute. Each is an event and a message to every webhook.
 const NAMES_PER_MINUTE: NonZeroU32 = NonZeroU32::new(10).unwrap();
@@ -51,7 +52,8 @@ pub enum Policy {
     Bearer,
     /// Messages of providers from an IP address that has sent genuine ones.
     ProviderEvents,
-    /// Messages in the name of providers from any other IP address: each may cost the check of a signature.
+    /// Messages in the name of providers from any other IP address: each may cost the check of a
+    /// signature.
     UnknownSender,
     /// Requests for admin pages from an IP address, signed in or not: each costs a query.
     StaffPages,
@@ -74,8 +76,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// Returns the key of an IP address in canonical form. An IPv6 subscriber has at least a /64 and a new address
-    /// in it for every request (RFC 8981), so only the first 64 bits count.
+    /// Returns the key of an IP address in canonical form. An IPv6 subscriber has at least a /64
+    /// and a new address in it for every request (RFC 8981), so only the first 64 bits count.
     pub fn address(address: Option<IpAddr>) -> Self {
         let network = match address {
             // The last 64 bits are never zero in IPv4-mapped form (RFC 4291 §2.5.5.2).
@@ -100,8 +102,8 @@ impl Key {
         }
     }
 
-    /// Returns the key of a session that is used from an IP address. A thief with its access token uses up the limit
-    /// of another address.
+    /// Returns the key of a session that is used from an IP address. A thief with its access token
+    /// uses up the limit of another address.
     pub fn session(id: Uuid, address: Option<IpAddr>) -> Self {
         Self {
             id: id.as_u128(),
@@ -149,7 +151,8 @@ type Buckets<C> = RateLimiter<Key, DashMapStateStore<Key>, C, StateInformationMi
 #[derive(Debug)]
 struct Limiter<C: Clock + Clone> {
     buckets: Buckets<C>,
-    /// The buckets of each /48, with a larger limit. One subscriber may have a /48, and so 65,536 keys.
+    /// The buckets of each /48, with a larger limit. One subscriber may have a /48, and so 65,536
+    /// keys.
     sites: Buckets<C>,
     /// The seconds until one used request is available again.
     share: u32,
@@ -278,7 +281,8 @@ impl<C: Clock + Clone> Limiter<C> {
             .filter(|_| standing.admitted)
             .map(|site| self.count_in(&self.sites, site))
         {
-            // The key's own bucket has lost a request, too; that is negligible beside the whole /48.
+            // The key's own bucket has lost a request, too; that is negligible beside the whole
+            // /48.
             Some(of_site) if !of_site.admitted => of_site,
             Some(of_site) => Standing {
                 remaining: standing.remaining.min(of_site.remaining),
@@ -300,7 +304,8 @@ impl<C: Clock + Clone> Limiter<C> {
             }
             Err(until) => {
                 let wait = until.wait_time_from(buckets.clock().now());
-                // Rounded up, or the client would retry too early; and never zero, since it was refused.
+                // Rounded up, or the client would retry too early; and never zero, since it was
+                // refused.
                 let seconds = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(self.share);
                 Standing {
                     admitted: false,

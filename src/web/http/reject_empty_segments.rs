@@ -1,4 +1,5 @@
-//! Refuses requests whose path, host or type a gateway in front of the service could read differently.
+//! Refuses requests whose path, host or type a gateway in front of the service could read
+//! differently.
 
 use rocket::data::Data;
 use rocket::fairing::{self, Fairing, Info};
@@ -12,9 +13,10 @@ const SINGLE: [&str; 2] = ["Host", "Content-Type"];
 
 /// Refuses requests that Rocket would route differently than a gateway's rules expect.
 ///
-/// Rocket skips empty segments and decodes the others when it looks for a route, so `//api/v1` and `/%61pi/v1` would
-/// bypass a gateway's rule for `/api/v1`. Such a path is answered with 404. A request with two `Host` headers (RFC 9112 §3.2) or
-/// two types of its body is refused: each reader may choose another.
+/// Rocket skips empty segments and decodes the others when it looks for a route, so `//api/v1` and
+/// `/%61pi/v1` would bypass a gateway's rule for `/api/v1`. Such a path is answered with 404. A
+/// request with two `Host` headers (RFC 9112 §3.2) or two types of its body is refused: each reader
+/// may choose another.
 #[derive(Debug)]
 pub struct ExactPath;
 
@@ -42,8 +44,8 @@ impl Fairing for ExactPath {
     }
 }
 
-/// Returns `true` if no segment but the last is empty, and percent-encoding is in upper case and only used if needed
-/// (RFC 3986 §6.2.2).
+/// Returns `true` if no segment but the last is empty, and percent-encoding is in upper case and
+/// only used if needed (RFC 3986 §6.2.2).
 fn is_canonical(path: &str) -> bool {
     let needed = |rest: &str| {
         let octet = rest

@@ -33,8 +33,8 @@ impl RequestId {
         self.started
     }
 
-    /// Returns 16 hexadecimal digits, or up to 64 letters, digits, dots, underscores and hyphens from a trusted
-    /// proxy.
+    /// Returns 16 hexadecimal digits, or up to 64 letters, digits, dots, underscores and hyphens
+    /// from a trusted proxy.
     pub fn as_str(&self) -> &str {
         &self.id
     }
@@ -45,8 +45,8 @@ fn fresh() -> String {
     format!("{:016x}", Uuid::new_v4().as_u64_pair().1)
 }
 
-/// Returns the id that a trusted proxy gave. Any other text is ignored, since the id goes into the log, the answer
-/// and the events.
+/// Returns the id that a trusted proxy gave. Any other text is ignored, since the id goes into the
+/// log, the answer and the events.
 fn given<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     client_address::trusted_proxies(request)?;
     let id = fields::only(request, "X-Request-Id")?;

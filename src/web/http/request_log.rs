@@ -30,9 +30,10 @@ const ROUND: Duration = Duration::from_secs(10);
 
 /// Gives every request its id, counts it and writes its log line.
 ///
-/// The line names the route and not the path, so that a token in the path or query stays out of the log. Probes have a
-/// line when they begin to fail, fail for another cause or succeed again, and twice a minute while they fail. Of the redirects,
-/// and of the refusals for each error, a hundred in ten seconds have a line, and the others are counted in one.
+/// The line names the route and not the path, so that a token in the path or query stays out of the
+/// log. Probes have a line when they begin to fail, fail for another cause or succeed again, and
+/// twice a minute while they fail. Of the redirects, and of the refusals for each error, a hundred
+/// in ten seconds have a line, and the others are counted in one.
 #[derive(Debug, Default)]
 pub struct RequestLog {
     /// The redirects and refusals of this round.

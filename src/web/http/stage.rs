@@ -1,5 +1,6 @@
-//! The stage of the service between its start and its end. The port is open before the database is ready, and during the
-//! drain requests are still answered, while `/readyz` reports that no more should be sent to this instance.
+//! The stage of the service between its start and its end. The port is open before the database is
+//! ready, and during the drain requests are still answered, while `/readyz` reports that no more
+//! should be sent to this instance.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

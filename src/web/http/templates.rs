@@ -1,5 +1,5 @@
-//! The Tera templates. They are embedded, so a deployed binary needs no folder. Development reads them from the
-//! project's folder and reloads them after each change.
+//! The Tera templates. They are embedded, so a deployed binary needs no folder. Development reads
+//! them from the project's folder and reloads them after each change.
 
 pub mod breaks;
 pub mod when;

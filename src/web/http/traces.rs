@@ -1,6 +1,6 @@
-//! A span for each request, and within it one for the call to the identity provider and one for each wait for the database,
-//! as OpenTelemetry's semantic conventions for HTTP and for databases describe. No span identifies a user, a token, an e-mail
-//! address or an IP address.
+//! A span for each request, and within it one for the call to the identity provider and one for
+//! each wait for the database, as OpenTelemetry's semantic conventions for HTTP and for databases
+//! describe. No span identifies a user, a token, an e-mail address or an IP address.
 
 use std::mem;
 use std::sync::PoisonError;
@@ -42,8 +42,8 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// Returns the trace that a trusted proxy names (W3C Trace Context). Any other client could join any trace, or have
-/// every request sampled.
+/// Returns the trace that a trusted proxy names (W3C Trace Context). Any other client could join
+/// any trace, or have every request sampled.
 fn parent(request: &Request<'_>) -> Context {
     let none = Context::new();
     if client_address::trusted_proxies(request).is_none() {

@@ -159,8 +159,9 @@ fn gauge(
         .encode_gauge(&value)
 }
 
-/// The files that this process has open, connections included, and its memory, under the names that Prometheus' own client
-/// libraries use. Other systems than Linux have no `/proc`, and no such metrics.
+/// The files that this process has open, connections included, and its memory, under the names that
+/// Prometheus' own client libraries use. Other systems than Linux have no `/proc`, and no such
+/// metrics.
 #[derive(Debug)]
 pub(super) struct Process;
 

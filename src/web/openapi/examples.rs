@@ -68,7 +68,8 @@ pub fn sample(schema: &Value, schemas: &Value) -> Value {
     }
 }
 
-/// Returns the example of a type, by the name of its schema. Where one is not enough, the route has several.
+/// Returns the example of a type, by the name of its schema. Where one is not enough, the route has
+/// several.
 pub fn of(schema: &str) -> Option<Value> {
     Some(match schema {
         "Credential" => credential(),

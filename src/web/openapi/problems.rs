@@ -1,7 +1,7 @@
 //! The errors that a route can answer, collected from its guards and its handler.
 //!
-//! Each guard lists its errors once, next to the code that fails. Names, statuses and advice come from the
-//! catalogue. So a route's description follows its guards.
+//! Each guard lists its errors once, next to the code that fails. Names, statuses and advice come
+//! from the catalogue. So a route's description follows its guards.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;

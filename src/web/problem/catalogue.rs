@@ -11,7 +11,8 @@ use crate::domain::{EndReason, Reason};
 pub enum ErrorCode {
     #[strum(disabled)]
     Refused(Reason),
-    /// A refused `id_token` beside an access token. It answers 422, since 401 is about the access token alone.
+    /// A refused `id_token` beside an access token. It answers 422, since 401 is about the access
+    /// token alone.
     #[strum(disabled)]
     RefusedBesideBearer(Reason),
     InvalidRequest,
@@ -76,7 +77,8 @@ impl Entry {
 }
 
 impl ErrorCode {
-    /// Returns the kind for a request whose credential is an access token: a refused `id_token` answers 422 there.
+    /// Returns the kind for a request whose credential is an access token: a refused `id_token`
+    /// answers 422 there.
     pub fn beside_a_bearer(self) -> Self {
         match self {
             Self::Refused(reason) if self.entry().status == 401 => {

@@ -15,7 +15,8 @@ pub enum Behaviour {
     /// 200 and the claims of an accepted token, 400 `invalid_token` for any other.
     #[default]
     Usual,
-    /// This answer; a 101 or another 1xx is followed by silence, for no final answer can be made of it.
+    /// This answer; a 101 or another 1xx is followed by silence, for no final answer can be made of
+    /// it.
     Status {
         code: u16,
         /// Headers as they are; a `Content-Length` is added.

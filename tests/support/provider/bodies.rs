@@ -6,7 +6,8 @@ use super::behaviour::Behaviour;
 
 const JSON: &str = "application/json";
 
-/// Named answers of status 200 that are wrong in one way each, for tests that walk through them all.
+/// Named answers of status 200 that are wrong in one way each, for tests that walk through them
+/// all.
 pub fn odd_bodies(claims: &Value) -> Vec<(&'static str, Behaviour)> {
     let text = claims.to_string();
     let half = &text[..text.floor_char_boundary(text.len() / 2)];

@@ -1,5 +1,6 @@
-//! Serves one connection: request after request, until either side has had enough. hyper reads the requests. It writes
-//! no answer, for no HTTP library sends wrong lengths, half a body or headers without an end.
+//! Serves one connection: request after request, until either side has had enough. hyper reads the
+//! requests. It writes no answer, for no HTTP library sends wrong lengths, half a body or headers
+//! without an end.
 
 use std::future::{pending, poll_fn};
 use std::io;
@@ -27,8 +28,8 @@ pub(super) async fn serve(mut stream: TcpStream, shared: &Shared) {
     let mut reused = false;
     while let Some((returned, request)) = next_request(stream).await {
         stream = returned;
-        // Chosen before it is counted: a test that waits for the call and then changes the rules changes them for the
-        // next call.
+        // Chosen before it is counted: a test that waits for the call and then changes the rules
+        // changes them for the next call.
         let (behaviour, usual, gate) = shared.rules.lock().unwrap().choose(&request);
         let call = shared.ledger.arrived(request);
         let plan = behaviour.plan(&usual, reused);
@@ -59,8 +60,8 @@ pub(super) fn reset(stream: &TcpStream) {
     let _ = stream.set_zero_linger();
 }
 
-/// The next request and the connection, on which nothing was written. No client of the tests sends a request before the
-/// previous one is answered, so hyper has read no further.
+/// The next request and the connection, on which nothing was written. No client of the tests sends
+/// a request before the previous one is answered, so hyper has read no further.
 async fn next_request(stream: TcpStream) -> Option<(TcpStream, Recorded)> {
     let kept = OnceLock::new();
     let keep = service_fn(|request| {

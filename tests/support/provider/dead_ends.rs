@@ -8,7 +8,8 @@ use tokio::net::{TcpListener, TcpSocket};
 pub struct Refusing(TcpSocket);
 
 impl Refusing {
-    /// Reserves a loopback port: a bound socket that does not listen refuses, and no other is given its port.
+    /// Reserves a loopback port: a bound socket that does not listen refuses, and no other is given
+    /// its port.
     pub fn reserve() -> Self {
         Self(super::bind(0))
     }
@@ -18,7 +19,8 @@ impl Refusing {
     }
 }
 
-/// A listener that never speaks, so that a TLS handshake with it never ends. The system accepts its connections.
+/// A listener that never speaks, so that a TLS handshake with it never ends. The system accepts its
+/// connections.
 pub struct Silent(TcpListener);
 
 impl Silent {

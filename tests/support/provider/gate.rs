@@ -28,7 +28,8 @@ impl Gate {
         )
     }
 
-    /// Waits until at least that many requests are waiting, and fails the test when they never come.
+    /// Waits until at least that many requests are waiting, and fails the test when they never
+    /// come.
     pub async fn arrived(&self, count: usize) {
         wait(&self.latch.waiting, "the requests at the gate", |waiting| {
             *waiting >= count

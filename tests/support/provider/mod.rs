@@ -1,4 +1,5 @@
-//! A real HTTP/1.1 identity provider on a loopback port: it records every request and misbehaves on demand.
+//! A real HTTP/1.1 identity provider on a loopback port: it records every request and misbehaves on
+//! demand.
 
 mod answer;
 pub mod apple;
@@ -31,7 +32,8 @@ use rules::Rules;
 
 use super::token::opaque;
 
-/// With the default of 128, a burst of clients would lose connection attempts and retry after a second.
+/// With the default of 128, a burst of clients would lose connection attempts and retry after a
+/// second.
 const BACKLOG: u32 = 4096;
 
 /// State that all connections of one provider share.

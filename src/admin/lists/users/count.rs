@@ -1,5 +1,6 @@
-//! Estimated numbers of users: the planner's row estimates, from PostgreSQL's statistics (`pg_class.reltuples`,
-//! `pg_statistic`). Nothing is counted, so pages have to call them estimates.
+//! Estimated numbers of users: the planner's row estimates, from PostgreSQL's statistics
+//! (`pg_class.reltuples`, `pg_statistic`). Nothing is counted, so pages have to call them
+//! estimates.
 
 use serde_json::Value;
 use sqlx::{PgPool, QueryBuilder};

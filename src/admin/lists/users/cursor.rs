@@ -1,5 +1,5 @@
-//! Positions in a list. A cursor is opaque to clients, and forging one gains nothing: it is parsed into these types,
-//! and anything else is rejected.
+//! Positions in a list. A cursor is opaque to clients, and forging one gains nothing: it is parsed
+//! into these types, and anything else is rejected.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

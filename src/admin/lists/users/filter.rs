@@ -54,8 +54,8 @@ pub struct Days {
     pub to: Option<Date>,
 }
 
-/// Parses a day `YYYY-MM-DD` of the years 1 to 9999, and returns `None` for anything else. PostgreSQL has earlier days,
-/// but not all that can be written: 4714 BC is its first year.
+/// Parses a day `YYYY-MM-DD` of the years 1 to 9999, and returns `None` for anything else.
+/// PostgreSQL has earlier days, but not all that can be written: 4714 BC is its first year.
 pub fn day(text: &str) -> Option<Date> {
     Date::parse(text, &Iso8601::DATE)
         .ok()

@@ -10,14 +10,15 @@ use crate::database::{Error, planned_each_time, retrying};
 use crate::domain::Email;
 use crate::domain::text::as_typed;
 
-/// Minimum number of consecutive letters or digits for a search within words. An index of trigrams finds nothing
-/// shorter.
+/// Minimum number of consecutive letters or digits for a search within words. An index of trigrams
+/// finds nothing shorter.
 const TRIGRAM: usize = 3;
 /// The length in bytes from which a text that names a user is not searched for within other users'
 /// addresses and names: each of its trigrams costs time, and hardly any other text contains all of
 /// it.
 const LONG: usize = 16;
-/// Minimum length in bytes of a word that may be the beginning of another: three Latin letters, or one ideograph.
+/// Minimum length in bytes of a word that may be the beginning of another: three Latin letters, or
+/// one ideograph.
 const BEGINNING: usize = 3;
 
 /// The number of users that are compared with a misspelt text.
@@ -38,7 +39,8 @@ pub struct Found {
     pub certain: bool,
 }
 
-/// A position in the results: the way in which the last user was found, their sort key, and their id.
+/// A position in the results: the way in which the last user was found, their sort key, and their
+/// id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position(Way, Option<String>, Uuid);
 
@@ -66,7 +68,8 @@ enum Way {
     Name,
     /// Each of its words begins a word of a name or of an e-mail address of the user.
     Words,
-    /// Each of its words is in the user's e-mail address or name. This needs the optional indexes of trigrams.
+    /// Each of its words is in the user's e-mail address or name. This needs the optional indexes
+    /// of trigrams.
     Parts,
 }
 
@@ -284,7 +287,8 @@ impl Text {
         Ok(read)
     }
 
-    /// Returns `true` if trigrams have the character, since the database takes it for a letter or a digit.
+    /// Returns `true` if trigrams have the character, since the database takes it for a letter or a
+    /// digit.
     fn has_letter(&self, character: char) -> bool {
         if self.is_ascii {
             character.is_ascii_alphanumeric()
@@ -443,8 +447,8 @@ fn split(folded: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// Returns the query for all words of a folded text, if it has any. Each may be the beginning of another word, unless all
-/// are so short that too many begin with them.
+/// Returns the query for all words of a folded text, if it has any. Each may be the beginning of
+/// another word, unless all are so short that too many begin with them.
 fn words(folded: &str) -> Option<String> {
     let words: Vec<_> = split(folded).collect();
     let beginnings = words.iter().any(|word| word.len() >= BEGINNING);
@@ -459,7 +463,8 @@ fn words(folded: &str) -> Option<String> {
     (!words.is_empty()).then(|| quoted.collect::<Vec<_>>().join(" & "))
 }
 
-/// Returns the pattern for everything that contains the text literally (PostgreSQL, "Pattern Matching").
+/// Returns the pattern for everything that contains the text literally (PostgreSQL, "Pattern
+/// Matching").
 fn containing(text: &str) -> String {
     let literal = text
         .replace('\\', "\\\\")

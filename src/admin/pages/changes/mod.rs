@@ -1,5 +1,6 @@
-//! The pages of changes to users: the search for the other user, the confirmation, and the form. If a user has changed since
-//! the confirmation was shown, or something was typed wrongly, nothing is done and it is shown again.
+//! The pages of changes to users: the search for the other user, the confirmation, and the form. If
+//! a user has changed since the confirmation was shown, or something was typed wrongly, nothing is
+//! done and it is shown again.
 
 pub(in crate::admin) mod find;
 pub(in crate::admin) mod receipt;
@@ -128,8 +129,8 @@ struct Confirmation {
 }
 
 impl Confirmation {
-    /// Creates the page of a preview, with the reason that was typed. It began on the page of the form's `back` if that is one
-    /// of the change's users.
+    /// Creates the page of a preview, with the reason that was typed. It began on the page of the
+    /// form's `back` if that is one of the change's users.
     fn new(preview: &Preview, device: Option<String>, visit: &Visit<'_>) -> Self {
         let change = &preview.change;
         let user = change.user();

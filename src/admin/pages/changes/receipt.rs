@@ -1,5 +1,5 @@
-//! The receipt of a deletion: a page without personal data of the deleted user, to print and to find again by its number,
-//! which is the id of the deletion's event.
+//! The receipt of a deletion: a page without personal data of the deleted user, to print and to
+//! find again by its number, which is the id of the deletion's event.
 
 use rocket::http::Status;
 use rocket::{State, get};

@@ -41,8 +41,8 @@ struct KeysPage<'r> {
     mistake: Option<Mistake>,
 }
 
-/// The page of a key that was just added. It has nothing else: the key is not shown again, and no read that fails may lose
-/// it.
+/// The page of a key that was just added. It has nothing else: the key is not shown again, and no
+/// read that fails may lose it.
 #[derive(Serialize)]
 struct NewKey {
     name: String,

@@ -1,5 +1,5 @@
-//! API keys, and the statements that add and revoke them. Each change records its event and checks the role of staff
-//! (`admin::staff::store` says why).
+//! API keys, and the statements that add and revoke them. Each change records its event and checks
+//! the role of staff (`admin::staff::store` says why).
 
 use serde::Serialize;
 use sqlx::{FromRow, PgPool};

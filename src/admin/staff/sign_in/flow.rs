@@ -22,7 +22,8 @@ pub struct Admin {
     nonce_form: NonceForm,
     /// True if staff can sign in: the flow needs a client secret and the provider's endpoints.
     pub(crate) complete: bool,
-    /// The settings that make it complete: the client secret, and the endpoints of a provider without discovery.
+    /// The settings that make it complete: the client secret, and the endpoints of a provider
+    /// without discovery.
     pub(crate) settings: [String; 3],
     /// The setting of an endpoint that was left at another provider.
     strayed: Option<String>,
@@ -121,7 +122,8 @@ pub(in crate::admin) fn next(text: Option<&str>) -> String {
     text.filter(sound).unwrap_or("/admin/users").to_owned()
 }
 
-/// Returns `true` if a browser keeps the path as it is and resolves no dot segments (WHATWG URL, "path state").
+/// Returns `true` if a browser keeps the path as it is and resolves no dot segments (WHATWG URL,
+/// "path state").
 fn stays(text: &str) -> bool {
     let path = text.split('?').next().unwrap_or_default();
     Url::parse("https://vestibule.invalid")

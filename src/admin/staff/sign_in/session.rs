@@ -1,5 +1,5 @@
-//! Staff sign-in by the authorization code flow: the request to the provider, its answer, and the session that follows
-//! (OpenID Connect Core §3.1, RFC 7636, RFC 9700 §2.1).
+//! Staff sign-in by the authorization code flow: the request to the provider, its answer, and the
+//! session that follows (OpenID Connect Core §3.1, RFC 7636, RFC 9700 §2.1).
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
@@ -49,8 +49,9 @@ pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
     })
 }
 
-/// Opens a session for the member of staff with the proven e-mail address and the identity that they first signed in
-/// with, and refuses anyone else. The session of the cookie `before`, which the browser had, ends.
+/// Opens a session for the member of staff with the proven e-mail address and the identity that
+/// they first signed in with, and refuses anyone else. The session of the cookie `before`, which
+/// the browser had, ends.
 pub async fn sign_in(
     pool: &PgPool,
     provider: &Provider,

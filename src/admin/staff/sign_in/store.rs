@@ -1,6 +1,7 @@
 //! Members of staff, their sessions and pending sign-ins. `admin::staff` adds and removes members.
 //!
-//! Each statement locks a member before the member's sessions, so that no two of them wait for each other.
+//! Each statement locks a member before the member's sessions, so that no two of them wait for each
+//! other.
 
 use serde::Serialize;
 use sqlx::{FromRow, PgPool};
@@ -85,7 +86,8 @@ pub async fn begin(
     Ok(())
 }
 
-/// Removes and returns a pending sign-in: once, within ten minutes, and only for the browser that began it.
+/// Removes and returns a pending sign-in: once, within ten minutes, and only for the browser that
+/// began it.
 pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pending>, Error> {
     let Some((state, browser)) = OpaqueToken::parse(state).zip(OpaqueToken::parse(browser)) else {
         return Ok(None);
@@ -132,8 +134,9 @@ pub enum Stranger {
 /// Maximum number of sessions of a member. The oldest ones end.
 const MAX_SESSIONS: i64 = 5;
 
-/// Opens a session for the member with that e-mail address, or refuses. Either is recorded. The first sign-in pins the
-/// member's identity. The session that the browser had before ends, even if it was another member's.
+/// Opens a session for the member with that e-mail address, or refuses. Either is recorded. The
+/// first sign-in pins the member's identity. The session that the browser had before ends, even if
+/// it was another member's.
 pub async fn open_session(
     pool: &PgPool,
     candidate: Candidate<'_>,
@@ -147,7 +150,8 @@ pub async fn open_session(
         unproven,
         before,
     } = candidate;
-    // Of two first sign-ins at once, the second waits for the row, and then finds the identity pinned.
+    // Of two first sign-ins at once, the second waits for the row, and then finds the identity
+    // pinned.
     let row = sqlx::query!(
         r#"WITH listed AS (SELECT FROM current_staff WHERE email = $1 AND $9::text IS NULL),
          suspended AS (
@@ -206,8 +210,8 @@ pub async fn open_session(
     })
 }
 
-/// Returns the member of a session, and records the visit. Returns `None` if the session was idle for half an hour or
-/// is older than twelve hours, or if the member's access has ended.
+/// Returns the member of a session, and records the visit. Returns `None` if the session was idle
+/// for half an hour or is older than twelve hours, or if the member's access has ended.
 pub async fn by_session(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
     let Some(hash) = OpaqueToken::parse(session) else {
         return Ok(None);

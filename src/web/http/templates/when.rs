@@ -1,8 +1,9 @@
-//! The `when` filter: renders an RFC 3339 time as a `<time>` element in a time zone of the IANA database.
+//! The `when` filter: renders an RFC 3339 time as a `<time>` element in a time zone of the IANA
+//! database.
 //!
 //! `{{ person.created_at | when(zone=zone) }}` shows minutes; `precision` can also be `"second"` or `"day"`. With `"ago"` it
-//! shows how long ago the time was, and the time itself as the title; a day without a time counts in days of UTC. With
-//! `"clock"` it shows hours and minutes, and the time as the title.
+//! shows how long ago the time was, and the time itself as the title; a day without a time counts
+//! in days of UTC. With `"clock"` it shows hours and minutes, and the time as the title.
 
 use std::collections::HashMap;
 
