@@ -1,6 +1,7 @@
 //! The guides match the program: their links have targets, the files and tests that they name
 //! exist, and no error is missing.
 
+mod english;
 mod example;
 
 use std::collections::BTreeSet;
