@@ -40,7 +40,8 @@ CREATE TABLE users (
 -- one. For the order by e-mail address, this is `users_email_key`.
 CREATE INDEX users_name_id_idx ON users (folded_name, id);
 CREATE INDEX users_seen_noted_on_idx ON users (seen_noted_on DESC NULLS LAST, id DESC);
--- For rare filters, which would otherwise read all users. A sign-in that creates a typical user writes none of them.
+-- For rare filters, which would otherwise read all users. A sign-in that creates a typical user
+-- writes to none of these indexes.
 CREATE INDEX users_disabled_idx ON users (id) WHERE disabled_at IS NOT NULL;
 CREATE INDEX users_unverified_idx ON users (id) WHERE NOT email_verified AND email IS NOT NULL;
 CREATE INDEX users_without_email_idx ON users (email, id) WHERE email IS NULL;

@@ -3,13 +3,15 @@
 -- moves, or the user is merged or deleted. The event of its sign-in has the same id, and keeps the
 -- request's IP address, user agent and request id.
 --
--- Secrets are stored as the first 128 bits of their SHA-256, which is the length of the shortest secret. All refresh
--- tokens of a session share the family secret, and each has a secret of its own. `token_hash` belongs to the live token,
--- which was issued at `rotated_at`. Its parent is recognised by deriving its successor; if the parent got a second
--- successor, because the response with the first was lost, `parent_hash` is the parent's hash. `rotated_from` tells who
--- exchanged it: 16 bits of a hash of the IP address, and 16 of one of the user agent, which are enough to tell two clients
--- apart and too few to find an address. It is 0 before the first exchange, and once a repeat by another client is recorded.
--- `jkt` is the thumbprint of the key that the session is bound to (RFC 9449), if any.
+-- Secrets are stored as the first 128 bits of their SHA-256, which is the length of the shortest
+-- secret. All refresh tokens of a session share the family secret, and each has a secret of its
+-- own. `token_hash` belongs to the live token, which was issued at `rotated_at`. Its parent is
+-- recognised by deriving its successor; if the parent got a second successor, because the response
+-- with the first was lost, `parent_hash` is the parent's hash. `rotated_from` identifies the client
+-- that exchanged the parent: 16 bits of a hash of the IP address, and 16 bits of a hash of the user
+-- agent, which are enough to tell two clients apart and too few to find an address. It is 0 before
+-- the first exchange, and once a repeat by another client is recorded. `jkt` is the thumbprint of
+-- the key that the session is bound to (RFC 9449), if any.
 -- `used_before` is the time of the last refresh, or of the sign-in, in an hour before the hour of
 -- `rotated_at`. Users are shown the last use up to the end of the hour before, so that a thief who
 -- polls does not see when the owner refreshes.

@@ -112,7 +112,8 @@ END $$;
 CREATE TRIGGER identities_follow_departure AFTER DELETE OR UPDATE OF id ON identities
 FOR EACH ROW EXECUTE FUNCTION follow_departure();
 
--- Deletes what is remembered of the identities of a deleted user, and of the users who were merged into this one.
+-- Deletes the former identities of a deleted user and of the users merged into this one, and the
+-- records of these merges.
 CREATE FUNCTION forget_former_identities() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
     IF EXISTS (SELECT FROM merged_users WHERE id = OLD.id) THEN

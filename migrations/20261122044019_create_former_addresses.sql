@@ -1,6 +1,7 @@
--- E-mail addresses that a user proved, and no longer has or no longer proves. Events may name them, and they are erased with the
--- user (`src/accounts/delete_user.sql`). They are written when the proof ends, since nothing else tells of it later. Like notes,
--- they go to the remaining user of a merge (`move_notes`).
+-- E-mail addresses that a user proved, and no longer has or no longer proves. Events may name them,
+-- and they are erased with the user (`src/accounts/delete_user.sql`). They are written when the
+-- proof ends, since no other row shows it later. Like notes, they go to the remaining user of a
+-- merge (`move_notes`).
 CREATE TABLE former_addresses (
     user_id uuid CONSTRAINT former_addresses_user_id_fkey REFERENCES users ON DELETE CASCADE,
     email   text COLLATE "C",

@@ -1,5 +1,6 @@
--- The oldest version of the program that the schema serves. An older program that meets migrations it does not know starts
--- unless its version is below. A migration that takes away what older versions use raises it.
+-- The oldest version of the program that the schema serves. An older program that meets migrations
+-- it does not know starts unless its version is below. A migration that removes something which
+-- older versions use raises it.
 CREATE TABLE oldest_version (
     one     boolean NOT NULL DEFAULT true CONSTRAINT oldest_version_pkey PRIMARY KEY
                                           CONSTRAINT oldest_version_one CHECK (one),

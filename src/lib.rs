@@ -2,7 +2,7 @@
 //!
 //! A mobile app gets an `id_token` from its provider's SDK and posts it to
 //! `/api/v1/auth/oauth/<provider>`. The service has the provider verify the token, creates or links
-//! the user, and answers with an access token and a refresh token of its own.
+//! the user, and returns an access token and a refresh token of its own.
 //!
 //! # Structure
 //!

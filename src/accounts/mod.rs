@@ -1,5 +1,5 @@
-//! Users, their identities and their sessions: what people do with their accounts, and the SQL that
-//! does it.
+//! Users, their identities and their sessions: the operations of users on their accounts, with
+//! their SQL.
 
 pub mod account;
 pub mod identities;

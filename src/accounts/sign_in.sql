@@ -1,6 +1,6 @@
--- Signs in one identity in every case: links it to the user with its e-mail address, creates a user, updates what the
--- provider says, or refuses. `sign_in_known.sql` and `sign_in_new.sql` handle the frequent cases in batches; this
--- statement handles all others.
+-- Signs in one identity in every case: links it to the user with its e-mail address, creates a
+-- user, updates the provider's data, or refuses. `sign_in_known.sql` and `sign_in_new.sql` handle
+-- the frequent cases in batches; this statement handles all others.
 --
 -- A concurrent first sign-in shows as a unique violation (users_email_key, identities_provider_subject_key), a concurrent
 -- deletion as a foreign key violation (sessions_identity_id_fkey, identities_user_id_fkey), and a concurrent change of the

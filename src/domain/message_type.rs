@@ -20,7 +20,7 @@ use strum::{Display, EnumMessage, EnumString, IntoStaticStr, VariantArray, Varia
     VariantNames,
 )]
 pub enum MessageType {
-    /// A user was created. By a first sign-in or by the admin API. Imports send none.
+    /// A user was created. By a first sign-in or by the admin API. Imports send no message.
     #[strum(serialize = "user.created")]
     UserCreated,
     /// A user has changed. The e-mail address, its verification, the name, the picture or the

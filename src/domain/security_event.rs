@@ -61,8 +61,8 @@ impl Refused {
 /// the Shared Signals Framework must not (§4.1): their subject is in the event.
 const OF_OTHERS: [&str; 6] = ["exp", "sub", "nonce", "azp", "typ", "token_use"];
 
-/// Refuses a JOSE header that names another kind of token. Google names none, and Apple's messages
-/// are plain JWTs.
+/// Refuses a JOSE header that names another kind of token. Google's messages name no kind, and
+/// Apple's are plain JWTs.
 pub(super) fn check_header(header: &Object) -> Result<(), &'static str> {
     match kind::of(header).as_deref() {
         None | Some("secevent+jwt" | "jwt") => Ok(()),

@@ -1,5 +1,5 @@
-//! Users and their identities, as they are stored and returned, and what remains of two users after
-//! a merge.
+//! Users and their identities, as they are stored and returned, and the result of a merge of two
+//! users.
 
 use std::ops::Deref;
 

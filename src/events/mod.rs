@@ -1,5 +1,4 @@
-//! The record of what happened: who did what to whom, kept by month, counted by the hour, and
-//! erased with the person.
+//! The record of events: kept by month, counted by the hour, and erased with the user.
 
 pub mod author;
 pub mod counts;

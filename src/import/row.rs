@@ -218,7 +218,7 @@ impl Rules {
     }
 }
 
-/// Returns a column's name without what differs between programs: case, blanks, hyphens,
+/// Returns a column's name without the differences between programs: case, blanks, hyphens,
 /// underscores and invisible characters such as a byte order mark. Commas separate the names that
 /// `--ignore` gets.
 fn folded(name: &str) -> String {

@@ -35,7 +35,7 @@ pub struct AccessToken {
     pub key: Option<Thumbprint>,
 }
 
-/// The token is not a valid access token of this service. Callers are not told which check failed.
+/// The token is not a valid access token of this service. Callers do not learn which check failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the access token is not valid")]
 pub struct InvalidAccessToken;
