@@ -3,9 +3,10 @@
 -- a build of PostgreSQL may lack. So the same text is found everywhere, and no update of a system
 -- library makes an index wrong.
 --
--- Returns a text of at most 200 characters, which an index takes. Letters that Unicode does not take apart are listed:
--- Latin ones, and the capitals of Greek, Cyrillic, Armenian and Georgian. Marks of any script, and characters without a shape
--- of their own, do not count. All hyphens and dashes are one.
+-- Returns a text of at most 200 characters, which an index takes. Letters that Unicode does not
+-- take apart are listed: Latin ones, and the capitals of Greek, Cyrillic, Armenian and Georgian.
+-- Marks of any script, and characters without a shape of their own, do not count. All hyphens and
+-- dashes are one.
 CREATE FUNCTION search_fold(written text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE COST 200 AS $$
 BEGIN
     IF octet_length(written) > char_length(written) THEN
@@ -36,14 +37,16 @@ BEGIN
             written := replace(replace(replace(replace(replace(
                 written, 'ß', 'ss'), 'ẞ', 'ss'), 'æ', 'ae'), 'Æ', 'ae'), 'œ', 'oe');
         END IF;
-    -- Most names: ASCII, short and without needless blanks. To find that out takes half of the time of the last line.
+    -- Most names: ASCII, short and without needless blanks. To find that out takes half of the time
+    -- of the last line.
     ELSIF octet_length(written) <= 200 AND written COLLATE "C" !~ '^ |[\t-\r]| ( |$)' THEN
         RETURN lower(written COLLATE "C");
     END IF;
     RETURN left(btrim(regexp_replace(lower(written COLLATE "C"), '\s+', ' ', 'g')), 200);
 END $$;
--- Returns the words of a folded name and of the folded part of an e-mail before the @. It does not call `search_fold` itself,
--- since a restored backup fills the indexes while no schema is searched for functions.
+-- Returns the words of a folded name and of the folded part of an e-mail before the @. It does not
+-- call `search_fold` itself, since a restored backup fills the indexes while no schema is searched
+-- for functions.
 CREATE FUNCTION search_words(name text, mailbox text) RETURNS tsvector
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 200 AS $$
 BEGIN

@@ -1,7 +1,8 @@
--- Users. The e-mail address is stored in ASCII lower case, so equal addresses are equal texts, and its collation lets the
--- index find prefixes. It is verified while one of the user's identities says so (`identities.email_verified`), or while the
--- product's backend or an import vouches for it (`email_vouched`). A statement that gains a proof sets `email_verified`;
--- `withdraw_proof()` takes it back, whatever ended the proof.
+-- Users. The e-mail address is stored in ASCII lower case, so equal addresses are equal texts, and
+-- its collation lets the index find prefixes. It is verified while one of the user's identities
+-- says so (`identities.email_verified`), or while the product's backend or an import vouches for it
+-- (`email_vouched`). A statement that gains a proof sets `email_verified`; `withdraw_proof()` takes
+-- it back, whatever ended the proof.
 CREATE TABLE users (
     id             uuid        CONSTRAINT users_pkey PRIMARY KEY,
     email          text        COLLATE "C"
@@ -36,8 +37,8 @@ CREATE TABLE users (
     CONSTRAINT users_email_vouched_verified CHECK (email_verified OR NOT email_vouched),
     CONSTRAINT users_own_name_present CHECK (name IS NOT NULL OR NOT own_name)
 );
--- For the list of users: each sort order has an index that ends with the id, so that a page can start after the previous
--- one. For the order by e-mail address, this is `users_email_key`.
+-- For the list of users: each sort order has an index that ends with the id, so that a page can
+-- start after the previous one. For the order by e-mail address, this is `users_email_key`.
 CREATE INDEX users_name_id_idx ON users (folded_name, id);
 CREATE INDEX users_seen_noted_on_idx ON users (seen_noted_on DESC NULLS LAST, id DESC);
 -- For rare filters, which would otherwise read all users. A sign-in that creates a typical user

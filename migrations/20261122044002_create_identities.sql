@@ -1,5 +1,6 @@
--- Identities: the accounts at providers with which users sign in. Provider and subject are compared byte by byte: their
--- indexes do not depend on the system's collations, and a look-up takes a third of the time.
+-- Identities: the accounts at providers with which users sign in. Provider and subject are compared
+-- byte by byte: their indexes do not depend on the system's collations, and a look-up takes a third
+-- of the time.
 CREATE TABLE identities (
     id             uuid        CONSTRAINT identities_pkey PRIMARY KEY,
     user_id        uuid        NOT NULL
@@ -7,7 +8,8 @@ CREATE TABLE identities (
     provider       text        COLLATE "C" NOT NULL,
     subject        text        COLLATE "C" NOT NULL,
     email          text,
-    -- True if the latest token with an address proves it: the provider verified it, and its link policy lets that count.
+    -- True if the latest token with an address proves it: the provider verified it, and its link
+    -- policy lets that count.
     email_verified boolean     NOT NULL DEFAULT false,
     name           text,
     picture        text,
@@ -15,7 +17,8 @@ CREATE TABLE identities (
     updated_at     timestamptz NOT NULL DEFAULT now(),
     -- The time since which the user has it.
     joined_at      timestamptz NOT NULL DEFAULT now(),
-    -- The time of its latest sign-in whose session is deleted, if no session of a later sign-in is left (`note_sign_in()`).
+    -- The time of its latest sign-in whose session is deleted, if no session of a later sign-in is
+    -- left (`note_sign_in()`).
     signed_in_at   timestamptz,
     -- The time since which its provider has reported the account hijacked, disabled or deleted, and
     -- the provider's reason.
@@ -36,7 +39,8 @@ CREATE TABLE identities (
     -- The time of the latest report that suspended it or lifted the suspension. Older reports
     -- change neither.
     suspension_as_of timestamptz,
-    -- Tokens that were issued earlier do not count: the provider has ended the account's sessions since.
+    -- Tokens that were issued earlier do not count: the provider has ended the account's sessions
+    -- since.
     tokens_from      timestamptz,
     CONSTRAINT identities_provider_subject_key UNIQUE (provider, subject),
     CONSTRAINT identities_subject_present CHECK (subject <> '')
@@ -45,8 +49,8 @@ CREATE TABLE identities (
 CREATE INDEX identities_held_idx ON identities (user_id) WHERE held_at IS NOT NULL;
 CREATE INDEX identities_suspended_idx ON identities (user_id) WHERE suspended_at IS NOT NULL;
 CREATE INDEX identities_user_id_idx ON identities (user_id);
--- For the list of a provider's users by age. Without it, finding the users of a provider that was disabled years ago
--- means reading all newer users.
+-- For the list of a provider's users by age. Without it, finding the users of a provider that was
+-- disabled years ago means reading all newer users.
 CREATE INDEX identities_provider_user_id_idx ON identities (provider, user_id);
 -- For the search for identities by e-mail address, which may differ from the user's address.
 CREATE INDEX identities_email_idx ON identities (lower(email COLLATE "C")) WHERE email IS NOT NULL;

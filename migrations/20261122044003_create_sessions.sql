@@ -61,8 +61,9 @@ END $$;
 CREATE TRIGGER sessions_check_identity AFTER INSERT OR UPDATE OF identity_id ON sessions
 FOR EACH ROW EXECUTE FUNCTION check_session_identity();
 
--- Notes the time of an identity's latest sign-in when the session of that sign-in is deleted. It waits for no identity: the
--- clean-up deletes sessions, and everything else locks the user and the identity before the sessions.
+-- Notes the time of an identity's latest sign-in when the session of that sign-in is deleted. It
+-- waits for no identity: the clean-up deletes sessions, and everything else locks the user and the
+-- identity before the sessions.
 CREATE FUNCTION note_sign_in() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
     WITH last AS MATERIALIZED (

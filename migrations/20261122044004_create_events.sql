@@ -1,6 +1,7 @@
--- Events, for the audit. They have no foreign keys, so that they outlive the users. Ids are UUIDs of version 7 (RFC 9562
--- §5.7), so a range of ids is a range of time: the table is partitioned by them, and old events are deleted by
--- partition. The service creates partitions in advance (`src/events/partitions.rs`); `events_default` holds all other rows.
+-- Events, for the audit. They have no foreign keys, so that they outlive the users. Ids are UUIDs
+-- of version 7 (RFC 9562 §5.7), so a range of ids is a range of time: the table is partitioned by
+-- them, and old events are deleted by partition. The service creates partitions in advance
+-- (`src/events/partitions.rs`); `events_default` holds all other rows.
 --
 -- A statement that waits for a user's row draws the id of its event afterwards, by this default. So
 -- a reader of the events of one user's changes reads them in the order of their commits. The twelve
@@ -52,7 +53,8 @@ CREATE INDEX events_staff_idx ON events (id) WHERE actor IS NOT NULL;
 CREATE TYPE author AS (
     actor text, reason text, ip inet, user_agent text, request_id text, needs text, key_id uuid
 );
--- The first columns of an event, which statements insert. A column that is added later gets its default.
+-- The first columns of an event, which statements insert. A column that is added later gets its
+-- default.
 CREATE TYPE new_event AS (
     created_at timestamptz, id uuid, user_id uuid, session_id uuid, kind text, reason text, provider text, email text, ip inet,
     user_agent text, request_id text, actor text, detail jsonb

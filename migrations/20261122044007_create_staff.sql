@@ -11,14 +11,15 @@ CREATE TABLE staff (
     last_seen_at timestamptz,
     -- The time zone for the pages, as an IANA name; the browser's time zone if null.
     time_zone    text,
-    -- The identity at the provider, set by the first sign-in, so that a later owner of the e-mail address is refused.
-    -- Null before the first sign-in and after a reset.
+    -- The identity at the provider, set by the first sign-in, so that a later owner of the e-mail
+    -- address is refused. Null before the first sign-in and after a reset.
     provider     text        COLLATE "C",
     subject      text        COLLATE "C",
     -- As for identities: the provider's reports about this one.
     suspended_at     timestamptz,
     suspension_as_of timestamptz,
-    -- The account that was suspended when the member was reset, and since when. It is refused until it is enabled.
+    -- The account that was suspended when the member was reset, and since when. It is refused until
+    -- it is enabled.
     barred_provider text        COLLATE "C",
     barred_subject  text        COLLATE "C",
     barred_at       timestamptz,
@@ -53,8 +54,8 @@ CREATE TABLE staff_sessions (
     user_agent   text
 );
 CREATE INDEX staff_sessions_staff_id_idx ON staff_sessions (staff_id);
--- Pending sign-ins of staff, which the provider's response must match. Each is valid once and for ten minutes, and
--- `browser_hash` binds it to the browser that started it.
+-- Pending sign-ins of staff, which the provider's response must match. Each is valid once and for
+-- ten minutes, and `browser_hash` binds it to the browser that started it.
 CREATE TABLE staff_sign_ins (
     state_hash    bytea       CONSTRAINT staff_sign_ins_pkey PRIMARY KEY,
     browser_hash  bytea       NOT NULL,

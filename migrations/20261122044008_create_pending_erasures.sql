@@ -1,7 +1,9 @@
--- Traces of deleted users that are to be erased from events: the ids of users, and e-mail addresses. The number of events has no
--- limit, since anyone can claim an address, so a thousand are changed at a time (`src/events/erase.sql`).
+-- Traces of deleted users that are to be erased from events: the ids of users, and e-mail
+-- addresses. The number of events has no limit, since anyone can claim an address, so a thousand
+-- are changed at a time (`src/events/erase.sql`).
 CREATE TABLE pending_erasures (
-    -- The column of `events` that has the value: `user_id`, `email`, or `actor` of refused sign-ins to the admin pages.
+    -- The column of `events` that has the value: `user_id`, `email`, or `actor` of refused sign-ins
+    -- to the admin pages.
     field        text        NOT NULL,
     value        text        NOT NULL,
     requested_at timestamptz NOT NULL,

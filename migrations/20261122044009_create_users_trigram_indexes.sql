@@ -1,5 +1,6 @@
--- For the search for parts of words, if the operator has installed the extension. Each new user costs about twenty index
--- entries, so they are optional; docs/operation.md describes how to create them later.
+-- For the search for parts of words, if the operator has installed the extension. Each new user
+-- costs about twenty index entries, so they are optional; docs/operation.md describes how to create
+-- them later.
 DO $$
 DECLARE
     operators text;

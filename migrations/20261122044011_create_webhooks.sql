@@ -3,7 +3,8 @@
 -- change, or not at all.
 CREATE TABLE webhooks (
     name   text   CONSTRAINT webhooks_pkey PRIMARY KEY,
-    -- The types of messages that the receiver wants; empty if it is no longer configured. Each start writes them.
+    -- The types of messages that the receiver wants; empty if it is no longer configured. Each
+    -- start writes them.
     events text[] NOT NULL
 );
 -- Messages that no receiver has accepted yet. A delivered message is deleted.
@@ -19,7 +20,8 @@ CREATE TABLE webhook_messages (
     type            text        NOT NULL,
     payload         text        NOT NULL,
     created_at      timestamptz NOT NULL DEFAULT now(),
-    -- The number of attempts that were begun. An instance may record the end of an attempt if it is the last one.
+    -- The number of attempts that were begun. An instance may record the end of an attempt if it is
+    -- the last one.
     attempts        smallint    NOT NULL DEFAULT 0,
     -- The number of attempts that were answered and failed, which decides on the next one.
     failures        smallint    NOT NULL DEFAULT 0,
@@ -36,8 +38,9 @@ CREATE TABLE webhook_messages (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 CREATE INDEX webhook_messages_due_idx ON webhook_messages (webhook, next_attempt_at) WHERE parked_at IS NULL;
 CREATE INDEX webhook_messages_parked_idx ON webhook_messages (webhook, parked_at) WHERE parked_at IS NOT NULL;
--- For the first message of a user that waits. They are read in their order, and not by `parked_at IS NULL`, so that no plan
--- has another index: the table is empty most of the time, when all plans look equal.
+-- For the first message of a user that waits. They are read in their order, and not by `parked_at
+-- IS NULL`, so that no plan has another index: the table is empty most of the time, when all plans
+-- look equal.
 CREATE INDEX webhook_messages_user_id_idx ON webhook_messages (user_id, webhook, id)
     WHERE coalesce(parked_at, 'infinity') = 'infinity';
 CREATE INDEX webhook_messages_other_id_idx ON webhook_messages (other_id, webhook, id)
@@ -64,8 +67,8 @@ BEGIN
          ORDER BY m.other_id, m.webhook, m.id LIMIT 1));
 END $$;
 
--- Lets transactions that queue or settle messages of the same users take turns up to their commits. The first number is
--- "hook" in ASCII.
+-- Lets transactions that queue or settle messages of the same users take turns up to their commits.
+-- The first number is "hook" in ASCII.
 CREATE FUNCTION lock_webhook_users(users uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(1752133483, key)
@@ -80,7 +83,8 @@ CREATE FUNCTION claim_webhook_messages(receiver text, most bigint, lease integer
 RETURNS SETOF webhook_messages
 LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-    -- The commit does not wait for the disk: a server that forgets a claim only has its messages sent again.
+    -- The commit does not wait for the disk: a server that forgets a claim only has its messages
+    -- sent again.
     PERFORM set_config('synchronous_commit', 'off', true);
     RETURN QUERY
     WITH due AS MATERIALIZED (
@@ -219,8 +223,8 @@ BEGIN
     FROM webhooks w WHERE message_type = ANY (w.events);
     RETURN NULL;
 END $$;
--- Sign-ins that change nothing are by far the most frequent events. Each statement reads the condition again, even if it
--- records nothing else, so it is short.
+-- Sign-ins that change nothing are by far the most frequent events. Each statement reads the
+-- condition again, even if it records nothing else, so it is short.
 CREATE TRIGGER events_queue_webhook_messages AFTER INSERT ON events
 FOR EACH ROW WHEN (NEW.kind <> 'signed_in')
 EXECUTE FUNCTION queue_webhook_messages();

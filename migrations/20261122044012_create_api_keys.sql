@@ -1,5 +1,6 @@
--- API keys of the product's backend. Each is known by the SHA-256 of its secret, so readers of the database cannot use it.
--- Revoking a key deletes its row, and frees its name; the events of its addition and its revocation remain.
+-- API keys of the product's backend. Each is known by the SHA-256 of its secret, so readers of the
+-- database cannot use it. Revoking a key deletes its row, and frees its name; the events of its
+-- addition and its revocation remain.
 CREATE TABLE api_keys (
     id           uuid        CONSTRAINT api_keys_pkey PRIMARY KEY,
     -- Events name the actor `key:<name>`, which cannot be an e-mail address.

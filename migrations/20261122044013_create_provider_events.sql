@@ -1,5 +1,6 @@
--- Messages that providers have sent about their accounts, such as Google's Cross-Account Protection, and their requests to delete
--- data. Each is applied once: its id stays for longer than a message of its age is accepted (`src/provider_events/store.rs`).
+-- Messages that providers have sent about their accounts, such as Google's Cross-Account
+-- Protection, and their requests to delete data. Each is applied once: its id stays for longer than
+-- a message of its age is accepted (`src/provider_events/store.rs`).
 CREATE TABLE provider_events (
     provider    text        COLLATE "C" NOT NULL,
     message_id  text        COLLATE "C" NOT NULL,

@@ -7,7 +7,8 @@ CREATE TABLE provider_tokens (
     subject         text        COLLATE "C" NOT NULL,
     -- The client that the token was issued to, with which alone it can be revoked.
     client_id       text        NOT NULL,
-    -- code: an authorization code to exchange. kept: a token whose identity exists. due: a token to revoke.
+    -- code: an authorization code to exchange. kept: a token whose identity exists. due: a token to
+    -- revoke.
     state           text        NOT NULL CONSTRAINT provider_tokens_state CHECK (state IN ('code', 'kept', 'due')),
     -- The code or the token, encrypted under `secret_key`.
     sealed          bytea       NOT NULL,

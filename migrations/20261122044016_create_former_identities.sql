@@ -1,8 +1,9 @@
 -- The identities that have left their users, as far as the service remembers them.
 
--- Identities that were deleted with their user, or because their owner has asked the provider for that. A token from before the
--- deletion creates no user anew, nor is it linked. The hash and the times are all that is kept, for 25 hours
--- (`src/prune/store.rs`): no token is accepted that is older than a day.
+-- Identities that were deleted with their user, or because their owner has asked the provider for
+-- that. A token from before the deletion creates no user anew, nor is it linked. The hash and the
+-- times are all that is kept, for 25 hours (`src/prune/store.rs`): no token is accepted that is
+-- older than a day.
 CREATE TABLE deleted_identities (
     hash         bytea       CONSTRAINT deleted_identities_pkey PRIMARY KEY,
     deleted_at   timestamptz NOT NULL,
@@ -11,9 +12,10 @@ CREATE TABLE deleted_identities (
 );
 CREATE INDEX deleted_identities_deleted_at_idx ON deleted_identities (deleted_at);
 
--- Identities that were unlinked, moved by staff, or merged with their user into another: one row for each time that an identity
--- left a user. When a provider reports an account hijacked, the rows tell whose it was, and who had access to that user before
--- the hijacker could (`src/provider_events/apply.sql`). They are deleted with the user who lives on.
+-- Identities that were unlinked, moved by staff, or merged with their user into another: one row
+-- for each time that an identity left a user. When a provider reports an account hijacked, the rows
+-- tell whose it was, and who had access to that user before the hijacker could
+-- (`src/provider_events/apply.sql`). They are deleted with the user who lives on.
 CREATE TABLE former_identities (
     provider     text        COLLATE "C" NOT NULL,
     subject      text        COLLATE "C" NOT NULL,
@@ -57,8 +59,8 @@ BEGIN
     END;
 END $$;
 
--- Returns true if another person may have an account that the user has, or had until it was unlinked: then no address links
--- another identity to the user.
+-- Returns true if another person may have an account that the user has, or had until it was
+-- unlinked: then no address links another identity to the user.
 CREATE FUNCTION has_hijacked_identity(owner uuid) RETURNS boolean LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM identities WHERE user_id = owner AND hijacked) OR EXISTS (
@@ -71,9 +73,9 @@ BEGIN
     );
 END $$;
 
--- Follows an identity that leaves its user: deletes its sessions, has its provider tokens revoked if it is deleted, and
--- remembers it. An identity that moves to another user gets another id: a sign-in under way that read it as the first user's
--- cannot open its session, and runs again.
+-- Follows an identity that leaves its user: deletes its sessions, has its provider tokens revoked
+-- if it is deleted, and remembers it. An identity that moves to another user gets another id: a
+-- sign-in under way that read it as the first user's cannot open its session, and runs again.
 CREATE FUNCTION follow_departure() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
     seen_on      date;
@@ -108,7 +110,8 @@ BEGIN
     );
     RETURN NULL;
 END $$;
--- Triggers fire in the order of their names. This one must be the first: code that ends sessions locks them first.
+-- Triggers fire in the order of their names. This one must be the first: code that ends sessions
+-- locks them first.
 CREATE TRIGGER identities_follow_departure AFTER DELETE OR UPDATE OF id ON identities
 FOR EACH ROW EXECUTE FUNCTION follow_departure();
 

@@ -33,7 +33,8 @@ CREATE FUNCTION has_older_writers(mark xid) RETURNS boolean LANGUAGE sql STABLE 
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND age(backend_xid) >= age(mark)
     )
 $$;
--- Sets the next mark, if the one before it is settled. Each statement of the function sees what was committed before it.
+-- Sets the next mark, if the one before it is settled. Each statement of the function sees what was
+-- committed before it.
 CREATE FUNCTION settle_events() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     -- If another reader holds the lock, that reader sets the mark for both.

@@ -1,13 +1,14 @@
--- Deletes a user with identities (by cascade) and sessions (by a trigger). The personal data in the user's events, and in
--- other events that contain one of the user's e-mail addresses, is erased later, since their number has no limit: this
--- statement records them as traces for erase.sql.
+-- Deletes a user with identities (by cascade) and sessions (by a trigger). The personal data in the
+-- user's events, and in other events that contain one of the user's e-mail addresses, is erased
+-- later, since their number has no limit: this statement records them as traces for erase.sql.
 --
 --   $1 user  $2 author
 --   $3 the user's updated_at: for staff, the user must be unchanged since the preview
 --   $4 the user's session, which may have ended while the provider was asked
 --
--- A report of a provider may suspend an identity while this statement waits for the user's row. So it compares the row before
--- and after: if it has changed, nothing is deleted, and the caller runs the statement again.
+-- A report of a provider may suspend an identity while this statement waits for the user's row. So
+-- it compares the row before and after: if it has changed, nothing is deleted, and the caller runs
+-- the statement again.
 WITH RECURSIVE permitted AS MATERIALIZED (
     SELECT author_allowed($2) AS yes
 ),
@@ -62,9 +63,9 @@ addresses AS (
           AND NOT EXISTS (SELECT FROM staff s WHERE s.email = t.email)
           AND NOT EXISTS (SELECT FROM events e WHERE e.kind = 'staff_removed' AND e.detail->>'staff' = t.email)
 ),
--- Refused sign-ins and searches have an address as their e-mail, and refused sign-ins to the admin pages as their actor. Uses
--- the clock instead of the statement's start, because the statement may have waited for the user's row, and events from that
--- time also precede the deletion.
+-- Refused sign-ins and searches have an address as their e-mail, and refused sign-ins to the admin
+-- pages as their actor. Uses the clock instead of the statement's start, because the statement may
+-- have waited for the user's row, and events from that time also precede the deletion.
 left_behind AS (
     INSERT INTO pending_erasures (field, value, requested_at)
     SELECT 'user_id', id::text, clock_timestamp() FROM ids

@@ -3,8 +3,8 @@
 --   $1 session  $2 end this one  $3 end the user's others
 --   $4 reason  $5 author
 --
--- A session that has ended cannot end others: it may belong to a stolen phone that was signed out remotely and whose
--- access token is still valid for some minutes.
+-- A session that has ended cannot end others: it may belong to a stolen phone that was signed out
+-- remotely and whose access token is still valid for some minutes.
 WITH mine AS MATERIALIZED (
     SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id
     WHERE s.id = $1 AND s.ended_at IS NULL AND (i.tokens_from <= s.created_at OR i.tokens_from IS NULL)

@@ -3,9 +3,10 @@
 --   $1 user  $2 identity's new id  $3 provider  $4 subject  $5 email  $6 the provider proves it  $7 name  $8 picture
 --   $9 session  $10 `iat` of the token  $11 author  $12 the most identities that a user may have
 --
--- The session may have ended while the request's body was read and the provider was called, so it is checked again. The
--- user's row is locked and changed. A concurrent sign-in or unlinking that depends on the user's identities then notices
--- the change; and if this statement had to wait for the lock, it notices that its snapshot is old, and is repeated.
+-- The session may have ended while the request's body was read and the provider was called, so it
+-- is checked again. The user's row is locked and changed. A concurrent sign-in or unlinking that
+-- depends on the user's identities then notices the change; and if this statement had to wait for
+-- the lock, it notices that its snapshot is old, and is repeated.
 WITH seen AS MATERIALIZED (
     SELECT u.id, u.updated_at FROM live_sessions s JOIN users u ON u.id = s.user_id
     WHERE s.id = $9 AND u.id = $1 AND u.disabled_at IS NULL

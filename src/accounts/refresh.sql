@@ -1,5 +1,6 @@
--- Exchanges refresh tokens for their successors. Each element of the arrays is a token of another session. The rows of
--- the sessions are locked in the order of their ids and contain all data for the decision.
+-- Exchanges refresh tokens for their successors. Each element of the arrays is a token of another
+-- session. The rows of the sessions are locked in the order of their ids and contain all data for
+-- the decision.
 --
 --   $1 sessions  $2 hashes of the family secrets  $3 hashes of the presented tokens
 --   $4 hashes of their successors
@@ -10,15 +11,17 @@
 --   $14, $15, $16 as $4, $5, $6, but derived from the secret_key before the current one, or NULL
 --   $17 thumbprints of the keys that the requests prove, or NULL
 --
--- The live token is exchanged for its successor. Its parent is the token whose successor is live; a parent's hash is
--- stored only if it got a second successor. A parent that is repeated at once gets the same successor, and the row does
--- not change. A parent that is repeated later gets another successor if the live token was never used, because then the
--- response was lost; the live token becomes invalid, and a repeat at once again gets the same successor. Any other token
--- of the family is a copy, and the session ends. A token of another family is unknown. A session that is bound to a key
--- stays as it is unless the request proves that key.
+-- The live token is exchanged for its successor. Its parent is the token whose successor is live; a
+-- parent's hash is stored only if it got a second successor. A parent that is repeated at once gets
+-- the same successor, and the row does not change. A parent that is repeated later gets another
+-- successor if the live token was never used, because then the response was lost; the live token
+-- becomes invalid, and a repeat at once again gets the same successor. Any other token of the
+-- family is a copy, and the session ends. A token of another family is unknown. A session that is
+-- bound to a key stays as it is unless the request proves that key.
 --
--- A phone that repeats a refresh may have another address meanwhile, but not another user agent. If both differ, one of
--- the two may be a thief: the first such repeat after a rotation is recorded, and the row notes that it was.
+-- A phone that repeats a refresh may have another address meanwhile, but not another user agent. If
+-- both differ, one of the two may be a thief: the first such repeat after a rotation is recorded,
+-- and the row notes that it was.
 WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::inet[],
                          $8::text[], $9::text[], $14::bytea[], $15::bytea[], $16::bytea[], $17::bytea[])
@@ -91,8 +94,8 @@ recorded AS (
     -- deadlock.
     ORDER BY uuid_hash(user_id)
 ),
--- Notes the day once the noted one is old. Statements that end sessions lock the user first, so this one must not wait for
--- the user while it holds the session.
+-- Notes the day once the noted one is old. Statements that end sessions lock the user first, so
+-- this one must not wait for the user while it holds the session.
 visited AS (
     UPDATE users SET seen_noted_on = current_date
     WHERE id IN (

@@ -1,6 +1,6 @@
--- Made-up users, who have signed up at a growing pace over three years, at providers that came and went. Half were seen in the
--- last 30 days, which is also the age of the oldest sessions and events. No real person can have their e-mail addresses
--- (RFC 2606) and IP addresses (RFC 5737).
+-- Made-up users, who have signed up at a growing pace over three years, at providers that came and
+-- went. Half were seen in the last 30 days, which is also the age of the oldest sessions and
+-- events. No real person can have their e-mail addresses (RFC 2606) and IP addresses (RFC 5737).
 
 CREATE FUNCTION pg_temp.one_of(list text) RETURNS text LANGUAGE sql
     RETURN (string_to_array(list, ','))[1 + floor(random() * cardinality(string_to_array(list, ',')))::integer];

@@ -2,9 +2,11 @@
 -- user, updates the provider's data, or refuses. `sign_in_known.sql` and `sign_in_new.sql` handle
 -- the frequent cases in batches; this statement handles all others.
 --
--- A concurrent first sign-in shows as a unique violation (users_email_key, identities_provider_subject_key), a concurrent
--- deletion as a foreign key violation (sessions_identity_id_fkey, identities_user_id_fkey), and a concurrent change of the
--- user with that e-mail as the outcome 'raced'. In each case nothing is written, and the caller runs the statement again.
+-- A concurrent first sign-in shows as a unique violation (users_email_key,
+-- identities_provider_subject_key), a concurrent deletion as a foreign key violation
+-- (sessions_identity_id_fkey, identities_user_id_fkey), and a concurrent change of the user with
+-- that e-mail as the outcome 'raced'. In each case nothing is written, and the caller runs the
+-- statement again.
 WITH input AS (
     SELECT $1::text AS provider, $2::text AS subject, $3::text AS email, lower($3::text COLLATE "C") AS folded,
            -- True if the provider verifies the e-mail address and its link policy accepts that.
@@ -78,8 +80,8 @@ decision AS MATERIALIZED (
                    THEN unknown_identity_refusal(t.provider, t.subject, t.issued_at)
                WHEN holder.id IS NULL THEN t.if_free
                WHEN t.if_taken <> 'linked' THEN t.if_taken
-               -- A user with the unverified address loses it to the user who verifies it. An imported user without
-               -- identities is linked instead.
+               -- A user with the unverified address loses it to the user who verifies it. An
+               -- imported user without identities is linked instead.
                WHEN NOT holder.email_verified AND NOT holder.waiting THEN 'created'
                WHEN holder.disabled_at IS NOT NULL THEN 'user_disabled'
                -- An address that its user never verified has not been recycled.
@@ -244,7 +246,8 @@ recorded AS (
     FROM input t JOIN decision d ON d.outcome <> 'raced' JOIN answer a ON true LEFT JOIN displaced_holder b ON true
     RETURNING 1
 ),
--- The event for the user who lost the unverified address. It does not show the other user's IP address and user agent.
+-- The event for the user who lost the unverified address. It does not show the other user's IP
+-- address and user agent.
 recorded_loss AS (
     INSERT INTO events (kind, reason, provider, user_id, request_id, detail)
     SELECT 'email_lost', 'email_proven', t.provider, b.id, t.request_id,

@@ -1,6 +1,7 @@
--- Signs in a batch of known identities, not suspended, of enabled users whose data at the provider is unchanged: opens
--- their sessions and records the events. An element of the arrays without a row in the result is another case, and
--- nothing was written for it; see `sign_in_new.sql` and `sign_in.sql`.
+-- Signs in a batch of known identities, not suspended, of enabled users whose data at the provider
+-- is unchanged: opens their sessions and records the events. An element of the arrays without a row
+-- in the result is another case, and nothing was written for it; see `sign_in_new.sql` and
+-- `sign_in.sql`.
 WITH input AS (
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::boolean[], $5::text[], $6::text[],

@@ -1,6 +1,7 @@
--- Creates users for a batch of unknown identities whose e-mail addresses no user has, opens their sessions and records
--- the events. No two elements of the arrays have the same identity or e-mail address. An element without a row in the
--- result is another case, and nothing was written for it; see `sign_in.sql`.
+-- Creates users for a batch of unknown identities whose e-mail addresses no user has, opens their
+-- sessions and records the events. No two elements of the arrays have the same identity or e-mail
+-- address. An element without a row in the result is another case, and nothing was written for it;
+-- see `sign_in.sql`.
 --
 -- A concurrent sign-in of the same identity or address causes a unique violation (users_email_key,
 -- identities_provider_subject_key); then nothing was written for any element.

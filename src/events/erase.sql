@@ -10,8 +10,8 @@
 -- others changes only if it precedes the deletion, because another user may have the address since.
 -- A trace is looked up by its key, so that a deletion does not read the traces of other deletions.
 --
--- Events are read in the order of exactly one index, from a stored position on, so that no statement reads more than a
--- thousand of them, whatever the planner estimates.
+-- Events are read in the order of exactly one index, from a stored position on, so that no
+-- statement reads more than a thousand of them, whatever the planner estimates.
 WITH task AS MATERIALIZED (
     SELECT *, CASE field WHEN 'user_id' THEN value::uuid END AS user_id, CASE field WHEN 'email' THEN value END AS email,
            CASE field WHEN 'actor' THEN value END AS actor

@@ -1,5 +1,6 @@
--- Writes a batch of imported users. A user or identity that a sign-in creates meanwhile shows as a unique violation
--- (users_pkey, users_email_key, identities_provider_subject_key). Then nothing is written, and the batch is repeated.
+-- Writes a batch of imported users. A user or identity that a sign-in creates meanwhile shows as a
+-- unique violation (users_pkey, users_email_key, identities_provider_subject_key). Then nothing is
+-- written, and the batch is repeated.
 --
 -- Rows:       $1 ids, NULL without one   $2 ids for new users   $3 e-mail addresses, folded   $4 verified   $5 names
 --             $6 pictures   $7 times of creation   $8 disabled
@@ -77,7 +78,8 @@ classified AS MATERIALIZED (
                WHEN p.id IS NULL AND f.moves AND NOT f.repeats THEN 'no_user'
                WHEN f.owners IS NOT NULL AND (p.id = ALL (f.owners)) IS NOT TRUE THEN 'identity_of_another'
                WHEN p.id IS NULL THEN CASE WHEN f.repeats THEN 'deferred' ELSE 'created' END
-               -- The user's e-mail address may have followed a provider since; an identity shows that it is the user.
+               -- The user's e-mail address may have followed a provider since; an identity shows
+               -- that it is the user.
                WHEN f.owners IS NULL AND f.email IS NOT NULL AND p.email IS DISTINCT FROM f.email THEN 'id_of_another'
                WHEN f.new = 0 THEN 'already'
                WHEN NOT p.untouched AND NOT f.moves
