@@ -735,7 +735,10 @@ export interface components {
              * @example ticket 4711
              */
             reason: string;
-            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            /**
+             * @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is
+             *     done.
+             */
             seen?: string;
         };
         /** @description A change that was made, or that would be made. */
@@ -744,7 +747,8 @@ export interface components {
             applied: boolean;
             /**
              * Format: int64
-             * @description The number of sessions that end. Services that only verify access tokens accept theirs until they expire.
+             * @description The number of sessions that end. Services that only verify access tokens accept theirs until
+             *     they expire.
              */
             ended_sessions: number;
             /**
@@ -761,8 +765,9 @@ export interface components {
         /** @description New claims of a user. */
         ClaimsRequest: {
             /**
-             * @description All claims of the user; `{}` removes them. At most 1,000 bytes of compact JSON, without the names of claims that
-             *     have a meaning of their own, such as `sub` or `scope`; `roles`, `groups` and `entitlements` are free.
+             * @description All claims of the user; `{}` removes them. At most 1,000 bytes of compact JSON, without the
+             *     names of claims that have a meaning of their own, such as `sub` or `scope`; `roles`,
+             *     `groups` and `entitlements` are free.
              */
             claims: Record<string, unknown>;
             /**
@@ -773,12 +778,15 @@ export interface components {
         };
         /** @description An access token and a refresh token. */
         Credential: {
-            /** @description The access token for `Authorization: Bearer …`. It is a JWT, but apps should treat it as opaque. */
+            /**
+             * @description The access token for `Authorization: Bearer …`. It is a JWT, but apps should treat it as
+             *     opaque.
+             */
             access_token: string;
             /**
              * Format: date-time
-             * @description The time at which the access token expires, by the service's clock. An app uses `expires_in`, since the device's
-             *     clock may be wrong.
+             * @description The time at which the access token expires, by the service's clock. An app uses
+             *     `expires_in`, since the device's clock may be wrong.
              */
             expires_at: string;
             /**
@@ -792,8 +800,8 @@ export interface components {
              */
             refresh_expires_in: number;
             /**
-             * @description The refresh token, which can be used once and replaces the previous one. Store it where other apps cannot read it.
-             *     Absent if it is in the page's cookie.
+             * @description The refresh token, which can be used once and replaces the previous one. Store it where
+             *     other apps cannot read it. Absent if it is in the page's cookie.
              */
             refresh_token?: string;
             token_type: components["schemas"]["TokenType"];
@@ -866,8 +874,8 @@ export interface components {
         /** @description An event. */
         EventRecord: {
             /**
-             * @description The member of staff, the operator, the API key (`key:…`) or the provider (`provider:…`) that caused the event; `null`
-             *     for the user.
+             * @description The member of staff, the operator, the API key (`key:…`) or the provider (`provider:…`) that
+             *     caused the event; `null` for the user.
              */
             actor: string | null;
             /**
@@ -877,11 +885,15 @@ export interface components {
             created_at: string;
             /** @description More about the event, by its kind. */
             detail: Record<string, unknown> | null;
-            /** @description The e-mail address that a refused token claimed, that staff searched for, or of a user who was merged. */
+            /**
+             * @description The e-mail address that a refused token claimed, that staff searched for, or of a user who
+             *     was merged.
+             */
             email: string | null;
             /**
              * Format: uuid
-             * @description The event's id, a UUID of version 7. Ids grow with time. For the event of a sign-in it is also the session's id.
+             * @description The event's id, a UUID of version 7. Ids grow with time. For the event of a sign-in it is
+             *     also the session's id.
              */
             id: string;
             /**
@@ -1032,7 +1044,10 @@ export interface components {
              * @example ticket 4711
              */
             reason: string;
-            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            /**
+             * @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is
+             *     done.
+             */
             seen?: string;
         };
         /** @description A public key as a JSON Web Key (RFC 7517 §4, RFC 7518 §6.2.1). */
@@ -1053,7 +1068,10 @@ export interface components {
         LinkRequest: {
             /** @description The authorization code that the provider's SDK returned with the token, as in a sign-in. */
             authorization_code?: string | null;
-            /** @description The token that the provider's SDK has just returned, at most ten minutes old (`session.reauthentication_window`). */
+            /**
+             * @description The token that the provider's SDK has just returned, at most ten minutes old
+             *     (`session.reauthentication_window`).
+             */
             id_token: string;
             /** @description The raw nonce, if the SDK used one; at most 512 bytes. */
             nonce?: string | null;
@@ -1070,7 +1088,10 @@ export interface components {
         MergeMeRequest: {
             /** @description `true` changes nothing, and answers what the merge would change. The default is `false`. */
             dry_run?: boolean;
-            /** @description The token that the provider's SDK has just returned for the other account, at most ten minutes old. */
+            /**
+             * @description The token that the provider's SDK has just returned for the other account, at most ten
+             *     minutes old.
+             */
             id_token: string;
             /** @description The raw nonce, if the SDK used one; at most 512 bytes. */
             nonce?: string | null;
@@ -1093,7 +1114,10 @@ export interface components {
              * @example ticket 4711
              */
             reason: string;
-            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            /**
+             * @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is
+             *     done.
+             */
             seen?: string;
         };
         /** @description A merge of another user into the signed-in one: what it changed, or would change. */
@@ -1153,7 +1177,10 @@ export interface components {
              * @example ticket 4711
              */
             reason: string;
-            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            /**
+             * @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is
+             *     done.
+             */
             seen?: string;
             /**
              * Format: uuid
@@ -1185,8 +1212,8 @@ export interface components {
         /** @description A user to create. An `email` or an identity is required. */
         NewUserRequest: {
             /**
-             * @description Claims for the user's access tokens: an object of at most 1,000 bytes without the names that have a meaning of
-             *     their own.
+             * @description Claims for the user's access tokens: an object of at most 1,000 bytes without the names that
+             *     have a meaning of their own.
              */
             claims?: Record<string, unknown> | null;
             /**
@@ -1229,8 +1256,8 @@ export interface components {
         OAuthError: {
             error: components["schemas"]["OAuthErrorName"];
             /**
-             * @description The check that failed, for developers. If the refresh token proves that it was the session's, it begins with
-             *     the `reason` of `POST /api/v1/auth/refresh` and a colon.
+             * @description The check that failed, for developers. If the refresh token proves that it was the
+             *     session's, it begins with the `reason` of `POST /api/v1/auth/refresh` and a colon.
              */
             error_description: string;
         };
@@ -1240,14 +1267,17 @@ export interface components {
          */
         OAuthErrorName: "invalid_request" | "invalid_grant" | "unsupported_grant_type" | "use_dpop_nonce" | "invalid_dpop_proof";
         /**
-         * @description The outcome of the sign-in: `created` made a new user, `linked` added the identity to the user with its verified
-         *     e-mail address, `signed_in` found a known identity.
+         * @description The outcome of the sign-in: `created` made a new user, `linked` added the identity to the user
+         *     with its verified e-mail address, `signed_in` found a known identity.
          * @enum {string}
          */
         Outcome: "created" | "linked" | "signed_in";
         /** @description An error (RFC 9457). */
         Problem: {
-            /** @description The check that failed, for developers. It contains no data from the request but names of members. */
+            /**
+             * @description The check that failed, for developers. It contains no data from the request but names of
+             *     members.
+             */
             detail: string;
             /**
              * @description The machine-readable error code. For an unknown code, decide by `status`.
@@ -1265,22 +1295,26 @@ export interface components {
             title: string;
             /**
              * Format: uri-reference
-             * @description The URL of a page with the cause and the remedy of this error, relative to the service's origin.
+             * @description The URL of a page with the cause and the remedy of this error, relative to the service's
+             *     origin.
              */
             type: string;
         };
         /** @description An identity provider, as an app needs to know it. All of it is public. */
         Provider: components["schemas"]["Nonce"] & {
             /**
-             * @description The backend's client id, which some SDKs call the server client id. An app that has a client id of its own uses
-             *     that as well.
+             * @description The backend's client id, which some SDKs call the server client id. An app that has a client
+             *     id of its own uses that as well.
              */
             client_id: string;
             /** @description The rules of client ids that have their own, by client id. */
             clients: {
                 [key: string]: unknown;
             };
-            /** @description The issuer with a discovery document, for OpenID Connect libraries; `null` if the SDK knows its provider. */
+            /**
+             * @description The issuer with a discovery document, for OpenID Connect libraries; `null` if the SDK knows
+             *     its provider.
+             */
             issuer: string | null;
             /** @enum {string} */
             kind: "google" | "line" | "apple" | "microsoft" | "facebook" | "rfc7662" | "keycloak" | "oidc";
@@ -1302,8 +1336,9 @@ export interface components {
         /** @description A new token of one of the user's identities, for a session that was opened too long ago. */
         ReauthenticationRequest: {
             /**
-             * @description The authorization code that the provider's SDK returned with the token, as in a sign-in. A user who signed in
-             *     without one can so have the provider's tokens revoked, also while the session is new.
+             * @description The authorization code that the provider's SDK returned with the token, as in a sign-in. A
+             *     user who signed in without one can so have the provider's tokens revoked, also while the
+             *     session is new.
              */
             authorization_code?: string | null;
             /** @description The token that the provider's SDK has just returned. */
@@ -1366,8 +1401,9 @@ export interface components {
             ip: string | null;
             /**
              * Format: date-time
-             * @description The hour of the last refresh before this hour, or the time of the sign-in if that was later. A refresh that showed at once,
-             *     or its minute, would tell a thief who has copied the session's tokens when to use them.
+             * @description The hour of the last refresh before this hour, or the time of the sign-in if that was later.
+             *     A refresh that showed at once, or its minute, would tell a thief who has copied the
+             *     session's tokens when to use them.
              */
             last_used_at: string;
             /**
@@ -1390,7 +1426,10 @@ export interface components {
              * @example ticket 4711
              */
             reason: string;
-            /** @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is done. */
+            /**
+             * @description The `fingerprint` of a dry run. If one of the users has changed since, nothing is
+             *     done.
+             */
             seen?: string;
             /**
              * Format: uuid
@@ -1461,8 +1500,9 @@ export interface components {
         /** @description A sign-in with an identity provider's token. */
         SignInRequest: {
             /**
-             * @description The authorization code that the provider's SDK returned with the token. With it, the provider's tokens can be
-             *     revoked when the user is deleted or the identity unlinked, which Apple demands.
+             * @description The authorization code that the provider's SDK returned with the token. With it, the
+             *     provider's tokens can be revoked when the user is deleted or the identity unlinked, which
+             *     Apple demands.
              */
             authorization_code?: string | null;
             /**
@@ -1480,11 +1520,14 @@ export interface components {
              */
             name?: string | null;
             /**
-             * @description The raw nonce, if one was used; at most 512 bytes. The token contains it unchanged, or its SHA-256 in
-             *     lower-case hex if the provider's `nonce_form` is `sha256`.
+             * @description The raw nonce, if one was used; at most 512 bytes. The token contains it unchanged, or its
+             *     SHA-256 in lower-case hex if the provider's `nonce_form` is `sha256`.
              */
             nonce?: string | null;
-            /** @description The redirect URI of the authorization request, if it had one: on the web, not in native apps. */
+            /**
+             * @description The redirect URI of the authorization request, if it had one: on the web, not in native
+             *     apps.
+             */
             redirect_uri?: string | null;
             session?: components["schemas"]["SessionKind"] | null;
         };
@@ -1540,8 +1583,8 @@ export interface components {
             refresh_token: string;
         };
         /**
-         * @description The type of the access token, which is the scheme of `Authorization`: `Bearer` (RFC 6750), or `DPoP` (RFC 9449 §5) if the
-         *     session is bound to a key.
+         * @description The type of the access token, which is the scheme of `Authorization`: `Bearer` (RFC 6750), or
+         *     `DPoP` (RFC 9449 §5) if the session is bound to a key.
          * @enum {string}
          */
         TokenType: "Bearer" | "DPoP";
@@ -1573,8 +1616,8 @@ export interface components {
             email_verified: boolean;
             /**
              * Format: uuid
-             * @description The user's id, which is the `sub` of access tokens and is never reused. Other services should store only this
-             *     id.
+             * @description The user's id, which is the `sub` of access tokens and is never reused. Other services
+             *     should store only this id.
              */
             id: string;
             /**
