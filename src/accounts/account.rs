@@ -172,7 +172,7 @@ async fn merge_once(
     }
     match merging::merge(pool, &from, &into, Asking::User(session, origin)).await {
         Ok(Merge::Done) => Ok(Ok(Merging { from, into })),
-        Ok(Merge::Changed) => Err(Error::Raced(None)),
+        Ok(Merge::Stale) => Err(Error::Raced(None)),
         Ok(Merge::NotPermitted) => Ok(Err(NotMerged::NoUser)),
         Err(error) => {
             if matches!(error, Error::Disconnected(_)) {

@@ -60,7 +60,7 @@ pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error>
 pub enum Merge {
     Done,
     /// One of the users has changed since the caller read them.
-    Changed,
+    Stale,
     /// The actor lacks the role, or the session has ended.
     NotPermitted,
 }
@@ -99,7 +99,7 @@ pub async fn merge(
     let row = row.fetch_one(pool).await?;
     Ok(match (row.done, row.allowed) {
         (true, _) => Merge::Done,
-        (false, true) => Merge::Changed,
+        (false, true) => Merge::Stale,
         (false, false) => Merge::NotPermitted,
     })
 }

@@ -304,7 +304,7 @@ async fn change(pool: &PgPool, change: Change, reason: &str) -> Result {
     .await?
     {
         Outcome::Done => Ok(()),
-        Outcome::Changed => {
+        Outcome::Stale => {
             Err("the user has changed meanwhile, and nothing was done; try again".into())
         }
         // Rules about one's own account and the last identity are for members of staff and for

@@ -40,10 +40,10 @@ fn print(subject: &str, check_result: &CheckResult) {
     match check_result {
         CheckResult::Ok(well) => say!("ok     {subject}: {well}"),
         CheckResult::Warn(Fault { problem, remedy }) => {
-            say!("warn   {subject}: {problem}; {remedy}")
+            say!("warn   {subject}: {problem}; {remedy}");
         }
         CheckResult::Fail(Fault { problem, remedy }) => {
-            say!("wrong  {subject}: {problem}; {remedy}")
+            say!("wrong  {subject}: {problem}; {remedy}");
         }
     }
 }

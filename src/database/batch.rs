@@ -181,7 +181,7 @@ where
                 }
             }
             Err(error) => {
-                tracing::debug!(%error, "a batch failed; its items are retried one by one")
+                tracing::debug!(%error, "a batch failed; its items are retried one by one");
             }
         }
     }

@@ -138,7 +138,8 @@ pub fn issued_at(claims: &Object, now: i64) -> Result<i64, Refused> {
     check_time(iat, now)
 }
 
-/// Returns the time of a message, unless its id may be forgotten by now.
+/// Returns the time of a message. Refuses times in the future, and messages that are older than ids
+/// are kept: a replay would not be recognised.
 pub fn check_time(iat: i64, now: i64) -> Result<i64, Refused> {
     if iat > now.saturating_add(MAX_SKEW) {
         return Err(Refused::malformed(

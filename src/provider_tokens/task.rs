@@ -177,7 +177,7 @@ impl Task {
             };
             match in_time(store).await {
                 Err(_) if !self.pool.is_closed() && others.next().is_some() => {
-                    sleep(Self::PAUSE).await
+                    sleep(Self::PAUSE).await;
                 }
                 stored => return stored.map(drop),
             }

@@ -168,7 +168,7 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Incomplete> 
                 pruned.events = round.run(step, work).await;
             }
             Step::Sessions => {
-                pruned.sessions = round.run(step, expired_sessions(pool, limits)).await
+                pruned.sessions = round.run(step, expired_sessions(pool, limits)).await;
             }
             Step::SurplusSessions => {
                 let work = steps(|| store::surplus_sessions(pool, sessions_per_identity, BATCH));

@@ -42,7 +42,8 @@ impl Resource {
             for operation in operations(item) {
                 operation.tags = Some(vec![self.tag.to_owned()]);
                 operation.operation_id = operation.operation_id.as_deref().map(camel_case);
-                // utoipa adds the parameters of Rocket's path, which may have other names there.
+                // utoipa adds the parameters of Rocket's path. They may have other names than the
+                // parameters of the description.
                 if let Some(parameters) = &mut operation.parameters {
                     parameters.retain(|parameter| match parameter {
                         RefOr::T(Parameter {

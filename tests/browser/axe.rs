@@ -48,7 +48,7 @@ const behind = element => {
 };
 return [...document.querySelectorAll('svg text, svg rect, svg circle, svg path')].flatMap(shape => {
     const { fill: paint } = getComputedStyle(shape);
-    // A line is not looked at, and what is transparent is not seen.
+    // Shapes without a fill (lines) and transparent fills have no contrast to measure.
     const fill = paint === 'none' ? undefined : read(paint);
     if (!fill?.alpha) return [];
     const contrast = axe.commons.color.getContrast(behind(shape.closest('svg')), fill);

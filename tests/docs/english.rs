@@ -49,11 +49,8 @@ fn comments_name_the_actor() {
                     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
                     format!(" {} ", words.join(" ").to_lowercase())
                 });
-                let has = |habit: &&str| {
-                    words
-                        .as_ref()
-                        .is_some_and(|it| it.contains(&format!(" {habit} ")))
-                };
+                let Some(words) = words else { continue };
+                let has = |habit: &&&str| words.contains(&format!(" {habit} "));
                 if let Some(habit) = HABITS.iter().find(has) {
                     found.push(format!("{}:{}: {habit}", file.display(), number + 1));
                 }

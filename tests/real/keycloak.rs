@@ -216,7 +216,7 @@ impl Realm {
         self.configure(at_provider(folder, database, &more))
     }
 
-    /// The instance with the settings for `backend`.
+    /// Configures the instance for the realm's client `backend`.
     fn configure(&self, instance: Vestibule) -> Vestibule {
         instance
             .with("IDP_PRESET", "keycloak")

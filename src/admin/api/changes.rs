@@ -251,10 +251,10 @@ async fn change(
         // The response shows the change as it was made.
         match make(pool, &preview, seen, by).await? {
             Outcome::Done => {}
-            Outcome::Changed if matches!(change, Change::EndSession { .. }) && seen.is_none() => {
+            Outcome::Stale if matches!(change, Change::EndSession { .. }) && seen.is_none() => {
                 return Err(no_session());
             }
-            Outcome::Changed => {
+            Outcome::Stale => {
                 let detail = "one of the users has changed since the preview; nothing was done";
                 return Err(Problem::new(ErrorCode::UserChanged, detail));
             }

@@ -197,7 +197,7 @@ impl Preview {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    Changed,
+    Stale,
     /// Not made: a rule forbids it.
     Refused(Refused),
     /// Not made: the actor no longer has the role.
@@ -225,14 +225,14 @@ pub async fn make(
         return Ok(Outcome::Refused(refused));
     }
     if seen.is_some_and(|seen| seen != preview.fingerprint()) {
-        return Ok(Outcome::Changed);
+        return Ok(Outcome::Stale);
     }
     let act = async |user: &UserState, session, event| {
         let seen = seen.map(|_| user.updated_at);
         let role = preview.change.role();
         changing!(
             store::act(pool, (user.id, seen), session, event, role, by),
-            Outcome::Changed
+            Outcome::Stale
         )
     };
     match &preview.change {
@@ -243,24 +243,24 @@ pub async fn make(
                     erasure::begin(pool, &traces).await;
                     Ok(Outcome::Done)
                 }
-                Deletion::NotFound | Deletion::Hijacked => Ok(Outcome::Changed),
+                Deletion::NotFound | Deletion::Hijacked => Ok(Outcome::Stale),
                 Deletion::NotPermitted => Ok(Outcome::NotPermitted),
             }
         }
         Change::Merge { from, into } => Ok(
             match changing!(
                 merging::merge(pool, from, into, Asking::Staff(by)),
-                Merge::Changed
+                Merge::Stale
             )? {
                 Merge::Done => Outcome::Done,
-                Merge::Changed => Outcome::Changed,
+                Merge::Stale => Outcome::Stale,
                 Merge::NotPermitted => Outcome::NotPermitted,
             },
         ),
         Change::Move { identity, from, to } => {
             changing!(
                 store::move_identity(pool, identity.id, from, to, by),
-                Outcome::Changed
+                Outcome::Stale
             )
         }
         Change::Unlink { identity, user } => {
@@ -271,14 +271,14 @@ pub async fn make(
                 match changing!(unlinked(), Unlinked::NotFound | Unlinked::Over { .. })? {
                     Unlinked::Done => Outcome::Done,
                     Unlinked::NotPermitted => Outcome::NotPermitted,
-                    _ => Outcome::Changed,
+                    _ => Outcome::Stale,
                 },
             )
         }
         Change::Release { identity, user } => {
             changing!(
                 store::release(pool, identity.id, user.id, by),
-                Outcome::Changed
+                Outcome::Stale
             )
         }
         Change::Disable { user } => act(user, None, "user_disabled").await,

@@ -19,7 +19,7 @@ macro_rules! change {
         let row = sqlx::query_file!($file, $($parameter,)+ author as Author<'_>).fetch_one($pool).await?;
         Ok(match (row.done, row.permitted) {
             (true, _) => Outcome::Done,
-            (false, true) => Outcome::Changed,
+            (false, true) => Outcome::Stale,
             (false, false) => Outcome::NotPermitted,
         })
     }};

@@ -185,7 +185,7 @@ enum Source<'a> {
     Daily,
     ByStaff,
     All,
-    /// The next [`WALKED`] events.
+    /// The [`WALKED`] events that precede the cursor.
     Walk,
 }
 

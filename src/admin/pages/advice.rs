@@ -109,7 +109,6 @@ impl Advice {
         }
     }
 
-    #[expect(clippy::too_many_lines, reason = "it is a table")]
     const fn refused(reason: Reason) -> Texts {
         match reason {
             Reason::InvalidToken => (

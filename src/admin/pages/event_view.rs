@@ -299,7 +299,6 @@ impl From<EventRow> for EventView {
 }
 
 /// Returns the event's meaning. A kind without words here is shown by its name.
-#[expect(clippy::too_many_lines, reason = "it is a table")]
 pub(super) fn what(event: &EventRow) -> String {
     let reason = event.reason.as_deref();
     let by_staff = event.actor.is_some();

@@ -47,7 +47,7 @@ impl Change {
             Self::Drop(at) => drop(members.remove(at.index(count))),
             Self::Replace(at, value) => members[at.index(count)].1 = value.clone(),
             Self::Repeat(at, value) => {
-                members.push((members[at.index(count)].0.clone(), value.clone()))
+                members.push((members[at.index(count)].0.clone(), value.clone()));
             }
             Self::Nudge(at, place, character, by) => match &mut members[at.index(count)].1 {
                 Value::String(text) => {

@@ -265,6 +265,7 @@ async fn a_session_without_a_key_stays_as_it_was() {
 }
 
 /// Violations of RFC 9449: name, section, cause, and the proofs that cause it.
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 fn cases(
     path: &str,
     method: &Method,

@@ -40,7 +40,7 @@ async fn refused(app: &App, token: &str) -> Option<String> {
     match reason.as_deref() {
         // The first presentation ended the session, so the second reports its end.
         Some("refresh_token_reused") => {
-            assert!(described.starts_with("session_ended: "), "{described}")
+            assert!(described.starts_with("session_ended: "), "{described}");
         }
         Some(reason) => assert!(described.starts_with(&format!("{reason}: ")), "{described}"),
         None => assert_eq!(
@@ -79,7 +79,7 @@ async fn a_refused_refresh_gives_its_reason_only_to_the_sessions_tokens() {
             "user_disabled" => {
                 app.database
                     .run("UPDATE users SET disabled_at = now()")
-                    .await
+                    .await;
             }
             "user_disabled by staff" => {
                 by_staff(
@@ -88,7 +88,7 @@ async fn a_refused_refresh_gives_its_reason_only_to_the_sessions_tokens() {
                         user: opened.user(),
                     },
                 )
-                .await
+                .await;
             }
             "session_expired" => {
                 app.database
@@ -105,7 +105,7 @@ async fn a_refused_refresh_gives_its_reason_only_to_the_sessions_tokens() {
                         user: opened.user(),
                     },
                 )
-                .await
+                .await;
             }
             _ => {
                 app.refresh(&second.refresh_token()).await;
@@ -161,7 +161,7 @@ async fn a_refused_refresh_gives_no_reason_after_its_row_is_deleted() {
                         user: opened.user(),
                     },
                 )
-                .await
+                .await;
             }
             "merged" => {
                 by_staff(
@@ -171,7 +171,7 @@ async fn a_refused_refresh_gives_no_reason_after_its_row_is_deleted() {
                         into: other.user(),
                     },
                 )
-                .await
+                .await;
             }
             _ => {
                 by_staff(
@@ -255,7 +255,7 @@ async fn an_access_token_of_an_ended_session_gets_the_reason() {
                         into: grace,
                     },
                 )
-                .await
+                .await;
             }
             "merged into a user who was deleted" => {
                 by_staff(

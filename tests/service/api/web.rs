@@ -610,9 +610,9 @@ async fn with_the_user_the_sessions_cookie_goes() {
             .await;
         assert_eq!(answer.status, 204, "{}", answer.text);
         if deleted {
-            assert_deleted(&answer)
+            assert_deleted(&answer);
         } else {
-            assert_kept(&answer)
+            assert_kept(&answer);
         }
     }
 }

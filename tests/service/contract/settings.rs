@@ -240,6 +240,7 @@ fn each_wrong_setting_is_named_by_its_variable() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 fn each_wrong_setting_is_reported_with_key_and_remedy() {
     for (variable, value, words) in [
         ("DATABASE_URL", "-", "DATABASE_URL … is missing"),

@@ -267,7 +267,7 @@ async fn an_unsuitable_database_certificate_is_reported_with_a_remedy() {
     let expired =
         SelfSigned::start_with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1)).await;
     let authority = |parameters: &mut CertificateParams| {
-        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     };
     let authority = SelfSigned::start_with(authority).await;
     let valid = SelfSigned::start().await;

@@ -146,7 +146,8 @@ async fn late_database_responses_to_abandoned_requests_lose_no_sign_in() {
                 "{path}: some are lost after question {question}"
             );
         }
-        // The transaction's begin, the statement's description and its rows.
+        // At least three responses were held: to the begin of the transaction, the statement's
+        // description, and its rows.
         assert!(late >= 3, "{path}: {late}");
     }
 }

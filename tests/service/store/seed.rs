@@ -15,7 +15,7 @@ async fn seeding_adds_varied_consistent_users_and_can_be_repeated() {
     for (seed, all) in [(0.1, 6_000), (0.2, 12_000)] {
         let mut progress = 0;
         let added = add_users(&database.pool, PEOPLE, Some(seed), |users| {
-            progress += users
+            progress += users;
         })
         .await
         .unwrap();

@@ -144,7 +144,7 @@ async fn a_pages_cookie_is_read_by_its_exact_name() {
                     );
                 }
                 Read::Refused => {
-                    assert_eq!(answer.error(), "cookie_refused", "{shown}: {}", answer.text)
+                    assert_eq!(answer.error(), "cookie_refused", "{shown}: {}", answer.text);
                 }
             }
         }

@@ -73,6 +73,7 @@ async fn queued(pool: &PgPool) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 async fn each_change_queues_one_message_that_names_what_changed() {
     let database = subscribed().await;
     let pool = &database.pool;

@@ -119,7 +119,7 @@ impl Behaviour {
         }
     }
 
-    /// This behaviour with everything after its head one byte at a time.
+    /// Like this behaviour, but the body is sent one byte at a time.
     pub fn trickled(self, interval: Duration) -> Self {
         Self::Trickle {
             interval,

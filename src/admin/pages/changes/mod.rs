@@ -298,7 +298,7 @@ impl Visit<'_> {
                 Ok(Redirect::to(format!("/admin/users/{kept}?done={done}")))
             }
             Outcome::NotPermitted => Err(Status::Forbidden.into()),
-            Outcome::Changed | Outcome::Refused(_) => {
+            Outcome::Stale | Outcome::Refused(_) => {
                 let preview = self.preview(change).await?;
                 let again = |page: &mut Confirmation| page.stale = preview.refused.is_none();
                 Err(Failure::Shown(

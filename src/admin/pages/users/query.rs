@@ -81,7 +81,7 @@ impl ListQuery {
         self.0.suffix(&["status"], &[("status", status)])
     }
 
-    /// Returns the fields beside the end of the creation that are filled in.
+    /// Returns the fields that are filled in, except `created_to` and `sort`.
     pub fn kept(&self) -> Vec<(&'static str, String)> {
         self.0.kept(&["created_to", "sort"])
     }

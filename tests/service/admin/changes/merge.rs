@@ -220,7 +220,7 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
         let before = app.database.everything(&[]).await;
         assert_eq!(
             apply(pool, made, shown).await,
-            Some(Outcome::Changed),
+            Some(Outcome::Stale),
             "{change}"
         );
         assert_eq!(app.database.everything(&[]).await, before, "{change}");

@@ -83,7 +83,7 @@ async fn a_merge_and_concurrent_sign_ins_take_effect_one_by_one() {
         let outcome = merge.await.unwrap();
 
         assert!(
-            matches!(outcome, Some(Outcome::Done | Outcome::Changed)),
+            matches!(outcome, Some(Outcome::Done | Outcome::Stale)),
             "round {round}: {outcome:?}"
         );
         let done = outcome == Some(Outcome::Done);

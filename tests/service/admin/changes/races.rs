@@ -49,7 +49,7 @@ async fn of_two_who_move_one_identity_to_different_people_one_does() {
         assert!(done[0] != done[1], "round {round}: {first:?} {second:?}");
         let late = if done[0] { second } else { first };
         assert!(
-            matches!(late, None | Some(Outcome::Changed)),
+            matches!(late, None | Some(Outcome::Stale)),
             "round {round}: {first:?} {second:?}"
         );
         let new = if done[0] { targets[0] } else { targets[1] };

@@ -706,7 +706,7 @@ impl World {
                 error,
                 "{account:?} {word:?} {}",
                 answer.text
-            )
+            );
         };
         if let Some(id) = self.owner(account) {
             if self.suspended.contains_key(&account) {

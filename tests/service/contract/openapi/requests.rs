@@ -105,7 +105,8 @@ fn bounds(document: &Document, schema: &Value, found: &mut BTreeSet<usize>) {
     );
 }
 
-/// Returns an example with all strings and booleans of its schema; optional members are `null`.
+/// Returns an example with all strings and booleans of its schema. An optional member that the
+/// example lacks is `null`.
 fn whole(document: &Document, example: &Value, schema: &Value) -> Value {
     // The provider must be configured, or it would be the error.
     let mut body: Value =
