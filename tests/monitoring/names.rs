@@ -143,7 +143,7 @@ fn dashboard() -> (Vec<String>, Vec<String>) {
                     match (name.as_str(), value) {
                         ("expr", Value::String(text)) => expressions.push(text.clone()),
                         ("legendFormat" | "titleFormat", Value::String(text)) => {
-                            legends.push(text.clone())
+                            legends.push(text.clone());
                         }
                         _ => collect(value, expressions, legends),
                     }
