@@ -37,7 +37,7 @@ impl Default for Budget {
     fn default() -> Self {
         Self {
             small: Semaphore::new(16 << 20),
-            large: Semaphore::new(8 << 20),
+            large: Semaphore::new(4 << 20),
         }
     }
 }
