@@ -30,15 +30,27 @@ fn is_skipped(c: char) -> bool {
 /// Returns true for a number with leading zeros, with more than the 15 digits that Excel keeps, or
 /// with an exponent, such as the id `891e3`.
 pub fn loses_digits(text: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.split_once(['e', 'E']) {
-        None => is_number(text) && (text.len() > 15 || text.len() > 1 && text.starts_with('0')),
+        None => is_digits(text) && (text.len() > 15 || text.len() > 1 && text.starts_with('0')),
         Some((number, exponent)) => {
             let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
             let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-            [whole, fraction, exponent].into_iter().all(is_number)
+            [whole, fraction, exponent].into_iter().all(is_digits)
         }
     }
+}
+
+/// Returns true for a number as spreadsheets show a long one, such as `1.08204E+20`: it has lost
+/// digits.
+pub fn is_rounded(text: &str) -> bool {
+    text.split_once("E+").is_some_and(|(number, exponent)| {
+        let (whole, fraction) = number.split_once(['.', ',']).unwrap_or((number, "0"));
+        whole.len() == 1 && [whole, fraction, exponent].into_iter().all(is_digits)
+    })
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::domain::Email;
 use crate::domain::claims::{self, LEEWAY};
+use crate::domain::spreadsheet::is_rounded;
 use crate::domain::text::is_ignorable;
 use crate::domain::user::MAX_IDENTITIES;
 
@@ -356,16 +357,6 @@ fn rfc3339(text: &str) -> String {
         _ => zone.to_owned(),
     };
     format!("{}{zone}", time.replacen(' ', "T", 1))
-}
-
-/// Returns true for a number as spreadsheets show a long one, such as `1.08204E+20`.
-fn is_rounded(text: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let parts = text.split_once("E+");
-    parts.is_some_and(|(number, exponent)| {
-        let (whole, fraction) = number.split_once(['.', ',']).unwrap_or((number, "0"));
-        whole.len() == 1 && [whole, fraction, exponent].into_iter().all(is_number)
-    })
 }
 
 /// Reads an identity. Returns the provider's name as an `Err` if no such provider is configured.
