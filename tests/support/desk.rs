@@ -134,6 +134,27 @@ pub struct Browser {
     client: reqwest::Client,
 }
 
+/// Returns a page's HTML with one blank for each run of blanks and line breaks, except in a text
+/// area, where a browser shows each of them.
+fn as_shown(page: &str) -> String {
+    let one_blank = |text: &str| {
+        let mut text = text.replace(|c: char| c.is_ascii_whitespace(), " ");
+        while text.contains("  ") {
+            text = text.replace("  ", " ");
+        }
+        text
+    };
+    let mut shown = String::new();
+    for part in page.split_inclusive("</textarea>") {
+        let (around, field) = part.split_at(part.find("<textarea").unwrap_or(part.len()));
+        let (tag, typed) = field.split_at(field.find('>').map_or(0, |end| end + 1));
+        shown += &one_blank(around);
+        shown += &one_blank(tag);
+        shown += typed;
+    }
+    shown
+}
+
 impl Browser {
     pub fn new(base: &str) -> Self {
         let client = reqwest::Client::builder()
@@ -173,11 +194,7 @@ impl Browser {
         answer.text = answer.text.replace("<wbr>", "").replace("&#x2F;", "/");
         let media_type = answer.headers.get("content-type");
         if media_type.is_some_and(|it| it.as_bytes().starts_with(b"text/html")) {
-            answer.text = answer
-                .text
-                .split_ascii_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ");
+            answer.text = as_shown(&answer.text);
         }
         for cookie in answer.headers.get_all("set-cookie") {
             let (name, value) = cookie

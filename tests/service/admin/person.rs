@@ -189,7 +189,7 @@ async fn an_invalid_form_shows_errors_at_fields_and_keeps_input() {
         );
         assert_eq!(held(&page.text, "ticket"), ticket);
         assert!(
-            page.text.contains(&format!(" {}</textarea>", text.trim())),
+            page.text.contains(&format!("\n{}</textarea>", text.trim())),
             "{}",
             page.text
         );
