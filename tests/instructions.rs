@@ -1,5 +1,6 @@
 //! Compares the instructions that the service executes for each request of a phone with the
-//! committed figures. No clock is read, so a busy machine changes nothing.
+//! committed figures. No clock is read. On a busy machine a request may be the first on its
+//! connection, which prepares the statement: so several means are taken, and the least counts.
 //!
 //! All tests run the same program, which is not optimised: these tests compare how much it does,
 //! not how fast.
@@ -18,8 +19,10 @@ use crate::support::process::Process;
 use crate::support::provider::Provider;
 use crate::support::token;
 
-/// Requests per figure, which is their mean.
-const REQUESTS: u32 = 30;
+/// Requests per mean.
+const REQUESTS: u32 = 10;
+/// Means per figure, which is the least of them.
+const MEANS: u32 = 4;
 /// Allowed difference from the committed figure, in per cent: compilers differ.
 const TOLERANCE: f64 = 10.0;
 
@@ -44,29 +47,34 @@ impl Watched {
         );
     }
 
-    /// Sends requests one after the other, and returns the mean of their instructions.
+    /// Sends requests one after the other, and returns the least mean of their instructions.
     async fn instructions<T>(
         &mut self,
         first: T,
         request: impl AsyncFn(&Self, T) -> T,
     ) -> (u64, T) {
         let mut state = first;
-        for _ in 0..10 {
-            state = request(self, state).await;
-        }
-        self.control("--zero");
         for _ in 0..REQUESTS {
             state = request(self, state).await;
         }
-        self.control("--dump");
-        self.dumps += 1;
-        let dump = format!("{}.{}", self.counts.display(), self.dumps);
-        let dump = fs::read_to_string(dump).unwrap();
-        let total = dump
-            .lines()
-            .find_map(|line| line.strip_prefix("totals: "))
-            .expect("a dump has a total");
-        (total.parse::<u64>().unwrap() / u64::from(REQUESTS), state)
+        self.control("--zero");
+        let mut least = u64::MAX;
+        for _ in 0..MEANS {
+            for _ in 0..REQUESTS {
+                state = request(self, state).await;
+            }
+            // It resets the counts, too.
+            self.control("--dump");
+            self.dumps += 1;
+            let dump = format!("{}.{}", self.counts.display(), self.dumps);
+            let dump = fs::read_to_string(dump).unwrap();
+            let total = dump
+                .lines()
+                .find_map(|line| line.strip_prefix("totals: "))
+                .expect("a dump has a total");
+            least = least.min(total.parse::<u64>().unwrap() / u64::from(REQUESTS));
+        }
+        (least, state)
     }
 
     async fn post(&self, path: &str, body: &Value) -> Value {
@@ -163,6 +171,7 @@ async fn a_phones_requests_take_as_many_instructions_as_were_committed() {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/instructions.json");
     let committed: BTreeMap<&str, u64> =
         serde_json::from_str(include_str!("instructions.json")).unwrap();
+    println!("{counted:?}");
     #[expect(clippy::cast_precision_loss, reason = "they are millions")]
     let off = counted.iter().any(|(name, count)| {
         let was = committed.get(name).copied().unwrap_or_default() as f64;
