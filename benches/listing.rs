@@ -24,6 +24,7 @@ use vestibule::admin::lists::users::search::search;
 use vestibule::admin::lists::users::{Cursor, Days, Filters, Sort, Status, Times, count};
 use vestibule::admin::lists::{events as event_log, person as directory, users as listing};
 use vestibule::admin::staff::api_keys;
+use vestibule::database::Database;
 use vestibule::database::Error;
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::email::Email;
@@ -63,7 +64,7 @@ fn main() {
         let options = PgConnectOptions::from_str(&url)
             .unwrap()
             .options([("jit", "off")]);
-        let pool = PgPool::connect_with(options).await.unwrap();
+        let pool = Database::from(PgPool::connect_with(options).await.unwrap());
         lists(&pool).await;
         searches(&pool).await;
         person(&pool).await;
@@ -140,7 +141,7 @@ fn filters(today: Date, providers: &[String]) -> Vec<(String, Filters)> {
     all
 }
 
-async fn lists(pool: &PgPool) {
+async fn lists(pool: &Database) {
     let today = OffsetDateTime::from_unix_timestamp(vestibule::clock::now())
         .unwrap()
         .date();
@@ -167,7 +168,7 @@ async fn lists(pool: &PgPool) {
 }
 
 /// A cursor far back in a list, behind tens of thousands of users.
-async fn deep(pool: &PgPool, filters: &Filters, sort: Sort) -> Option<Cursor> {
+async fn deep(pool: &Database, filters: &Filters, sort: Sort) -> Option<Cursor> {
     let mut cursor = None;
     for _ in 0..10 {
         match listing::page(pool, filters, sort, cursor.as_ref(), 5_000)
@@ -182,7 +183,7 @@ async fn deep(pool: &PgPool, filters: &Filters, sort: Sort) -> Option<Cursor> {
     cursor
 }
 
-async fn searches(pool: &PgPool) {
+async fn searches(pool: &Database) {
     let providers = listing::providers(pool).await.unwrap();
     let (email, subject, id): (String, String, Uuid) = sqlx::query_as(
         "SELECT u.email, i.subject, u.id FROM users u JOIN identities i ON i.user_id = u.id
@@ -226,7 +227,7 @@ async fn searches(pool: &PgPool) {
     }
 }
 
-async fn person(pool: &PgPool) {
+async fn person(pool: &Database) {
     let user: Uuid = sqlx::query_scalar(
         "SELECT user_id FROM events WHERE user_id IS NOT NULL ORDER BY id DESC LIMIT 1",
     )
@@ -271,7 +272,7 @@ async fn person(pool: &PgPool) {
 
 /// A page of the admin API.
 async fn backend_page(
-    pool: &PgPool,
+    pool: &Database,
     filters: &Filters,
     sort: Sort,
     start: Option<&Cursor>,
@@ -282,7 +283,7 @@ async fn backend_page(
 }
 
 /// A search of the admin API.
-async fn backend_search(pool: &PgPool, text: &str) -> Result<(), Error> {
+async fn backend_search(pool: &Database, text: &str) -> Result<(), Error> {
     let providers = listing::providers(pool).await?;
     let found = search(pool, text, &providers, &Filters::default(), None, 100).await?;
     let ids: Vec<_> = found.users.iter().map(|user| user.id).collect();
@@ -290,7 +291,7 @@ async fn backend_search(pool: &PgPool, text: &str) -> Result<(), Error> {
 }
 
 /// Creates a user as a backend does.
-async fn backend_user(pool: &PgPool) -> Result<Uuid, Error> {
+async fn backend_user(pool: &Database) -> Result<Uuid, Error> {
     let name = Uuid::now_v7();
     let identity = NewIdentity {
         provider: "google".into(),
@@ -311,7 +312,7 @@ async fn backend_user(pool: &PgPool) -> Result<Uuid, Error> {
 }
 
 /// The statements of each call of the admin API, and the look-up of its key.
-async fn admin_api(pool: &PgPool) {
+async fn admin_api(pool: &Database) {
     measure!("admin API: key", api_keys::find(pool, &[0; 32]));
     let all = Filters::default();
     for &sort in Sort::VARIANTS {

@@ -17,7 +17,7 @@ use rocket::fairing::AdHoc;
 use rocket::futures::future::OptionFuture;
 use rocket::{Build, Ignite, Rocket};
 use rocket_db_pools::Pool;
-use sqlx::{ConnectOptions, Connection, PgPool};
+use sqlx::{ConnectOptions, Connection};
 use tokio::time::timeout;
 use utoipa::openapi::OpenApi;
 
@@ -27,10 +27,9 @@ use crate::accounts::{Issuer, ProofNonces, SharedStatements};
 use crate::admin::Admin;
 use crate::admin::api::guard::KnownKeys;
 use crate::config::{self, Config, Maintenance};
-use crate::database;
 use crate::database::pool::Place;
 use crate::database::servers::Servers;
-use crate::database::{migrations, pool, pooler};
+use crate::database::{self, Database, migrations, pool, pooler};
 use crate::events::counts::keep_counting;
 use crate::events::partitions;
 use crate::events::record::record_command;
@@ -156,19 +155,15 @@ pub async fn missing_migrations(figment: &Figment) -> Result<Vec<i64>, Error> {
     Ok(missing)
 }
 
-/// Opens the connection pool for a command. It first makes one connection of its own, because a
-/// pool would only report that it got no connection in time.
-pub async fn database(figment: &Figment) -> Result<PgPool, Error> {
+/// Opens the database for a command. It first makes one connection of its own, because a pool would
+/// only report that it got no connection in time.
+pub async fn database(figment: &Figment) -> Result<Database, Error> {
     let settings = settings(figment)?;
     let failed = failed(&settings.servers);
-    let pool = settings.pool();
-    let connection = settings
-        .servers
-        .reach(std::slice::from_ref(&pool))
-        .await
-        .map_err(&failed)?;
+    let database = Database::open(settings, CONNECTIONS);
+    let connection = database.reach().await.map_err(&failed)?;
     connection.close().await.map_err(&failed)?;
-    Ok(pool)
+    Ok(database)
 }
 
 /// Returns the database that the settings name.
@@ -194,11 +189,11 @@ fn settings(figment: &Figment) -> Result<pool::Settings, Error> {
 ///
 /// # Errors
 /// Some steps failed; the others have run.
-pub async fn prune(pool: &PgPool, settings: &Maintenance) -> Result<Pruned, Incomplete> {
-    if let Err(error) = record_command(pool, "pruned").await {
+pub async fn prune(database: &Database, settings: &Maintenance) -> Result<Pruned, Incomplete> {
+    if let Err(error) = record_command(database, "pruned").await {
         tracing::warn!(%error, "the event of the clean-up could not be recorded");
     }
-    prune::prune(pool, limits(settings.events, &settings.session)).await
+    prune::prune(database, limits(settings.events, &settings.session)).await
 }
 
 const fn limits(events: config::Events, session: &config::Session) -> Limits {
@@ -214,9 +209,7 @@ const fn limits(events: config::Events, session: &config::Session) -> Limits {
 #[derive(Debug)]
 pub struct Start {
     figment: Figment,
-    servers: Servers,
-    /// All pools of the service. The first one serves requests.
-    pools: [PgPool; 3],
+    database: Database,
     keys: KeyRing,
     limits: Limits,
     prune_failures: Failures,
@@ -237,26 +230,22 @@ impl Start {
     /// Opens the service on a database whose schema is up to date.
     pub async fn open(self) -> Result<(), Error> {
         self.keys.open().await?;
-        let [pool, ..] = &self.pools;
-        self.webhooks.open(pool).await?;
-        self.provider_tokens.open(pool).await?;
-        let counted = pool.clone();
+        let database = self.database;
+        self.webhooks.open(&database).await?;
+        self.provider_tokens.open(&database).await?;
+        let counted = database.clone();
         background::spawn("event counts", move || keep_counting(counted.clone()));
-        let pruned = pool.clone();
+        let pruned = database.clone();
         let limits = self.limits;
         let failures = self.prune_failures;
         background::spawn("pruning", move || {
             keep_pruning(pruned.clone(), limits, failures.clone())
         });
         if self.logs_events {
-            let logged = pool.clone();
+            let logged = database.clone();
             background::spawn("event log", move || event_log::keep_logging(logged.clone()));
         }
-        let servers = self.servers;
-        let pools = Vec::from(self.pools);
-        background::spawn("database servers", move || {
-            servers.clone().follow(pools.clone())
-        });
+        background::spawn("database servers", move || database.clone().follow());
         self.stage.end_start();
         Ok(())
     }
@@ -273,11 +262,10 @@ pub fn description() -> OpenApi {
 /// yet.
 pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let db = Db::from(PostgresPool::init(&config.figment.focus(DATABASE)).await?);
-    let database = settings(&config.figment)?;
-    let lanes = database.lanes(CONNECTIONS);
-    let shared = SharedStatements::open(&lanes, &config.session, &config.secret_key);
+    let database = Database::clone(&db);
+    let shared = SharedStatements::open(&database, &config.session, &config.secret_key);
     let ttl = config.session.access_token_ttl;
-    let keys = KeyRing::new(db.pool().clone(), &config.secret_key, config.keys)?;
+    let keys = KeyRing::new(database.clone(), &config.secret_key, config.keys)?;
     let metadata = well_known::Metadata::new(&config.public_url);
     let admin = Admin::new(&config.admin_provider, &config.public_url);
     let issuer = Issuer::new(keys.clone(), config.public_url, ttl);
@@ -287,17 +275,14 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         let exceptions = &proxy.exceptions;
         tracing::info!(%proxy, variable, exceptions, "providers are called through a proxy");
     }
-    let refusals = Refusals::open(db.pool().clone());
+    let refusals = Refusals::open(database.clone());
     let webhooks = Webhooks::new(config.webhooks)?;
     let provider_tokens =
         ProviderTokens::new(&providers, &config.secret_key).map_err(signing_key::Error::from)?;
     let times = telemetry::database::times();
-    let probe = database.probe();
-    let pools = [db.pool().clone(), lanes.clone(), probe.clone()];
-    let metered = [("requests", db.pool().clone()), ("shared", lanes)];
     let prune_failures = prune::failures();
     let metrics = Metrics::new(
-        metered,
+        database.clone(),
         times,
         keys.clone(),
         providers.clone(),
@@ -308,8 +293,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     let stage = Stage::new(config.drain);
     let start = Start {
         figment: config.figment.clone(),
-        servers: database.servers,
-        pools,
+        database: database.clone(),
         keys: keys.clone(),
         limits: limits(config.events, &config.session),
         prune_failures,
@@ -324,7 +308,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
         .manage(metrics)
         .manage(config.observers)
         .manage(db)
-        .manage(Probe::new(probe))
+        .manage(Probe::new(database.probe()))
         .manage(shared)
         .manage(admin)
         .manage(KnownKeys::default())
@@ -372,7 +356,7 @@ pub async fn build(config: Config) -> Result<(Rocket<Build>, Start), Error> {
     Ok((rocket, start))
 }
 
-/// Serves until shutdown is requested (see `app/drain.rs`). Then it closes the pool once the last
+/// Serves until shutdown is requested (see `app/drain.rs`). Then it closes the database once the last
 /// response is sent and the last refusal written, or after a timeout.
 ///
 /// # Errors
@@ -390,7 +374,7 @@ pub async fn launch(
         .ignite()
         .await
         .map_err(Box::new)?;
-    let pool = rocket.state::<Db>().map(|db| db.pool().clone());
+    let database = rocket.state::<Db>().map(|db| Database::clone(db));
     let refusals = rocket.state::<Refusals>().and_then(Refusals::writer);
     let webhooks = rocket.state::<Webhooks>().cloned();
     let provider_tokens = rocket.state::<ProviderTokens>().cloned();
@@ -410,8 +394,8 @@ pub async fn launch(
             // A panic there is in the log already; the task has ended in any case.
             let _ = writer.await;
         }
-        if let Some(pool) = pool {
-            pool.close().await;
+        if let Some(database) = database {
+            database.close().await;
         }
     };
     if timeout(TIMEOUT, end).await.is_err() {

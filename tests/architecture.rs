@@ -17,7 +17,7 @@ const MAY_USE: [(&str, &str); 25] = [
     ("secret", ""),
     ("domain", "secret"),
     ("config", "domain secret"),
-    ("database", "background clock domain"),
+    ("database", "background clock config domain"),
     ("events", "background database domain"),
     ("provider", "causes clock config domain check_result secret"),
     ("queue", "background clock database"),
@@ -58,7 +58,8 @@ const MAY_USE: [(&str, &str); 25] = [
     ("dev", "accounts admin app clock domain secret web"),
     (
         "cli",
-        "admin app background causes config dev domain check_result import keys out telemetry webhooks",
+        "admin app background causes config database dev domain check_result import keys out telemetry \
+         webhooks",
     ),
 ];
 
@@ -71,7 +72,7 @@ const NAMED_IN: [(&str, &str); 6] = [
     (
         "sqlx",
         "accounts admin app database events import/write.rs keys/store.rs provider_events prune \
-         provider_tokens/store.rs queue telemetry web webhooks/store.rs",
+         provider_tokens/store.rs telemetry web webhooks/store.rs",
     ),
     ("reqwest", "cli provider webhooks"),
 ];
@@ -354,7 +355,7 @@ fn statements_planned_each_time_run_in_a_transaction() {
     let mut checked = 0;
     for pair in nameless {
         let executed = format!("{}{}", pair[0].1, pair[1].1);
-        let within = ["planned_each_time(pool)", "(transaction)"]
+        let within = ["planned_each_time()", "(transaction)"]
             .iter()
             .any(|within| executed.contains(within));
         assert!(within, "{}: {executed}", pair[0].0.display());
@@ -363,29 +364,21 @@ fn statements_planned_each_time_run_in_a_transaction() {
     assert!(checked > 5);
 }
 
+/// A cancelled `BEGIN` can leave a transaction open on a connection that goes back to the pool
+/// (launchbadge/sqlx#4393). A `Checkout` that was not released is closed.
 #[test]
-fn a_request_begins_no_transaction_that_its_end_would_cancel() {
+fn transactions_begin_on_a_connection_that_closes_when_cancelled() {
     let begun: Vec<_> = rooms()
         .into_values()
         .flatten()
-        .filter(|(_, line)| line.contains("pool.begin"))
+        .filter(|(_, line)| line.contains("pool().begin") || line.contains("pool.begin"))
         .collect();
-    let files: Vec<_> = begun.iter().map(|(file, _)| file.as_path()).collect();
-    assert_eq!(
-        files,
-        [Path::new("database/planned_each_time.rs")],
-        "{begun:?}"
-    );
+    assert!(begun.is_empty(), "{begun:?}");
 }
 
 /// Files that start tasks that end before the program does: a caller awaits the task, or it does
 /// one thing.
-const BRIEF_TASKS: [&str; 4] = [
-    "app/drain.rs",
-    "database/planned_each_time.rs",
-    "keys/ring.rs",
-    "provider/document.rs",
-];
+const BRIEF_TASKS: [&str; 3] = ["app/drain.rs", "keys/ring.rs", "provider/document.rs"];
 
 #[test]
 fn a_task_that_lasts_is_replaced_when_it_panics() {

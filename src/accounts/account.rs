@@ -1,7 +1,8 @@
 //! Changes that users make to their own account: they name themselves, link and unlink identities,
 //! merge another account into it, or delete it.
 
-use sqlx::PgPool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -10,9 +11,7 @@ use crate::accounts::merging::Merge;
 pub use crate::accounts::users::Deletion;
 use crate::accounts::{identities, merging, users};
 use crate::config;
-use crate::database::error::retried;
-use crate::database::row_queue::serialized;
-use crate::database::{Error, retrying};
+use crate::database::{Attempt, Database, Error};
 use crate::domain::{
     CustomClaims, LinkedIdentity, Origin, User, UserState, VerifiedClaims, merged,
 };
@@ -21,21 +20,21 @@ use crate::events::{Asking, erasure};
 /// Sets the user's own name; `None` restores the provider's. Returns `None` if the session has
 /// ended.
 pub async fn set_name(
-    pool: &PgPool,
+    database: &Database,
     user: Uuid,
     session: Uuid,
     name: Option<&str>,
     origin: &Origin,
 ) -> Result<Option<User>, Error> {
-    retrying!(serialized(
-        pool,
-        user,
-        users::set_name(pool, user, session, name, origin)
-    ))
+    database
+        .run_on(user, |_| {
+            users::set_name(database, user, session, name, origin)
+        })
+        .await
 }
 
 pub async fn link(
-    pool: &PgPool,
+    database: &Database,
     user: Uuid,
     session: Uuid,
     provider: &config::Provider,
@@ -43,8 +42,18 @@ pub async fn link(
     origin: &Origin,
 ) -> Result<Linked, Error> {
     let proves = provider.policy.proves(claims);
-    let link = || identities::link(pool, user, session, &provider.name, claims, proves, origin);
-    retrying!(serialized(pool, user, link()))
+    let link = || {
+        identities::link(
+            database,
+            user,
+            session,
+            &provider.name,
+            claims,
+            proves,
+            origin,
+        )
+    };
+    database.run_on(user, |_| link()).await
 }
 
 /// A user's request for a merge. The user has proven to own both accounts.
@@ -94,24 +103,24 @@ impl Merging {
 
 /// Merges the user who has an identity into the user of a session, or shows what that would change.
 pub async fn merge(
-    pool: &PgPool,
+    database: &Database,
     request: MergeRequest<'_>,
 ) -> Result<Result<Merging, NotMerged>, Error> {
-    let mut perhaps_done = None;
-    retrying!(serialized(
-        pool,
-        request.user,
-        merge_once(pool, request, &mut perhaps_done)
-    ))
+    let perhaps_done = Mutex::default();
+    database
+        .run_on(request.user, |_| {
+            merge_once(database, request, &perhaps_done)
+        })
+        .await
 }
 
 /// Merges the users once. If one of them has changed meanwhile, it does nothing and returns
 /// [`Error::Raced`], so that the caller retries. If the connection breaks, the merge may have been
 /// made: `perhaps_done` keeps its result for the next attempt.
 async fn merge_once(
-    pool: &PgPool,
+    database: &Database,
     request: MergeRequest<'_>,
-    perhaps_done: &mut Option<Merging>,
+    perhaps_done: &Mutex<Option<Merging>>,
 ) -> Result<Result<Merging, NotMerged>, Error> {
     let MergeRequest {
         user,
@@ -122,12 +131,12 @@ async fn merge_once(
         dry_run,
         origin,
     } = request;
-    let owner = identities::owner(pool, provider, subject).await?;
+    let owner = identities::owner(database, provider, subject).await?;
     if owner == Some(user) {
-        return Ok(perhaps_done.take().ok_or(NotMerged::Own));
+        return Ok(lock(perhaps_done).take().ok_or(NotMerged::Own));
     }
     let ids: Vec<_> = owner.into_iter().chain([user]).collect();
-    let mut users = merging::users(pool, &ids).await?;
+    let mut users = merging::users(database, &ids).await?;
     let mut take = |id| {
         users
             .iter()
@@ -170,31 +179,42 @@ async fn merge_once(
     if dry_run {
         return Ok(Ok(Merging { from, into }));
     }
-    match merging::merge(pool, &from, &into, Asking::User(session, origin)).await {
+    match merging::merge(database, &from, &into, Asking::User(session, origin)).await {
         Ok(Merge::Done) => Ok(Ok(Merging { from, into })),
         Ok(Merge::Stale) => Err(Error::Raced(None)),
         Ok(Merge::NotPermitted) => Ok(Err(NotMerged::NoUser)),
         Err(error) => {
             if matches!(error, Error::Disconnected(_)) {
-                *perhaps_done = Some(Merging { from, into });
+                *lock(perhaps_done) = Some(Merging { from, into });
             }
             Err(error)
         }
     }
 }
 
+fn lock(perhaps_done: &Mutex<Option<Merging>>) -> MutexGuard<'_, Option<Merging>> {
+    perhaps_done.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 pub async fn unlink(
-    pool: &PgPool,
+    database: &Database,
     user: Uuid,
     session: Uuid,
     identity: Uuid,
     origin: &Origin,
 ) -> Result<Unlinked, Error> {
-    let unlink = || identities::unlink(pool, user, identity, None, Asking::User(session, origin));
-    Ok(match retried!(serialized(pool, user, unlink())) {
-        (Unlinked::NotFound | Unlinked::Over { linked: false }, true) => Unlinked::Done,
-        (unlinked, _) => unlinked,
-    })
+    let unlink = |attempt: Attempt| async move {
+        let author = Asking::User(session, origin);
+        Ok(
+            match identities::unlink(database, user, identity, None, author).await? {
+                Unlinked::NotFound | Unlinked::Over { linked: false } if attempt.perhaps_done => {
+                    Unlinked::Done
+                }
+                unlinked => unlinked,
+            },
+        )
+    };
+    database.run_on(user, unlink).await
 }
 
 /// Deletes the user of a session with all of their data, and erases their traces from events; if
@@ -202,22 +222,21 @@ pub async fn unlink(
 /// [`Deletion::NotPermitted`] if the session has ended, or the user was disabled, deleted or
 /// merged, since the request was authenticated.
 pub async fn delete(
-    pool: &PgPool,
+    database: &Database,
     user: Uuid,
     session: Uuid,
     origin: &Origin,
 ) -> Result<Deletion, Error> {
-    let deletion = match retried!(users::delete(
-        pool,
-        user,
-        None,
-        Asking::User(session, origin)
-    )) {
-        (Deletion::NotFound, true) => Deletion::Done(Vec::new()),
-        (deletion, _) => deletion,
+    let delete = |attempt: Attempt| async move {
+        let author = Asking::User(session, origin);
+        Ok(match users::delete(database, user, None, author).await? {
+            Deletion::NotFound if attempt.perhaps_done => Deletion::Done(Vec::new()),
+            deletion => deletion,
+        })
     };
+    let deletion = database.run(delete).await?;
     if let Deletion::Done(traces) = &deletion {
-        erasure::begin(pool, traces).await;
+        erasure::begin(database, traces).await;
     }
     Ok(deletion)
 }

@@ -1,11 +1,10 @@
 //! A user's identities.
 
 use serde::Serialize;
-use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::user::MAX_IDENTITIES;
 use crate::domain::{Email, Origin, VerifiedClaims};
 use crate::events::{Asking, Author};
@@ -29,7 +28,7 @@ pub struct IdentityRow {
     pub held: bool,
 }
 
-pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<IdentityRow>, Error> {
+pub async fn of_user(database: &Database, user: Uuid) -> Result<Vec<IdentityRow>, Error> {
     let rows = sqlx::query_as!(
         IdentityRow,
         r#"SELECT id, provider, subject, email, created_at, suspended_at, suspended_reason,
@@ -37,24 +36,28 @@ pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<IdentityRow>, Erro
            FROM identities WHERE user_id = $1 ORDER BY id"#,
         user,
     );
-    Ok(rows.fetch_all(pool).await?)
+    Ok(rows.fetch_all(database).await?)
 }
 
-pub async fn owner(pool: &PgPool, provider: &str, subject: &str) -> Result<Option<Uuid>, Error> {
+pub async fn owner(
+    database: &Database,
+    provider: &str,
+    subject: &str,
+) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!(
         "SELECT user_id FROM identities WHERE provider = $1 AND subject = $2",
         provider,
         subject,
     );
-    Ok(id.fetch_optional(pool).await?)
+    Ok(id.fetch_optional(database).await?)
 }
 
 /// Returns the number of users with an identity that is held, because it may be a hijacker's.
-pub async fn held(pool: &PgPool) -> Result<i64, Error> {
+pub async fn held(database: &Database) -> Result<i64, Error> {
     let count = sqlx::query_scalar!(
         r#"SELECT count(DISTINCT user_id) AS "count!" FROM identities WHERE held_at IS NOT NULL"#
     );
-    Ok(count.fetch_one(pool).await?)
+    Ok(count.fetch_one(database).await?)
 }
 
 #[derive(Debug, Clone)]
@@ -73,7 +76,7 @@ pub enum Linked {
 /// Links a verified identity to a user; see `link_identity.sql`. If the provider `proves` its
 /// e-mail address, the address may become the user's.
 pub async fn link(
-    pool: &PgPool,
+    database: &Database,
     user: Uuid,
     session: Uuid,
     provider: &str,
@@ -96,7 +99,7 @@ pub async fn link(
         Author::from(origin) as Author<'_>,
         i32::from(MAX_IDENTITIES),
     )
-    .fetch_optional(pool)
+    .fetch_optional(database)
     .await?;
     let Some(row) = row else {
         return Ok(Linked::NoUser);
@@ -140,7 +143,7 @@ pub enum Unlinked {
 /// Unlinks one of a user's identities; see `unlink_identity.sql`. The user's `updated_at` must
 /// still equal `seen`, if given.
 pub async fn unlink(
-    pool: &PgPool,
+    database: &Database,
     user: Uuid,
     identity: Uuid,
     seen: Option<OffsetDateTime>,
@@ -154,7 +157,7 @@ pub async fn unlink(
         asking.session(),
         seen,
     );
-    let row = row.fetch_one(pool).await?;
+    let row = row.fetch_one(database).await?;
     match row.outcome.as_deref() {
         None if !row.permitted => Ok(Unlinked::NotPermitted),
         None => Ok(Unlinked::Over { linked: row.linked }),

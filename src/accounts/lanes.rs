@@ -4,7 +4,6 @@
 use std::slice;
 use std::sync::Arc;
 
-use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::accounts::sessions::{Exchange, Lifetimes, NotRefreshed, Refreshed, SessionUser};
@@ -14,7 +13,7 @@ use crate::accounts::users::{SignIn, SignedIn};
 use crate::accounts::{sessions, users};
 use crate::config;
 use crate::database::batch::{Held, Lanes};
-use crate::database::{Error, retrying};
+use crate::database::{Database, Error};
 use crate::secret::SecretKeys;
 
 /// Number of lanes per statement. More would make smaller batches, and PostgreSQL's cost is per
@@ -25,15 +24,15 @@ pub const CONNECTIONS: u32 = 4 * LANES;
 
 /// Opens lanes that run a statement on a connection.
 macro_rules! lanes {
-    ($name:literal, $pool:expr, |$connection:ident, $items:ident| $statement:expr) => {{
-        let pool = $pool.clone();
+    ($name:literal, $database:expr, |$connection:ident, $items:ident| $statement:expr) => {{
+        let database = $database.clone();
         Lanes::open($name, LANES, move |kept, $items: Vec<_>| {
-            let pool = pool.clone();
+            let database = database.clone();
             async move {
-                let mut held = Held::again(kept, &pool).await?;
+                let mut held = Held::again(kept, &database).await?;
                 let $connection = &mut *held.connection;
-                let results = $statement.await?;
-                Ok((held.keep(), results))
+                let results = $statement.await;
+                held.keep(results, &database)
             }
         })
     }};
@@ -56,8 +55,8 @@ pub struct SharedStatements {
 }
 
 impl SharedStatements {
-    /// Opens the lanes on a pool of [`CONNECTIONS`] connections.
-    pub fn open(pool: &PgPool, session: &config::Session, secret_key: &SecretKeys) -> Self {
+    /// Opens the lanes on a database with [`CONNECTIONS`] connections for them.
+    pub fn open(database: &Database, session: &config::Session, secret_key: &SecretKeys) -> Self {
         let lifetimes = Lifetimes {
             refresh_token_ttl: session.refresh_token_ttl,
             absolute_ttl: session.absolute_ttl,
@@ -66,19 +65,27 @@ impl SharedStatements {
         };
         let ttl = lifetimes.refresh_token_ttl;
         Self {
-            known: lanes!("sign-ins of known identities", pool, |connection, items| {
-                users::sign_in_known(connection, &items, ttl)
-            }),
-            new: lanes!("sign-ins of new identities", pool, |connection, items| {
-                users::sign_in_new(connection, &items, ttl)
-            }),
-            refresh: lanes!("refreshes", pool, |connection, items| {
+            known: lanes!(
+                "sign-ins of known identities",
+                database,
+                |connection, items| { users::sign_in_known(connection, &items, ttl) }
+            ),
+            new: lanes!(
+                "sign-ins of new identities",
+                database,
+                |connection, items| { users::sign_in_new(connection, &items, ttl) }
+            ),
+            refresh: lanes!("refreshes", database, |connection, items| {
                 sessions::refresh(connection, &items, lifetimes)
             }),
-            signed_in: lanes!("look-ups of sessions", pool, |connection, items| async {
-                let found = sessions::signed_in(connection, &items).await?;
-                Ok::<_, Error>(found.into_iter().map(Some).collect())
-            }),
+            signed_in: lanes!(
+                "look-ups of sessions",
+                database,
+                |connection, items| async {
+                    let found = sessions::signed_in(connection, &items).await?;
+                    Ok::<_, Error>(found.into_iter().map(Some).collect())
+                }
+            ),
             lifetimes,
             successors: Successors::new(secret_key),
         }
@@ -88,12 +95,14 @@ impl SharedStatements {
     /// ended, the user is disabled or the identity is suspended.
     pub async fn user(
         &self,
-        pool: &PgPool,
+        database: &Database,
         token: AccessToken,
     ) -> Result<Option<SessionUser>, Error> {
         let item = (token.session, token.user);
         let alone = async {
-            let mut alone = retrying!(sessions::signed_in(pool, slice::from_ref(&item)))?;
+            let mut alone = database
+                .run(|_| sessions::signed_in(database, slice::from_ref(&item)))
+                .await?;
             Ok(alone.pop().flatten())
         };
         self.signed_in.run(item, alone).await

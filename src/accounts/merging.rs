@@ -1,18 +1,21 @@
 //! Merges of users, and the users as their previews show them.
 
-use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::accounts::users::{custom, user};
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::{LinkedIdentity, UserState, merged};
 use crate::events::{Asking, Author};
 
+pub async fn user(database: &Database, id: Uuid) -> Result<Option<UserState>, Error> {
+    Ok(users(database, &[id]).await?.pop())
+}
+
 /// Returns the users that exist among `ids`, as of one moment, in the order of `ids`; see
 /// `user_states.sql`.
-pub async fn users(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<UserState>, Error> {
+pub async fn users(database: &Database, ids: &[Uuid]) -> Result<Vec<UserState>, Error> {
     let rows = sqlx::query_file!("src/accounts/user_states.sql", ids)
-        .fetch_all(pool)
+        .fetch_all(database)
         .await?;
     let mut users: Vec<UserState> = Vec::new();
     for row in rows {
@@ -68,7 +71,7 @@ pub enum Merge {
 /// Merges one user into another, on behalf of the remaining user or of staff; see
 /// `merge_users.sql`.
 pub async fn merge(
-    pool: &PgPool,
+    database: &Database,
     from: &UserState,
     into: &UserState,
     asking: Asking<'_>,
@@ -96,7 +99,7 @@ pub async fn merge(
         (!from.claims.is_empty()).then(|| from.claims.json()),
         merged.email_vouched,
     );
-    let row = row.fetch_one(pool).await?;
+    let row = row.fetch_one(database).await?;
     Ok(match (row.done, row.allowed) {
         (true, _) => Merge::Done,
         (false, true) => Merge::Stale,
@@ -106,7 +109,7 @@ pub async fn merge(
 
 /// Follows one merge or several from the user `id`, who was merged into another one, and returns
 /// the user who remains.
-pub async fn merged_into(pool: &PgPool, id: Uuid) -> Result<Option<Uuid>, Error> {
+pub async fn merged_into(database: &Database, id: Uuid) -> Result<Option<Uuid>, Error> {
     let remains = sqlx::query_scalar!(
         "WITH RECURSIVE merged AS (
              SELECT $1::uuid AS id
@@ -118,5 +121,5 @@ pub async fn merged_into(pool: &PgPool, id: Uuid) -> Result<Option<Uuid>, Error>
          SELECT u.id FROM merged m JOIN users u ON u.id = m.id",
         id,
     );
-    Ok(remains.fetch_optional(pool).await?)
+    Ok(remains.fetch_optional(database).await?)
 }

@@ -1,15 +1,14 @@
 //! Checks that a user has just signed in.
 
-use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::VerifiedClaims;
 
 /// Returns `true` if a session was opened in the last `seconds`, or `None` if it has ended or its
 /// identity is suspended.
 pub async fn opened_within(
-    pool: &PgPool,
+    database: &Database,
     session: Uuid,
     seconds: u32,
 ) -> Result<Option<bool>, Error> {
@@ -19,7 +18,7 @@ pub async fn opened_within(
         session,
         i32::try_from(seconds).unwrap_or(i32::MAX),
     );
-    Ok(fresh.fetch_optional(pool).await?)
+    Ok(fresh.fetch_optional(database).await?)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +31,7 @@ pub enum Proof {
 
 /// Judges an identity as a proof that the user has signed in.
 pub async fn judge(
-    pool: &PgPool,
+    database: &Database,
     user: Uuid,
     provider: &str,
     claims: &VerifiedClaims,
@@ -45,7 +44,7 @@ pub async fn judge(
         user,
         claims.issued_at,
     );
-    Ok(match row.fetch_optional(pool).await? {
+    Ok(match row.fetch_optional(database).await? {
         None => Proof::NotTheirs,
         Some(row) if row.suspended => Proof::Suspended,
         Some(row) if row.outdated => Proof::Outdated,

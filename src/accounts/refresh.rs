@@ -3,15 +3,13 @@
 
 use std::sync::Arc;
 
-use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::accounts::sessions::{self, Exchange, NotRefreshed};
 use crate::accounts::tokens::refresh_token::{REPEAT, RefreshToken, Successors};
 use crate::accounts::{Issuer, SharedStatements};
 use crate::database;
-use crate::database::retrying;
-use crate::database::row_queue::serialized;
+use crate::database::Database;
 use crate::domain::{Origin, Thumbprint};
 use crate::keys::signing_key;
 use crate::secret::Secret;
@@ -46,7 +44,7 @@ pub enum Error {
 /// Exchanges a refresh token at `now` (seconds since the epoch). The token of a bound session needs
 /// a proof by its `key`.
 pub async fn refresh(
-    pool: &PgPool,
+    database: &Database,
     shared: &SharedStatements,
     issuer: &Issuer,
     presented: &str,
@@ -78,8 +76,9 @@ pub async fn refresh(
     });
     // If a broken connection has exchanged the token after all, the next attempt is a repeat.
     let alone = async {
-        let exchange = || sessions::refresh(pool, std::slice::from_ref(&item), shared.lifetimes);
-        let mut verdicts = retrying!(serialized(pool, item.session_id, exchange()))?;
+        let exchange =
+            || sessions::refresh(database, std::slice::from_ref(&item), shared.lifetimes);
+        let mut verdicts = database.run_on(item.session_id, |_| exchange()).await?;
         let verdict = verdicts.pop().flatten();
         verdict.ok_or_else(|| database::Error::unexpected("none"))
     };

@@ -1,9 +1,9 @@
 //! Made-up users for development and benches, written by `seed.sql`.
 
-use sqlx::{Connection, Executor, PgPool};
+use sqlx::{Connection, Executor};
 use strum::VariantArray;
 
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::Reason;
 
 /// The number of users per statement.
@@ -31,13 +31,13 @@ pub struct Added {
 /// of users in each batch. The same `seed`, from -1 to 1, creates the same ones; without one, they
 /// always differ. Batches written before an error stay.
 pub async fn add_users(
-    pool: &PgPool,
+    database: &Database,
     users: i32,
     seed: Option<f64>,
     mut progress: impl FnMut(i64),
 ) -> Result<Added, Error> {
     // The connection is not returned to the pool, because it keeps the settings and the functions.
-    let mut connection = pool.acquire().await?.detach();
+    let mut connection = database.pool().acquire().await?.detach();
     connection.execute(SETTINGS).await?;
     connection.execute(include_str!("seed.sql")).await?;
     if let Some(seed) = seed {

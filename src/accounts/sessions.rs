@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::Serialize;
-use sqlx::{PgExecutor, PgPool};
+use sqlx::PgExecutor;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::accounts::identities::IdentityRow;
 use crate::accounts::users::{custom, user};
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::{CustomClaims, EndReason, Origin, Thumbprint, User};
 use crate::events::Author;
 
@@ -260,7 +260,7 @@ pub async fn signed_in(
 
 /// Returns the reason why a session of this user is over, which [`signed_in`] no longer finds. The
 /// reason for a deleted or merged user comes from an event; `None` if the event is gone, too.
-pub async fn why_over(pool: &PgPool, user: Uuid) -> Result<Option<EndReason>, Error> {
+pub async fn why_over(database: &Database, user: Uuid) -> Result<Option<EndReason>, Error> {
     let reason = sqlx::query_scalar!(
         "SELECT CASE
                     WHEN u.disabled_at IS NOT NULL THEN 'user_disabled'
@@ -272,7 +272,7 @@ pub async fn why_over(pool: &PgPool, user: Uuid) -> Result<Option<EndReason>, Er
          FROM (SELECT) AS asked LEFT JOIN users u ON u.id = $1",
         user,
     );
-    let reason = reason.fetch_one(pool).await?;
+    let reason = reason.fetch_one(database).await?;
     reason
         .map(|reason| reason.parse().map_err(|_| Error::unexpected(&reason)))
         .transpose()
@@ -283,7 +283,7 @@ pub async fn why_over(pool: &PgPool, user: Uuid) -> Result<Option<EndReason>, Er
 /// token can still be exchanged: as the current token, or as its parent for that many seconds after
 /// the rotation.
 pub async fn by_refresh_token(
-    pool: &PgPool,
+    database: &Database,
     session: Uuid,
     family_hash: &Hash,
     token_hash: &Hash,
@@ -308,7 +308,7 @@ pub async fn by_refresh_token(
             .collect::<Vec<_>>() as &[&[u8]],
         key.as_ref().map(Thumbprint::as_slice),
     );
-    Ok(proven.fetch_optional(pool).await?)
+    Ok(proven.fetch_optional(database).await?)
 }
 
 /// The sessions to end.
@@ -323,7 +323,7 @@ pub enum Scope {
 
 /// Ends sessions of the user of `session`, and returns their number.
 pub async fn end(
-    pool: &PgPool,
+    database: &Database,
     session: Uuid,
     scope: Scope,
     origin: &Origin,
@@ -336,10 +336,10 @@ pub async fn end(
         <&str>::from(scope),
         Author::from(origin) as Author<'_>,
     );
-    Ok(row.fetch_one(pool).await?.count)
+    Ok(row.fetch_one(database).await?.count)
 }
 
-pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Error> {
+pub async fn is_of(database: &Database, session: Uuid, user: Uuid) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(
         r#"SELECT EXISTS (
                SELECT FROM sessions s JOIN identities i ON i.id = s.identity_id
@@ -349,7 +349,7 @@ pub async fn is_of(pool: &PgPool, session: Uuid, user: Uuid) -> Result<bool, Err
         session,
         user,
     );
-    Ok(found.fetch_one(pool).await?)
+    Ok(found.fetch_one(database).await?)
 }
 
 /// A session of a user.
@@ -387,7 +387,7 @@ pub struct SessionRow {
 }
 
 /// Returns a user's sessions that have not ended or expired, the last used first.
-pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<SessionRow>, Error> {
+pub async fn of_user(database: &Database, user: Uuid) -> Result<Vec<SessionRow>, Error> {
     let rows = sqlx::query_as!(
         SessionRow,
         r#"SELECT s.id, i.provider, s.created_at, s.rotated_at AS last_used_at,
@@ -402,5 +402,5 @@ pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<SessionRow>, Error
            ORDER BY s.rotated_at DESC, s.id DESC"#,
         user,
     );
-    Ok(rows.fetch_all(pool).await?)
+    Ok(rows.fetch_all(database).await?)
 }

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::accounts::refresh::Tokens;
 use crate::accounts::tokens::refresh_token::RefreshToken;
 use crate::accounts::users::{self, SignIn, SignedIn};
 use crate::accounts::{Issuer, SharedStatements};
-use crate::database::retrying;
-use crate::database::row_queue::serialized;
+use crate::database::Database;
 use crate::domain::{Origin, Reason, Thumbprint, VerifiedClaims};
 use crate::keys::signing_key;
 use crate::{config, database};
@@ -47,7 +45,7 @@ pub enum Error {
 /// has no result. After an error, nothing but the event of a refusal was written, unless a
 /// connection broke: then a session may be open.
 pub async fn sign_in(
-    pool: &PgPool,
+    database: &Database,
     shared: &SharedStatements,
     issuer: &Issuer,
     attempt: &Attempt<'_>,
@@ -80,18 +78,18 @@ pub async fn sign_in(
         (token, item) = new_session();
         signed_in = shared.new.submit(item).await?;
     }
-    let signed_in = match signed_in {
-        Some(signed_in) => signed_in,
-        None => retrying!({
-            (token, item) = new_session();
-            let identity = (&item.provider, &item.claims.subject);
-            serialized(
-                pool,
-                identity,
-                users::sign_in(pool, &item, shared.lifetimes.refresh_token_ttl),
-            )
-        })?
-        .map_err(Error::Refused)?,
+    let signed_in = if let Some(signed_in) = signed_in {
+        signed_in
+    } else {
+        let identity = (&attempt.provider.name, &attempt.claims.subject);
+        let ttl = shared.lifetimes.refresh_token_ttl;
+        let alone = |_| {
+            let (token, item) = new_session();
+            async move { Ok((token, users::sign_in(database, &item, ttl).await?)) }
+        };
+        let (last, signed_in) = database.run_on(identity, alone).await?;
+        token = last;
+        signed_in.map_err(Error::Refused)?
     };
     let user = signed_in.user.id;
     let client_id = &attempt.claims.client_id;

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::Serialize;
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgConnection;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::accounts::sessions::{Hash, seconds};
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::linking::Decision;
 use crate::domain::user::{Identity, MAX_IDENTITIES};
 use crate::domain::{CustomClaims, Email, Origin, Reason, Thumbprint, User, VerifiedClaims};
@@ -210,7 +210,7 @@ pub async fn sign_in_new(
 
 /// Signs in one identity of any kind, or records the refusal; see `sign_in.sql`.
 pub async fn sign_in(
-    pool: &PgPool,
+    database: &Database,
     item: &SignIn,
     ttl: u32,
 ) -> Result<Result<SignedIn, Reason>, Error> {
@@ -245,7 +245,7 @@ pub async fn sign_in(
         item.key(),
         i32::from(MAX_IDENTITIES),
     )
-    .fetch_one(pool)
+    .fetch_one(database)
     .await?;
     let outcome = match row.outcome.as_str() {
         "created" => Outcome::Created,
@@ -281,7 +281,7 @@ pub async fn sign_in(
 /// Sets the user's own name; `None` restores the provider's. See `set_name.sql`. Returns `None` if
 /// the session has ended, or the user is deleted or disabled.
 pub async fn set_name(
-    pool: &PgPool,
+    database: &Database,
     user: Uuid,
     session: Uuid,
     name: Option<&str>,
@@ -295,7 +295,7 @@ pub async fn set_name(
         name,
         Author::from(origin) as Author<'_>,
     );
-    Ok(row.fetch_optional(pool).await?)
+    Ok(row.fetch_optional(database).await?)
 }
 
 pub(super) fn custom(claims: Option<&str>) -> Result<CustomClaims, Error> {
@@ -317,7 +317,7 @@ pub enum Deletion {
 /// equal `seen`, if given. If users delete themselves, their IP address and user agent are not
 /// stored.
 pub async fn delete(
-    pool: &PgPool,
+    database: &Database,
     user: Uuid,
     seen: Option<OffsetDateTime>,
     asking: Asking<'_>,
@@ -335,7 +335,7 @@ pub async fn delete(
         seen,
         session,
     );
-    let row = row.fetch_one(pool).await?;
+    let row = row.fetch_one(database).await?;
     if row.raced {
         return Err(Error::Raced(None));
     }

@@ -3,7 +3,6 @@
 //! changes by staff.
 
 use clap::{Args, Subcommand};
-use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::accounts::{identities, sessions};
@@ -14,6 +13,7 @@ use crate::admin::lists::users::filter::Filters;
 use crate::admin::lists::users::search::search;
 use crate::admin::lists::users::{ListedUser, providers};
 use crate::admin::reason;
+use crate::database::Database;
 use crate::domain::text::one_line;
 use crate::domain::{By, Email};
 use crate::events::DataAccess;
@@ -98,21 +98,21 @@ fn read_reason(text: &str) -> std::result::Result<String, String> {
 
 impl Command {
     /// Runs the command.
-    pub async fn run(self, pool: &PgPool) -> Result {
+    pub async fn run(self, database: &Database) -> Result {
         match self {
-            Self::Find { text, limit } => find(pool, &text, limit).await,
-            Self::Show { user } => show(pool, user).await,
+            Self::Find { text, limit } => find(database, &text, limit).await,
+            Self::Show { user } => show(database, user).await,
             Self::SignOut(On { user, reason }) => {
-                change(pool, Change::EndSessions { user }, &reason).await
+                change(database, Change::EndSessions { user }, &reason).await
             }
             Self::Disable(On { user, reason }) => {
-                change(pool, Change::Disable { user }, &reason).await
+                change(database, Change::Disable { user }, &reason).await
             }
             Self::Enable(On { user, reason }) => {
-                change(pool, Change::Enable { user }, &reason).await
+                change(database, Change::Enable { user }, &reason).await
             }
             Self::Delete(On { user, reason }) => {
-                change(pool, Change::Delete { user }, &reason).await
+                change(database, Change::Delete { user }, &reason).await
             }
         }
     }
@@ -120,7 +120,7 @@ impl Command {
 
 impl Audit {
     /// Prints the events.
-    pub async fn run(self, pool: &PgPool) -> Result {
+    pub async fn run(self, database: &Database) -> Result {
         let Self {
             user,
             email,
@@ -144,7 +144,7 @@ impl Audit {
             .into_iter()
             .filter_map(|(name, value)| Some((name, value.as_deref()?)))
             .collect();
-        record(pool, DataAccess::list("audit_viewed", &search)).await?;
+        record(database, DataAccess::list("audit_viewed", &search)).await?;
         let filter = Filter {
             email,
             user,
@@ -154,15 +154,15 @@ impl Audit {
             ..Filter::default()
         };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        print(page(pool, &filter, None, limit).await?.0);
+        print(page(database, &filter, None, limit).await?.0);
         Ok(())
     }
 }
 
 /// Records a view. Data may be shown only after it has been recorded.
-async fn record(pool: &PgPool, access: DataAccess<'_>) -> Result {
+async fn record(database: &Database, access: DataAccess<'_>) -> Result {
     record_access(
-        pool,
+        database,
         access,
         By::COMMAND_LINE.actor,
         By::COMMAND_LINE.origin,
@@ -172,15 +172,15 @@ async fn record(pool: &PgPool, access: DataAccess<'_>) -> Result {
 }
 
 /// Prints the users that match a text. No match is an error, so that scripts notice.
-async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
+async fn find(database: &Database, text: &str, limit: usize) -> Result {
     let text = one_line(text).trim().to_owned();
     if text.is_empty() {
         return Err("the text to find is empty".into());
     }
-    record(pool, DataAccess::list("users_viewed", &[("q", &text)])).await?;
-    let providers = providers(pool).await?;
+    record(database, DataAccess::list("users_viewed", &[("q", &text)])).await?;
+    let providers = providers(database).await?;
     let found = search(
-        pool,
+        database,
         &text,
         &providers,
         &Filters::default(),
@@ -226,9 +226,9 @@ async fn find(pool: &PgPool, text: &str, limit: usize) -> Result {
     Ok(())
 }
 
-async fn show(pool: &PgPool, id: Uuid) -> Result {
-    record(pool, DataAccess::person(id)).await?;
-    let found = person(pool, id).await?;
+async fn show(database: &Database, id: Uuid) -> Result {
+    record(database, DataAccess::person(id)).await?;
+    let found = person(database, id).await?;
     let found = found
         .ok_or("there is no user with this id; `vestibule audit --user` shows what is left")?;
     let user = found.user;
@@ -261,7 +261,7 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
         "claims\t{}",
         one_line(&claims.map(|claims| claims.to_string()).unwrap_or_default())
     );
-    for identity in identities::of_user(pool, id).await? {
+    for identity in identities::of_user(database, id).await? {
         let email = identity.email.unwrap_or_default();
         say!(
             "identity\t{}\t{}\t{}\t{email}",
@@ -270,7 +270,7 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
             one_line(&identity.subject)
         );
     }
-    for session in sessions::of_user(pool, id).await? {
+    for session in sessions::of_user(database, id).await? {
         let ip = session.ip.map(|ip| ip.to_string()).unwrap_or_default();
         let device = [session.device_name, session.device_platform]
             .into_iter()
@@ -285,18 +285,18 @@ async fn show(pool: &PgPool, id: Uuid) -> Result {
             one_line(&device.join(", "))
         );
     }
-    print(of_user(pool, id, EVENTS).await?);
+    print(of_user(database, id, EVENTS).await?);
     Ok(())
 }
 
-async fn change(pool: &PgPool, change: Change, reason: &str) -> Result {
+async fn change(database: &Database, change: Change, reason: &str) -> Result {
     let by = By {
         reason: Some(reason),
         ..By::COMMAND_LINE
     };
-    let preview = changes::preview(pool, change, by.actor.name()).await?;
+    let preview = changes::preview(database, change, by.actor.name()).await?;
     match changes::make(
-        pool,
+        database,
         &preview.ok_or("there is no user with this id")?,
         None,
         by,

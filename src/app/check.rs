@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Connection, PgPool};
+use sqlx::{ConnectOptions, Connection};
 use tokio::time::timeout;
 
 use super::{DATABASE, Error, LIMITS_REMEDY, POOLER_REMEDY, database, failed};
@@ -18,7 +18,7 @@ use crate::database::error::reason;
 use crate::database::migrations::Difference;
 use crate::database::pool::{Certificate, Place, Settings};
 use crate::database::servers::{Servers, describe};
-use crate::database::{disk, health, migrations, pooler};
+use crate::database::{Database, health, migrations, pooler};
 use crate::keys::{Rotation, signing_key};
 use crate::provider::Providers;
 use crate::provider::proxy::{self, Proxy};
@@ -262,14 +262,14 @@ async fn stored(
         schema(&difference, migrations::may_create(connection).await?),
     );
     if whole {
-        let pool = database(&config.figment).await?;
-        say("its disk", space(&pool).await);
-        say("signing keys", signing_keys(config, &pool).await?);
-        say("staff", staff(config, &pool).await);
-        if let Some(state) = provider_tokens(config, &pool).await? {
+        let database = database(&config.figment).await?;
+        say("its disk", space(&database).await);
+        say("signing keys", signing_keys(config, &database).await?);
+        say("staff", staff(config, &database).await);
+        if let Some(state) = provider_tokens(config, &database).await? {
             say("provider tokens", state);
         }
-        pool.close().await;
+        database.close().await;
     }
     Ok(())
 }
@@ -319,8 +319,8 @@ fn schema(difference: &Difference, may_create: bool) -> CheckResult {
 }
 
 /// Checks that the database can write more than fits into its pages.
-async fn space(pool: &PgPool) -> CheckResult {
-    match disk::try_to_grow(pool).await {
+async fn space(database: &Database) -> CheckResult {
+    match database.try_to_grow().await {
         Ok(()) => CheckResult::Ok("has space for a test write, which was rolled back".into()),
         Err(error) => {
             let cause = error
@@ -335,9 +335,9 @@ async fn space(pool: &PgPool) -> CheckResult {
 }
 
 /// Checks that at least one person can sign in to the admin pages, if they are set up.
-async fn staff(config: &Config, pool: &PgPool) -> CheckResult {
+async fn staff(config: &Config, database: &Database) -> CheckResult {
     let admin = Admin::new(&config.admin_provider, &config.public_url);
-    match (members(pool).await, admin.complete) {
+    match (members(database).await, admin.complete) {
         (Ok(members), true) if members.is_empty() => CheckResult::warn(
             "nobody is staff yet, so nobody can sign in to the admin pages",
             "add the first admin with `vestibule staff add EMAIL --role admin`",
@@ -360,8 +360,8 @@ async fn staff(config: &Config, pool: &PgPool) -> CheckResult {
     }
 }
 
-async fn signing_keys(config: &Config, pool: &PgPool) -> Result<CheckResult, Error> {
-    let readable = Rotation::new(pool.clone(), &config.secret_key, config.keys)?
+async fn signing_keys(config: &Config, database: &Database) -> Result<CheckResult, Error> {
+    let readable = Rotation::new(database.clone(), &config.secret_key, config.keys)?
         .readable()
         .await;
     Ok(match readable {
@@ -380,7 +380,10 @@ async fn signing_keys(config: &Config, pool: &PgPool) -> Result<CheckResult, Err
 
 /// Checks that stored tokens of providers can be decrypted, and that no token waits too long to be
 /// revoked.
-async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<CheckResult>, Error> {
+async fn provider_tokens(
+    config: &Config,
+    database: &Database,
+) -> Result<Option<CheckResult>, Error> {
     let providers = Providers::new(config.providers.clone())?;
     let tokens =
         ProviderTokens::new(&providers, &config.secret_key).map_err(signing_key::Error::from)?;
@@ -388,13 +391,13 @@ async fn provider_tokens(config: &Config, pool: &PgPool) -> Result<Option<CheckR
         current,
         previous,
         another,
-    } = tokens.readable(pool).await?;
+    } = tokens.readable(database).await?;
     if another > 0 {
         let problem = format!("{another} are encrypted with another `secret_key`");
         let remedy = "set that one as well, because they cannot be revoked without it";
         return Ok(Some(CheckResult::warn(problem, remedy)));
     }
-    let summaries = store::summaries(pool, &[]).await?;
+    let summaries = store::summaries(database, &[]).await?;
     let late = |summary: &&store::Summary| {
         summary.parked > 0
             || summary

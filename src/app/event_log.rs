@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use sqlx::{Connection, PgPool};
+use sqlx::Connection;
 use time::format_description::well_known::Rfc3339;
 
 use crate::admin::api::store::{EventRow, events_after};
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::events::log;
 use crate::telemetry::lines;
 
@@ -19,9 +19,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// Logs events for as long as the program runs, from the first start with the setting on, each at
 /// least once. Of several instances, one does so at a time.
-pub async fn keep_logging(pool: PgPool) {
-    while !pool.is_closed() {
-        match step(&pool).await {
+pub async fn keep_logging(database: Database) {
+    while !database.is_closed() {
+        match step(&database).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => tracing::warn!(%error, "logging events failed and will be retried"),
@@ -33,25 +33,24 @@ pub async fn keep_logging(pool: PgPool) {
 /// Logs the next events. Returns `false` if there is no new event, if another instance logs events,
 /// or if the reader of the log is too slow. In the last case, the next step logs the same events
 /// again.
-async fn step(pool: &PgPool) -> Result<bool, Error> {
-    log::begin(pool).await?;
-    let mut connection = pool.acquire().await?;
+async fn step(database: &Database) -> Result<bool, Error> {
+    log::begin(database).await?;
+    let mut connection = database.acquire().await?;
     let mut turn = connection.begin().await?;
-    let Some(place) = log::take_turn(&mut turn).await? else {
-        return Ok(false);
-    };
-    let events = events_after(pool, place, STEP).await?;
-    let Some(last) = events.last().map(|event| event.id) else {
-        return Ok(false);
-    };
-    let dropped = lines::dropped().get();
-    events.into_iter().for_each(log);
-    if lines::dropped().get() > dropped {
-        return Ok(false);
+    let mut logged = None;
+    if let Some(place) = log::take_turn(&mut turn).await? {
+        let events = events_after(database, place, STEP).await?;
+        let dropped = lines::dropped().get();
+        let last = events.last().map(|event| event.id);
+        events.into_iter().for_each(log);
+        logged = last.filter(|_| lines::dropped().get() == dropped);
     }
-    log::move_on(&mut turn, last).await?;
+    if let Some(last) = logged {
+        log::move_on(&mut turn, last).await?;
+    }
     turn.commit().await?;
-    Ok(true)
+    connection.release();
+    Ok(logged.is_some())
 }
 
 fn log(event: EventRow) {

@@ -10,12 +10,12 @@ use figment::Figment;
 use figment::value::{Dict, Value};
 use rocket::fairing::{AdHoc, Fairing};
 use rocket::{Orbit, Rocket};
-use sqlx::PgPool;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
 
 use crate::background;
 use crate::config::{Config, LogLevel, Webhook};
+use crate::database::Database;
 use crate::provider::Providers;
 use crate::telemetry;
 use crate::web::Db;
@@ -48,7 +48,7 @@ struct Reload {
     values: Values,
     /// Reads the settings as they are now.
     read: fn() -> Result<Figment>,
-    pool: PgPool,
+    database: Database,
     providers: Providers,
     limits: RateLimits,
     webhooks: Webhooks,
@@ -105,7 +105,7 @@ impl Reload {
         Some(Self {
             values,
             read,
-            pool: rocket.state::<Db>()?.pool().clone(),
+            database: Database::clone(rocket.state::<Db>()?),
             providers: rocket.state::<Providers>()?.clone(),
             limits: rocket.state::<RateLimits>()?.clone(),
             webhooks: rocket.state::<Webhooks>()?.clone(),
@@ -146,7 +146,7 @@ impl Reload {
             let differing = config.webhooks.iter().filter(differs);
             changed.extend(differing.map(|webhook| format!("webhooks.{}", webhook.name)));
             self.webhooks
-                .change(&Webhooks::new(config.webhooks)?, &self.pool)
+                .change(&Webhooks::new(config.webhooks)?, &self.database)
                 .await?;
         }
         changed.extend(self.providers.replace_secrets(&config.providers));

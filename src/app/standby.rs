@@ -26,7 +26,7 @@ const SAY_AGAIN: Duration = Duration::from_secs(30);
 pub async fn database_is_there(start: &Start) -> Result<bool, Error> {
     match reach(start).await {
         Ok(()) => Ok(true),
-        Err(error) if !may_pass(&error) => Err(failed(&start.servers)(error)),
+        Err(error) if !may_pass(&error) => Err(failed(start.database.servers())(error)),
         Err(error) => {
             tracing::warn!(
                 cause = reason(&error),
@@ -69,7 +69,9 @@ pub async fn launch(
 }
 
 async fn finish(start: Start) -> Result<(), Error> {
-    keep_trying(&start).await.map_err(failed(&start.servers))?;
+    keep_trying(&start)
+        .await
+        .map_err(failed(start.database.servers()))?;
     start.finish().await
 }
 
@@ -90,7 +92,7 @@ async fn keep_trying(start: &Start) -> Result<(), sqlx::Error> {
 }
 
 async fn reach(start: &Start) -> Result<(), sqlx::Error> {
-    match timeout(TIMEOUT, start.servers.reach(&start.pools)).await {
+    match timeout(TIMEOUT, start.database.reach()).await {
         Ok(connection) => connection?.close().await,
         Err(_) => Err(sqlx::Error::PoolTimedOut),
     }

@@ -22,8 +22,8 @@ use time::OffsetDateTime;
 
 use crate::admin::pages::staff::end;
 use crate::config::{self, LogFormat, LogLevel, Maintenance};
+use crate::database::Database;
 use crate::import::{self, Writer};
-use crate::keys::store::PgPool;
 use crate::keys::{self, Rotation};
 use crate::{admin, app, out, telemetry, webhooks};
 
@@ -113,8 +113,12 @@ pub fn run() -> ExitCode {
         Command::Staff(command) => staff::run(command),
         Command::ApiKey(command) => api_key::run(command),
         Command::Webhooks(command) => webhooks(command),
-        Command::User(command) => on_database(async move |pool, _| command.run(&pool).await),
-        Command::Audit(command) => on_database(async move |pool, _| command.run(&pool).await),
+        Command::User(command) => {
+            on_database(async move |database, _| command.run(&database).await)
+        }
+        Command::Audit(command) => {
+            on_database(async move |database, _| command.run(&database).await)
+        }
         Command::Completions(completions) => {
             completions::run(&completions);
             Ok(())
@@ -167,8 +171,8 @@ fn migrate(dry_run: bool) -> Result {
 }
 
 fn prune() -> Result {
-    on_database(async |pool, settings| {
-        let (pruned, incomplete) = match app::prune(&pool, &settings).await {
+    on_database(async |database, settings| {
+        let (pruned, incomplete) = match app::prune(&database, &settings).await {
             Ok(pruned) => (pruned, None),
             Err(incomplete) => (incomplete.pruned, Some(incomplete)),
         };
@@ -212,8 +216,8 @@ fn import(arguments: import::command::Import) -> Result<ExitCode> {
 }
 
 fn keys(command: keys::command::Command) -> Result {
-    on_database(async move |pool, settings| {
-        let rotation = Rotation::new(pool, &settings.secret_key()?, settings.keys)?;
+    on_database(async move |database, settings| {
+        let rotation = Rotation::new(database, &settings.secret_key()?, settings.keys)?;
         command.run(&rotation).await
     })
 }
@@ -230,7 +234,7 @@ fn webhooks(command: webhooks::command::Command) -> Result {
     })
 }
 
-fn on_database(command: impl AsyncFnOnce(PgPool, Maintenance) -> Result) -> Result {
+fn on_database(command: impl AsyncFnOnce(Database, Maintenance) -> Result) -> Result {
     with_settings(|settings| {
         block_on(1, async move {
             command(app::database(&settings.figment).await?, settings).await

@@ -39,6 +39,7 @@ pub use self::protocol::{CERTIFICATE, ClientAuthentication, Protocol, Verify};
 pub use self::provider::Provider;
 pub use self::proxy::{ForwardedHeader, Proxies};
 pub use self::rate_limit::RateLimit;
+pub use self::root::Database;
 use self::section::Section;
 pub use self::session::Session;
 pub use self::sources::{Environment, defaults, figment, figment_of};

@@ -91,16 +91,19 @@ pub(super) struct Databases {
     vestibule: Database,
 }
 
-/// The URL, and numbers, which `database::pool` reads.
+/// `[default.databases.vestibule]`. Times are in seconds.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Database {
-    url: Option<Secret<String>>,
-    min_connections: Option<u32>,
+pub struct Database {
+    /// The URL, which a valid configuration has.
+    pub url: Option<Secret<String>>,
+    pub min_connections: u32,
+    /// 16 if this is not set.
     #[serde(deserialize_with = "one_or_more")]
-    max_connections: Option<u32>,
-    connect_timeout: Option<u32>,
-    idle_timeout: Option<u32>,
+    pub max_connections: Option<u32>,
+    /// The URL's `connect_timeout` if this is not set, otherwise two seconds.
+    pub connect_timeout: Option<u32>,
+    pub idle_timeout: Option<u32>,
 }
 
 /// `[default.tls]`, which Rocket reads. It ignores `mutual` in this build.

@@ -18,15 +18,15 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sqlx::Postgres;
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::PgPool;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::background;
-use crate::database::deadline::{LIMIT, within};
-use crate::database::{Error, health};
+use crate::database::connections::Database;
+use crate::database::error::Error;
+use crate::database::executor::Checkout;
+use crate::database::health::LIMIT;
+use crate::database::health::is_sound;
 
 /// Maximum number of items in one statement.
 const BATCH: usize = 64;
@@ -79,7 +79,7 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
     /// the lane. The lanes end when this value is dropped and all waiting items are done.
     pub fn open<K, S, F>(name: &'static str, count: u32, statement: S) -> Self
     where
-        K: Default + Send + 'static,
+        K: Keep,
         S: Fn(K, Vec<I>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Result<(K, Vec<Option<O>>), Error>> + Send + 'static,
     {
@@ -133,7 +133,7 @@ impl<I: Send + 'static, O: Send + 'static> Lanes<I, O> {
 
 async fn lane<I, O, K, S, F>(queue: Queue<I, O>, statement: S)
 where
-    K: Default,
+    K: Keep,
     S: Fn(K, Vec<I>) -> F,
     F: Future<Output = Result<(K, Vec<Option<O>>), Error>>,
 {
@@ -144,7 +144,7 @@ where
         let received = if let Ok(received) = timeout(REST, next(&mut batch)).await {
             received
         } else {
-            give_back(&mut kept);
+            mem::take(&mut kept).give_back().await;
             next(&mut batch).await
         };
         if received == 0 {
@@ -159,8 +159,8 @@ where
             .drain(..)
             .map(|waiting| (waiting.item, waiting.answer))
             .unzip();
-        let done = within(LIMIT, statement(mem::take(&mut kept), items)).await;
-        match done.unwrap_or_else(|| Err(Error::late())) {
+        let done = timeout(LIMIT, statement(mem::take(&mut kept), items)).await;
+        match done.unwrap_or_else(|_| Err(Error::late())) {
             Ok((keep, results)) => {
                 kept = keep;
                 for (answer, result) in answers.into_iter().zip(results) {
@@ -187,17 +187,16 @@ where
     }
 }
 
-/// Drops the value that a lane keeps. A connection is checked on its way to the pool, because its
-/// server may have gone since its last response, and the pool has no time limit for its ping.
-fn give_back<K: Default>(kept: &mut K) {
-    let kept = mem::take(kept);
-    health::abandon(|| drop(kept));
+/// A value that a lane keeps from one statement to the next.
+pub trait Keep: Default + Send + 'static {
+    /// Disposes of the value, since no items come.
+    fn give_back(self) -> impl Future<Output = ()> + Send;
 }
 
 /// A connection of a lane.
 #[derive(Debug)]
 pub struct Held {
-    pub connection: PoolConnection<Postgres>,
+    pub connection: Checkout,
     /// The time at which the pool handed it out.
     since: Instant,
     /// The time since which it has been idle.
@@ -212,24 +211,24 @@ impl Held {
     ///
     /// # Errors
     /// Returns the pool's error if it has no connection in time.
-    pub async fn again(mut kept: Kept, pool: &PgPool) -> Result<Self, Error> {
+    pub async fn again(mut kept: Kept, database: &Database) -> Result<Self, Error> {
         if kept
             .as_ref()
             .is_some_and(|held| held.since.elapsed() >= TERM)
         {
-            give_back(&mut kept);
+            mem::take(&mut kept).give_back().await;
         }
         if let Some(mut held) = kept {
-            if !health::is_due(held.rests.elapsed())
-                || health::is_sound(&mut held.connection)
-                    .await
-                    .unwrap_or(false)
+            let rested = held.rests.elapsed();
+            if database
+                .health()
+                .is_usable(&mut held.connection, rested)
+                .await
             {
                 return Ok(held);
             }
-            held.connection.close_on_drop();
         }
-        let connection = pool.acquire().await?;
+        let connection = Checkout::of(database.lanes(), database.health()).await?;
         let now = Instant::now();
         Ok(Self {
             connection,
@@ -238,12 +237,41 @@ impl Held {
         })
     }
 
-    /// Keeps the connection for the next statement.
-    pub fn keep(self) -> Kept {
-        Some(Self {
-            rests: Instant::now(),
-            ..self
-        })
+    /// Keeps the connection for the next statement. After an error it goes back to the pool, which
+    /// closes it if it is broken.
+    ///
+    /// # Errors
+    /// Returns the statement's error.
+    pub fn keep<T>(
+        mut self,
+        results: Result<T, Error>,
+        database: &Database,
+    ) -> Result<(Kept, T), Error> {
+        match results {
+            Ok(results) => {
+                self.rests = Instant::now();
+                Ok((Some(self), results))
+            }
+            Err(error) => {
+                if let Some(cause) = error.cause() {
+                    database.health().note(cause);
+                }
+                self.connection.release();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Keep for Kept {
+    /// Gives the connection back to the pool. It is checked first, because its server may have gone
+    /// since its last response, and the pool has no time limit for its ping.
+    async fn give_back(self) {
+        if let Some(mut held) = self
+            && is_sound(&mut held.connection).await.unwrap_or(false)
+        {
+            held.connection.release();
+        }
     }
 }
 
@@ -255,6 +283,10 @@ mod tests {
     use tokio::task::JoinSet;
 
     use super::*;
+
+    impl Keep for () {
+        async fn give_back(self) {}
+    }
 
     /// Opens one lane that records each batch's size, and waits for a permit before it doubles the
     /// numbers.

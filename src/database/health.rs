@@ -1,25 +1,28 @@
-//! Checks suspect connections before reuse, and closes a connection that fails.
+//! Checks suspect connections before reuse, and closes a connection that fails. Keeps in mind what
+//! statements found out about the server.
 //!
-//! - A connection that was abandoned in the middle of its work is checked when it comes back to the
-//!   pool. Other returning connections are not checked.
 //! - If a connection broke, the idle ones most often broke with it. Each is checked once, before
 //!   its next use.
 //! - If a server no longer accepts writes, each connection is checked before its use for some
 //!   seconds, since the connections that were in use lead to that server, too.
 
-use std::cell::Cell;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use sqlx::Row;
+use sqlx::error::DatabaseError;
 use sqlx::postgres::PgConnection;
-use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-/// Time limit for a request, and for a statement that no request waits for. It is longer than
-/// PostgreSQL's statement timeout and shorter than a proxy's timeout.
+use crate::clock;
+use crate::database::error::{is_broken, reason};
+
+/// The time limit for a request, and for a statement that no request waits for. It is longer than
+/// PostgreSQL's statement timeout and shorter than a proxy's timeout. PostgreSQL does not enforce
+/// its timeouts when its machine is gone: connections to it then look alive for a quarter of an
+/// hour.
 pub const LIMIT: Duration = Duration::from_secs(20);
+
 /// Timeout of the check. It is a part of the time in which the pool has to find a connection.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// The idle time after which a connection is checked in any case.
@@ -28,89 +31,165 @@ const REST: Duration = Duration::from_secs(1);
 /// transaction, so they differ if a transaction was already open. A standby and a demoted primary
 /// are read-only.
 const SOUND: &str = "SELECT current_setting('transaction_read_only') = 'off' AND now() = statement_timestamp() AS sound";
+/// Time between two attempts to write to a full disk, in seconds.
+const WRITE_EVERY: i64 = 5;
+/// Time between two lines in the log about refused logins, in seconds.
+const SAY_EVERY: i64 = 30;
 
-/// The zero of the times below.
-static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-/// Milliseconds from [`BEGIN`] to the latest broken connection, and to the latest refused write;
-/// zero before the first.
-static BROKEN: AtomicU64 = AtomicU64::new(0);
-static DEMOTED: AtomicU64 = AtomicU64::new(0);
-
-static CHECKS: AtomicU64 = AtomicU64::new(0);
-
-/// The driver gives a dropped connection back in a task, on the runtime in whose context it is
-/// dropped. Abandoned work is dropped in the context of this runtime, so a connection that comes
-/// back on its thread was abandoned.
-static ABANDONED: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    let mut runtime = Builder::new_multi_thread();
-    runtime
-        .worker_threads(1)
-        .thread_name("abandoned")
-        .on_thread_start(|| HERE.set(true))
-        .enable_all();
-    runtime
-        .build()
-        .inspect_err(|error| tracing::error!(%error, "no thread for abandoned connections"))
-        .ok()
-});
-
-thread_local! {
-    /// True on the thread of [`ABANDONED`].
-    static HERE: Cell<bool> = const { Cell::new(false) };
+#[derive(Debug)]
+pub struct Health {
+    /// The zero of the next two times.
+    begin: Instant,
+    /// Milliseconds from `begin` to the latest broken connection; zero before the first.
+    broken: AtomicU64,
+    /// Milliseconds from `begin` to the latest refused write; zero before the first.
+    demoted: AtomicU64,
+    checks: AtomicU64,
+    /// Time of the next attempt to write, in seconds since the epoch, or `i64::MAX` if no write has
+    /// found the disk full.
+    next_write: AtomicI64,
+    /// Time of the latest line about a refused login, in seconds since the epoch.
+    login_refused: AtomicI64,
 }
 
-fn note(when: &AtomicU64) {
-    // Rounds up, so that the rest of the millisecond counts as before.
-    let now = u64::try_from(BEGIN.elapsed().as_millis()).unwrap_or(u64::MAX);
-    when.store(now.saturating_add(1), Ordering::Relaxed);
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            begin: Instant::now(),
+            broken: AtomicU64::default(),
+            demoted: AtomicU64::default(),
+            checks: AtomicU64::default(),
+            next_write: AtomicI64::new(i64::MAX),
+            login_refused: AtomicI64::new(i64::MIN),
+        }
+    }
 }
 
-/// Returns the time since the noted moment; `None` before the first note.
-fn since(when: &AtomicU64) -> Option<Duration> {
-    let at = when.load(Ordering::Relaxed);
-    (at > 0).then(|| BEGIN.elapsed().saturating_sub(Duration::from_millis(at)))
+impl Health {
+    /// Draws the conclusions from an error of the driver.
+    pub(super) fn note(&self, error: &sqlx::Error) {
+        let code = error.as_database_error().and_then(DatabaseError::code);
+        match code.as_deref() {
+            _ if is_broken(error) => self.set(&self.broken),
+            // read_only_sql_transaction: the server is no longer the primary, and the other
+            // connections lead to it, too.
+            Some("25006") => self.note_demotion(),
+            // disk_full.
+            Some("53100") => {
+                let next = clock::now().saturating_add(WRITE_EVERY);
+                self.next_write.store(next, Ordering::Relaxed);
+            }
+            Some(code) if is_login(code) => self.say_login(&reason(error)),
+            _ => {}
+        }
+    }
+
+    /// Notes that a server no longer accepts writes.
+    pub(super) fn note_demotion(&self) {
+        self.set(&self.broken);
+        self.set(&self.demoted);
+    }
+
+    /// Returns the number of checks of connections that rested, or rested while another one broke.
+    pub(super) fn checks(&self) -> u64 {
+        self.checks.load(Ordering::Relaxed)
+    }
+
+    /// Returns the state of the disk as statements found it. [`Disk::Due`] comes once in five
+    /// seconds.
+    pub(super) fn disk(&self) -> Disk {
+        let now = clock::now();
+        let due = |next: i64| (next <= now).then_some(now.saturating_add(WRITE_EVERY));
+        match self
+            .next_write
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, due)
+        {
+            Ok(_) => Disk::Due,
+            Err(i64::MAX) => Disk::Free,
+            Err(_) => Disk::Full,
+        }
+    }
+
+    /// Notes that a write succeeded on a disk that was full.
+    pub(super) fn note_write(&self) {
+        self.next_write.store(i64::MAX, Ordering::Relaxed);
+    }
+
+    fn set(&self, when: &AtomicU64) {
+        // Rounds up, so that the rest of the millisecond counts as before.
+        let now = u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        when.store(now.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Returns the time since the noted moment; `None` before the first note.
+    fn since(&self, when: &AtomicU64) -> Option<Duration> {
+        let at = when.load(Ordering::Relaxed);
+        (at > 0).then(|| {
+            self.begin
+                .elapsed()
+                .saturating_sub(Duration::from_millis(at))
+        })
+    }
+
+    /// Returns `true` if a connection that was idle for `rested` may be used. Checks it first if it
+    /// is suspect.
+    pub(super) async fn is_usable(&self, connection: &mut PgConnection, rested: Duration) -> bool {
+        if !self.is_due(rested) {
+            return true;
+        }
+        self.checks.fetch_add(1, Ordering::Relaxed);
+        is_sound(connection).await.unwrap_or(false)
+    }
+
+    /// Returns `true` if a connection that was idle for `rested` has to be checked before its use.
+    fn is_due(&self, rested: Duration) -> bool {
+        rested >= REST
+            || self
+                .since(&self.broken)
+                .is_some_and(|since| rested >= since)
+            || self.since(&self.demoted).is_some_and(|since| since < LIMIT)
+    }
+
+    /// Logs the refusal, at most once in [`SAY_EVERY`] seconds.
+    fn say_login(&self, cause: &str) {
+        let now = clock::now();
+        let due = |said: i64| (now.saturating_sub(said) >= SAY_EVERY).then_some(now);
+        if self
+            .login_refused
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, due)
+            .is_ok()
+        {
+            tracing::error!(
+                cause,
+                "the database refuses the service's login; requests get 503 until it accepts one. Correct the role or its \
+                 password in PostgreSQL, or DATABASE_URL, and restart after a change of DATABASE_URL"
+            );
+        }
+    }
 }
 
-pub fn broken() {
-    note(&BROKEN);
+/// The disk of the database's server.
+pub(super) enum Disk {
+    Free,
+    Full,
+    /// It was full, and the next attempt to write is due.
+    Due,
 }
 
-/// Notes that a server no longer accepts writes.
-pub fn demoted() {
-    note(&BROKEN);
-    note(&DEMOTED);
-}
-
-/// Drops work that no caller waits for, with the connections that it uses.
-pub fn abandon(drop: impl FnOnce()) {
-    let context = ABANDONED.as_ref().map(Runtime::enter);
-    drop();
-    std::mem::drop(context);
-}
-
-/// Returns `true` if a connection that was idle for so long has to be checked before its use.
-pub fn is_due(rested: Duration) -> bool {
-    rested >= REST
-        || since(&BROKEN).is_some_and(|since| rested >= since)
-        || since(&DEMOTED).is_some_and(|since| since < LIMIT)
-}
-
-/// Returns `true` if the connection that comes back to the pool in this task was abandoned.
-pub fn is_abandoned() -> bool {
-    HERE.get()
-}
-
-pub fn checks() -> u64 {
-    CHECKS.load(Ordering::Relaxed)
+/// Returns `true` for `invalid_authorization_specification`, `invalid_password`,
+/// `invalid_catalog_name`, and `object_not_in_prerequisite_state`, the code for a database with
+/// `ALLOW_CONNECTIONS false` (PostgreSQL, appendix A). The password, the role or the database was
+/// changed while the service runs.
+pub(super) fn is_login(code: &str) -> bool {
+    matches!(code, "28000" | "28P01" | "3D000" | "55000")
 }
 
 /// Returns `true` if a connection may be used: its server answers in time and accepts writes,
 /// outside a transaction.
 ///
-/// The check is one round trip, and first reads the rest of an abandoned response. The pool has no
-/// time limit for that.
+/// # Errors
+/// Returns the driver's error, or [`sqlx::Error::PoolTimedOut`] after half a second.
 pub async fn is_sound(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    CHECKS.fetch_add(1, Ordering::Relaxed);
     let asked = sqlx::raw_sql(SOUND).fetch_one(connection);
     timeout(TIMEOUT, asked)
         .await
@@ -123,10 +202,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_is_abandoned_casts_doubt_on_no_other_connection() {
-        abandon(|| {});
-        assert!(!is_due(Duration::ZERO));
-        demoted();
-        assert!(is_due(Duration::ZERO));
+    fn a_demotion_makes_each_connection_suspect() {
+        let health = Health::default();
+        assert!(!health.is_due(Duration::ZERO));
+        health.note_demotion();
+        assert!(health.is_due(Duration::ZERO));
     }
 }

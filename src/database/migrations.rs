@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migration, Migrator};
-use sqlx::{Connection, Executor, PgConnection, PgPool, PgTransaction};
+use sqlx::{Connection, Executor, PgConnection, PgTransaction};
 
+use crate::database::connections::Database;
 use crate::database::error::Error;
-use crate::database::health;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
@@ -185,7 +185,7 @@ pub struct Standing {
 }
 
 /// Returns the state of the database.
-pub async fn standing(pool: &PgPool) -> Result<Standing, Error> {
+pub async fn standing(database: &Database) -> Result<Standing, Error> {
     let latest = MIGRATIONS
         .iter()
         .map(|migration| migration.version)
@@ -197,10 +197,10 @@ pub async fn standing(pool: &PgPool) -> Result<Standing, Error> {
                 EXISTS (SELECT FROM _sqlx_migrations WHERE version = $1 AND success)",
     )
     .bind(latest)
-    .fetch_one(pool)
+    .fetch_one(database)
     .await?;
     if !writable {
-        health::demoted();
+        database.health().note_demotion();
     }
     Ok(Standing { writable, migrated })
 }

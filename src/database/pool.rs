@@ -2,31 +2,26 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use figment::{self, Figment};
 use log::LevelFilter;
-use serde::Deserialize;
 use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
 
-use crate::database::health;
+use crate::config;
+use crate::database::health::Health;
 use crate::database::servers::Servers;
 use crate::domain::database_url::{self, Mistake, Server};
 
-/// The settings of the database. Durations are in seconds.
-#[derive(Debug, Deserialize)]
+/// The settings of the database, with their URL as the driver understands it.
+#[derive(Debug)]
 pub struct Settings {
-    url: String,
+    set: config::Database,
     /// The servers that the URL names.
-    #[serde(skip)]
     pub servers: Servers,
-    #[serde(default)]
-    min_connections: u32,
-    max_connections: Option<u32>,
-    /// The URL's `connect_timeout` if it is not set, otherwise two seconds.
-    connect_timeout: Option<u64>,
-    idle_timeout: Option<u64>,
+    connect_timeout: Duration,
 }
 
 /// The database that a URL names, as the driver understands it.
@@ -136,10 +131,11 @@ pub enum Error {
 impl Settings {
     /// Reads a figment focused on `databases.vestibule`.
     pub fn read(figment: &Figment) -> Result<Self, Error> {
-        let settings: Self = figment
+        let set: config::Database = figment
             .extract()
             .map_err(|error| Error::Settings(Box::new(error)))?;
-        let url = database_url::read(&settings.url).map_err(|mistake| match mistake {
+        let url = set.url.as_ref().map_or("", |url| url.expose());
+        let url = database_url::read(url).map_err(|mistake| match mistake {
             Mistake::Unknown(name) => Error::Parameter(
                 format!("has the unknown parameter `{name}`"),
                 "remove it".into(),
@@ -151,11 +147,11 @@ impl Settings {
             .iter()
             .map(Self::options)
             .collect::<Result<_, _>>()?;
-        let connect_timeout = settings.connect_timeout.or(url.connect_timeout);
+        let connect_timeout = set.connect_timeout.map(u64::from).or(url.connect_timeout);
         Ok(Self {
+            set,
             servers: Servers(servers),
-            connect_timeout,
-            ..settings
+            connect_timeout: Duration::from_secs(connect_timeout.unwrap_or(2)),
         })
     }
 
@@ -223,7 +219,7 @@ impl Settings {
     /// Opens a connection pool for the statements that sign-ins and refreshes share. They read
     /// arrays, for which planning each time would cost more than a small batch, and look up each
     /// element by a key instead of scanning.
-    pub fn lanes(&self, connections: u32) -> PgPool {
+    pub(super) fn lanes(&self, connections: u32, health: &Arc<Health>) -> PgPool {
         let options = self.connect_options().options([
             // A batch must not wait long for one row's lock.
             ("lock_timeout", "50ms"),
@@ -232,45 +228,43 @@ impl Settings {
             ("enable_hashjoin", "off"),
             ("enable_mergejoin", "off"),
         ]);
-        self.pool_options()
+        self.pool_options(health)
             .max_connections(connections)
             .connect_lazy_with(options)
     }
 
-    pub fn pool(&self) -> PgPool {
+    pub(super) fn pool(&self, health: &Arc<Health>) -> PgPool {
         // A small pool beats a large one: PostgreSQL's cores, not its connections, do the work.
         let options = self
-            .pool_options()
-            .max_connections(self.max_connections.unwrap_or(16));
+            .pool_options(health)
+            .max_connections(self.set.max_connections.unwrap_or(16));
         options.connect_lazy_with(self.connect_options())
     }
 
-    /// Opens the pool for the readiness check. All connections of the other pools may be busy,
-    /// which is load and no reason to stop sending requests here.
-    pub fn probe(&self) -> PgPool {
-        let options = self.pool_options().min_connections(0).max_connections(1);
-        options.connect_lazy_with(self.connect_options())
+    /// Opens the pool for the readiness check.
+    pub(super) fn probe(&self, health: &Arc<Health>) -> PgPool {
+        let options = self.pool_options(health);
+        options
+            .min_connections(0)
+            .max_connections(1)
+            .connect_lazy_with(self.connect_options())
     }
 
-    fn pool_options(&self) -> PgPoolOptions {
+    fn pool_options(&self, health: &Arc<Health>) -> PgPoolOptions {
+        let health = health.clone();
+        let idle_timeout = self.set.idle_timeout.map(u64::from);
+        let idle_timeout = idle_timeout.map(Duration::from_secs);
         PgPoolOptions::new()
-            .min_connections(self.min_connections)
+            .min_connections(self.set.min_connections)
             .acquire_time_level(LevelFilter::Trace)
-            .acquire_timeout(Duration::from_secs(self.connect_timeout.unwrap_or(2)))
-            .idle_timeout(self.idle_timeout.map(Duration::from_secs))
+            .acquire_timeout(self.connect_timeout)
+            .idle_timeout(idle_timeout)
             // A test before each statement would cost a round trip, so only a connection that was
             // idle or is suspect is tested.
             .test_before_acquire(false)
-            .before_acquire(|connection, meta| {
-                Box::pin(async move {
-                    Ok(!health::is_due(meta.idle_for)
-                        || health::is_sound(connection).await.unwrap_or(false))
-                })
-            })
-            .after_release(|connection, _| {
-                Box::pin(async move {
-                    Ok(!health::is_abandoned() || health::is_sound(connection).await?)
-                })
+            .before_acquire(move |connection, meta| {
+                let health = health.clone();
+                Box::pin(async move { Ok(health.is_usable(connection, meta.idle_for).await) })
             })
     }
 }

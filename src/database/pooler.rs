@@ -8,7 +8,7 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection};
 use tokio::time::timeout;
 
-use crate::database::Error;
+use crate::database::error::Error;
 
 /// Number of tries. A busy pooler may hand out the right connection by chance.
 const ROUNDS: u32 = 4;

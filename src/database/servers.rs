@@ -11,8 +11,9 @@ use time::OffsetDateTime;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::database::error::Error;
 use crate::database::error::reason;
-use crate::database::{Error, health};
+use crate::database::health::{Health, is_sound};
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// The pause between two checks of the primary, and between two searches for it.
@@ -64,7 +65,7 @@ impl Servers {
     }
 
     /// Connects to the primary, and directs the pools to it.
-    pub async fn reach(&self, pools: &[PgPool]) -> Result<PgConnection, sqlx::Error> {
+    pub(super) async fn reach(&self, pools: [&PgPool; 3]) -> Result<PgConnection, sqlx::Error> {
         let (primary, connection) = self.connect().await?;
         let mut moved = false;
         for pool in pools {
@@ -94,13 +95,13 @@ impl Servers {
     /// Directs the pools to the primary for ever: asks the primary twice a second, on a connection
     /// of its own, whether it accepts writes, and looks for another when it does not. Returns at
     /// once if there is one server.
-    pub async fn follow(self, pools: Vec<PgPool>) {
+    pub(super) async fn follow(&self, pools: [&PgPool; 3], health: &Health) {
         while self.0.len() > 1 {
-            if let Ok(mut connection) = self.reach(&pools).await {
-                while health::is_sound(&mut connection).await.unwrap_or(false) {
+            if let Ok(mut connection) = self.reach(pools).await {
+                while is_sound(&mut connection).await.unwrap_or(false) {
                     sleep(PAUSE).await;
                 }
-                health::demoted();
+                health.note_demotion();
             } else {
                 sleep(PAUSE).await;
             }
@@ -117,7 +118,7 @@ async fn writable(
 ) -> (PgConnectOptions, Result<PgConnection, sqlx::Error>) {
     let attempt = async {
         let mut connection = server.connect().await?;
-        if health::is_sound(&mut connection).await? {
+        if is_sound(&mut connection).await? {
             return Ok(connection);
         }
         // The connection is not used, so an error on closing it does not matter.

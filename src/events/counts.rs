@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use sqlx::PgPool;
 use time::OffsetDateTime;
 
-use crate::database::{Error, in_time};
+use crate::database::{Database, Error};
 use crate::events::settled::settled;
 
 /// The number of events per statement.
@@ -26,14 +25,14 @@ pub struct CountRow {
 
 /// Counts the next `step` events that are old enough; see `counts.sql`. Returns `false` if there
 /// are no such events, or if another instance is counting.
-pub async fn count(pool: &PgPool, step: i64) -> Result<bool, Error> {
-    let counted = sqlx::query_file!("src/events/counts.sql", step, settled(pool).await?);
-    Ok(counted.execute(pool).await?.rows_affected() > 0)
+pub async fn count(database: &Database, step: i64) -> Result<bool, Error> {
+    let counted = sqlx::query_file!("src/events/counts.sql", step, settled(database).await?);
+    Ok(counted.execute(database).await?.rows_affected() > 0)
 }
 
 /// Returns the counts since a time: the stored counts, and counts of the later events that they do
 /// not include yet.
-pub async fn since(pool: &PgPool, from: OffsetDateTime) -> Result<Vec<CountRow>, Error> {
+pub async fn since(database: &Database, from: OffsetDateTime) -> Result<Vec<CountRow>, Error> {
     let rows = sqlx::query_as!(
         CountRow,
         r#"SELECT hour AS "hour!", kind AS "kind!", reason AS "reason!", provider AS "provider!", count AS "count!"
@@ -47,19 +46,19 @@ pub async fn since(pool: &PgPool, from: OffsetDateTime) -> Result<Vec<CountRow>,
            GROUP BY 1, 2, 3, 4"#,
         from,
     );
-    Ok(rows.fetch_all(pool).await?)
+    Ok(rows.fetch_all(database).await?)
 }
 
 /// Counts all events that are old enough. After an error, earlier counts stay.
-pub async fn catch_up(pool: &PgPool) -> Result<(), Error> {
-    while in_time(count(pool, STEP)).await? {}
+pub async fn catch_up(database: &Database) -> Result<(), Error> {
+    while database.run(|_| count(database, STEP)).await? {}
     Ok(())
 }
 
 /// Counts for as long as the program runs. Of several instances, one does so at a time.
-pub async fn keep_counting(pool: PgPool) {
-    while !pool.is_closed() {
-        if let Err(error) = catch_up(&pool).await {
+pub async fn keep_counting(database: Database) {
+    while !database.is_closed() {
+        if let Err(error) = catch_up(&database).await {
             tracing::warn!(%error, "counting events failed and will be retried");
         }
         tokio::time::sleep(PAUSE).await;

@@ -3,19 +3,22 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::PgPool;
-
-use crate::database::{Error, in_time, retrying};
+use crate::database::{Database, Error};
 
 /// Time that a request to delete a user waits for the erasure.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Erases these traces for a limited time. The deletion is already committed, so an error is only
 /// logged.
-pub(crate) async fn begin(pool: &PgPool, traces: &[String]) {
+pub(crate) async fn begin(database: &Database, traces: &[String]) {
     let begun = Instant::now();
     let while_patient = async {
-        while begun.elapsed() < TIMEOUT && retrying!(erase(pool, Some(traces)))?.is_some() {}
+        while begun.elapsed() < TIMEOUT
+            && database
+                .run(|_| erase(database, Some(traces)))
+                .await?
+                .is_some()
+        {}
         Ok::<_, Error>(())
     };
     if let Err(error) = while_patient.await {
@@ -25,9 +28,9 @@ pub(crate) async fn begin(pool: &PgPool, traces: &[String]) {
 
 /// Erases all pending traces, and returns the number of events. After an error, earlier batches
 /// stay erased.
-pub(crate) async fn finish(pool: &PgPool) -> Result<usize, Error> {
+pub(crate) async fn finish(database: &Database) -> Result<usize, Error> {
     let mut erased = 0;
-    while let Some(batch) = in_time(erase(pool, None)).await? {
+    while let Some(batch) = database.run(|_| erase(database, None)).await? {
         erased += batch;
     }
     Ok(erased)
@@ -35,9 +38,9 @@ pub(crate) async fn finish(pool: &PgPool) -> Result<usize, Error> {
 
 /// Erases one trace, of `only` or of all pending ones, from some events; see `erase.sql`. Returns
 /// the number of events, or `None` if no trace is left or other instances work on them.
-pub async fn erase(pool: &PgPool, only: Option<&[String]>) -> Result<Option<usize>, Error> {
+pub async fn erase(database: &Database, only: Option<&[String]>) -> Result<Option<usize>, Error> {
     let erased = sqlx::query_file_scalar!("src/events/erase.sql", only)
-        .fetch_optional(pool)
+        .fetch_optional(database)
         .await?;
     Ok(erased.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
 }

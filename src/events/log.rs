@@ -1,17 +1,17 @@
 //! The place up to which events are in the log.
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::database::Error;
+use crate::database::{Database, Error};
 
 /// Sets the place to now, unless it has been set before.
-pub async fn begin(pool: &PgPool) -> Result<(), Error> {
+pub async fn begin(database: &Database) -> Result<(), Error> {
     let begun = sqlx::query!(
         "UPDATE cursors SET place = first_id(now())
          WHERE walk = 'logged_events' AND place = '00000000-0000-0000-0000-000000000000'"
     );
-    begun.execute(pool).await?;
+    begun.execute(database).await?;
     Ok(())
 }
 

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
-use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::database::error::{Error, retrying};
+use crate::database::Database;
+use crate::database::error::Error;
 use crate::domain::{Actor, By, Email, Origin, Role};
 use crate::events::author::Author;
 
@@ -29,13 +29,18 @@ pub struct RefusedRequest {
 
 /// Records refused requests. A retry does not record them twice. After an error, nothing was
 /// recorded.
-pub async fn record_refusals(pool: &PgPool, refusals: &[RefusedRequest]) -> Result<(), Error> {
+pub async fn record_refusals(
+    database: &Database,
+    refusals: &[RefusedRequest],
+) -> Result<(), Error> {
     let ids: Vec<_> = refusals.iter().map(|_| Uuid::now_v7()).collect();
-    retrying!(record_refusals_as(pool, &ids, refusals))
+    database
+        .run(|_| record_refusals_as(database, &ids, refusals))
+        .await
 }
 
 async fn record_refusals_as(
-    pool: &PgPool,
+    database: &Database,
     ids: &[Uuid],
     refusals: &[RefusedRequest],
 ) -> Result<(), Error> {
@@ -64,24 +69,26 @@ async fn record_refusals_as(
         &texts(|refused| refused.claimed_audience.clone()) as &[Option<String>],
         &refusals.iter().map(|refused| refused.session).collect::<Vec<_>>() as &[Option<Uuid>],
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(())
 }
 
 /// Records a command of an operator whose statements record nothing. A repetition after an error
 /// may record it twice.
-pub async fn record_command(pool: &PgPool, kind: &str) -> Result<(), Error> {
+pub async fn record_command(database: &Database, kind: &str) -> Result<(), Error> {
     let author = Author::needing(Role::Admin, By::COMMAND_LINE);
-    retrying!(async {
-        let recorded = sqlx::query!(
-            "INSERT INTO events SELECT e.* FROM event_row($1, $2) AS e",
-            author as Author<'_>,
-            kind
-        );
-        recorded.execute(pool).await?;
-        Ok::<_, Error>(())
-    })
+    database
+        .run(|_| async {
+            let recorded = sqlx::query!(
+                "INSERT INTO events SELECT e.* FROM event_row($1, $2) AS e",
+                author as Author<'_>,
+                kind
+            );
+            recorded.execute(database).await?;
+            Ok::<_, Error>(())
+        })
+        .await
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -118,7 +125,7 @@ impl<'a> DataAccess<'a> {
 /// search contains an e-mail address, the event's e-mail is that address, so that the deletion of
 /// its owner finds the event.
 pub async fn record_access(
-    pool: &PgPool,
+    database: &Database,
     access: DataAccess<'_>,
     actor: Actor<'_>,
     origin: &Origin,
@@ -134,7 +141,7 @@ pub async fn record_access(
         .collect();
     let fields = (!fields.is_empty()).then(|| Value::Object(fields).to_string());
     let id = Uuid::now_v7();
-    retrying!(async {
+    database.run(|_| async {
         // The conflict is with an earlier attempt whose response was lost.
         let recorded = sqlx::query!(
             "INSERT INTO events (id, kind, user_id, email, actor, detail, ip, user_agent, request_id)
@@ -157,6 +164,6 @@ pub async fn record_access(
             access.reason,
             matches!(actor, Actor::Staff(_)),
         );
-        Ok::<_, Error>(recorded.execute(pool).await?.rows_affected() > 0)
-    })
+        Ok::<_, Error>(recorded.execute(database).await?.rows_affected() > 0)
+    }).await
 }

@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use prometheus_client::metrics::counter::Counter;
-use sqlx::PgPool;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::background;
-use crate::database::in_time;
+use crate::database::Database;
 use crate::domain::network;
 use crate::events::record::{RefusedRequest, record_refusals};
 
@@ -79,13 +78,13 @@ impl Budget {
 impl Refusals {
     /// Opens the queue and the task that empties it; the task ends when the queue is dropped and
     /// empty.
-    pub fn open(pool: PgPool) -> Self {
+    pub fn open(database: Database) -> Self {
         let (queue, waiting) = mpsc::channel(CAPACITY);
         let unrecorded = Counter::default();
         let waiting = Arc::new(AsyncMutex::new(waiting));
         let counted = unrecorded.clone();
         let writer = background::spawn("refusals", move || {
-            write(pool.clone(), waiting.clone(), counted.clone())
+            write(database.clone(), waiting.clone(), counted.clone())
         });
         Self {
             queue,
@@ -118,7 +117,7 @@ impl Refusals {
 }
 
 async fn write(
-    pool: PgPool,
+    database: Database,
     waiting: Arc<AsyncMutex<mpsc::Receiver<RefusedRequest>>>,
     unrecorded: Counter,
 ) {
@@ -127,7 +126,7 @@ async fn write(
     let mut told = 0;
     let mut said_at = None::<Instant>;
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
-        if let Err(error) = in_time(record_refusals(&pool, &batch)).await {
+        if let Err(error) = database.run(|_| record_refusals(&database, &batch)).await {
             let lost = u64::try_from(batch.len()).unwrap_or(u64::MAX);
             tracing::warn!(lost, error = %error, "recording refused sign-ins failed");
             unrecorded.inc_by(lost);

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use sqlx::PgPool;
 use time::OffsetDateTime;
 
-use crate::database::Error;
+use crate::database::{Database, Error};
 
 /// The longest time from the draw of an id to the first write of its transaction: a request takes
 /// at most 20 seconds, its statement 10, and the rest is for differences between the instances'
@@ -19,10 +18,12 @@ pub const DRAWN: Duration = Duration::from_mins(1);
 ///
 /// `settle_events` sets a mark. The mark is returned once all older transactions have ended,
 /// whichever role they belong to. Until then the mark before it is returned.
-pub async fn settled(pool: &PgPool) -> Result<OffsetDateTime, Error> {
-    sqlx::query!("SELECT settle_events()").execute(pool).await?;
+pub async fn settled(database: &Database) -> Result<OffsetDateTime, Error> {
+    sqlx::query!("SELECT settle_events()")
+        .execute(database)
+        .await?;
     let settled = sqlx::query_scalar!(
         r#"SELECT CASE WHEN has_older_writers(xmin) THEN settled_at ELSE marked_at END AS "settled!" FROM settled_events"#
     );
-    Ok(settled.fetch_one(pool).await?)
+    Ok(settled.fetch_one(database).await?)
 }

@@ -3,13 +3,13 @@
 
 use std::collections::HashSet;
 
-use sqlx::{Connection, Executor, PgPool};
+use sqlx::{Connection, Executor};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::batch::Summary;
 use super::row::{Identity, ImportRow, ImportedUser, RowError};
-use crate::database::{Error, retrying};
+use crate::database::{Database, Error};
 use crate::domain::user::MAX_IDENTITIES;
 use crate::domain::{Actor, Email};
 
@@ -20,14 +20,14 @@ const SETTINGS: &str = "SET LOCAL statement_timeout = '10min'; SET LOCAL lock_ti
 
 /// Writes the rows of one import, which is recorded as one event.
 pub struct Writer {
-    pool: PgPool,
+    database: Database,
     event: Uuid,
 }
 
 impl Writer {
-    pub fn new(pool: PgPool) -> Self {
+    pub fn new(database: Database) -> Self {
         Self {
-            pool,
+            database,
             event: Uuid::now_v7(),
         }
     }
@@ -43,7 +43,7 @@ impl Writer {
         while !rows.is_empty() {
             // If a sign-in creates one of the users meanwhile, nothing is written, and the next
             // attempt finds them.
-            let (outcomes, identities) = retrying!(self.write_batch(&rows))?;
+            let (outcomes, identities) = self.database.run(|_| self.write_batch(&rows)).await?;
             summary.identities += identities.cast_unsigned();
             let mut deferred = Vec::new();
             for (row, outcome) in rows.into_iter().zip(outcomes) {
@@ -115,23 +115,24 @@ impl Writer {
             Actor::COMMAND_LINE.name(),
             i64::from(MAX_IDENTITIES),
         );
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = self.database.acquire().await?;
         let mut transaction = connection.begin().await?;
         transaction.execute(SETTINGS).await?;
         let done = statement.fetch_one(&mut *transaction).await?;
         transaction.commit().await?;
+        connection.release();
         Ok((done.outcomes, done.identities))
     }
 
-    /// Updates the planner's statistics if rows were imported, and closes the pool.
+    /// Updates the planner's statistics if rows were imported, and closes the database.
     pub(super) async fn finish(self, summary: &Summary) {
         if summary.users + summary.linked > 0
-            && let Err(error) = analyze(&self.pool).await
+            && let Err(error) = analyze(&self.database).await
         {
             // All rows are imported all the same, and autovacuum will analyze the tables later.
             tracing::warn!(%error, "updating the planner's statistics failed; run ANALYZE users, identities");
         }
-        self.pool.close().await;
+        self.database.close().await;
     }
 }
 
@@ -183,8 +184,8 @@ fn new_id(created: Option<OffsetDateTime>) -> Uuid {
     })
 }
 
-async fn analyze(pool: &PgPool) -> Result<(), Error> {
-    let mut connection = pool.acquire().await?;
+async fn analyze(database: &Database) -> Result<(), Error> {
+    let mut connection = database.acquire().await?;
     // Without the privilege, ANALYZE only sends a warning and does nothing.
     let own = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'users'::regclass";
     if !sqlx::query_scalar(own).fetch_one(&mut *connection).await? {
@@ -197,5 +198,7 @@ async fn analyze(pool: &PgPool) -> Result<(), Error> {
     transaction
         .execute("SET LOCAL statement_timeout = 0; ANALYZE users, identities")
         .await?;
-    Ok(transaction.commit().await?)
+    transaction.commit().await?;
+    connection.release();
+    Ok(())
 }

@@ -13,8 +13,7 @@ use tokio::time::{sleep, timeout};
 use self::keys::Keys;
 use super::rotation::Rotation;
 use super::signing_key::{Error, Jwk, SigningKey};
-use super::store::PgPool;
-use crate::database::in_time;
+use crate::database::Database;
 use crate::secret::SecretKeys;
 use crate::{background, clock, config};
 
@@ -41,12 +40,12 @@ struct Shared {
 
 impl KeyRing {
     pub fn new(
-        pool: PgPool,
+        database: Database,
         secret_key: &SecretKeys,
         periods: config::Keys,
     ) -> Result<Self, Error> {
         let shared = Shared {
-            rotation: Rotation::new(pool, secret_key, periods)?,
+            rotation: Rotation::new(database, secret_key, periods)?,
             keys: RwLock::new(None),
             reloads: AtomicU64::new(0),
             asked_at: Arc::default(),
@@ -59,7 +58,7 @@ impl KeyRing {
     /// `secret_key` are sealed with the current one. Starts the task that reloads them; it ends
     /// with the last clone of the ring.
     pub async fn open(&self) -> Result<(), Error> {
-        in_time(self.0.rotation.seal_again()).await?;
+        self.0.rotation.seal_again().await?;
         self.load().await?;
         let ring = Arc::downgrade(&self.0);
         background::spawn("signing keys", move || keep_current(ring.clone()));
@@ -156,7 +155,7 @@ impl KeyRing {
     }
 
     async fn load(&self) -> Result<(), Error> {
-        let stored = in_time(self.0.rotation.tend()).await?;
+        let stored = self.0.rotation.tend().await?;
         let known = self.current();
         let keys = Arc::new(Keys::open(
             &self.0.rotation,

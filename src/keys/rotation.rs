@@ -6,9 +6,9 @@ use time::Duration;
 use super::life::KEEP;
 use super::seal::{Seal, SealedBy};
 use super::signing_key::{Error, SigningKey};
-use super::store::{self, PgPool, StoredKey, StoredKeys};
+use super::store::{self, StoredKey, StoredKeys};
 use crate::config::Keys;
-use crate::database::retrying;
+use crate::database::Database;
 use crate::domain::By;
 use crate::secret::SecretKeys;
 
@@ -18,15 +18,15 @@ const PURPOSE: &str = "signing keys";
 /// The stored keys, and the rules by which they change.
 #[derive(Debug)]
 pub struct Rotation {
-    pool: PgPool,
+    database: Database,
     seal: Seal,
     periods: Keys,
 }
 
 impl Rotation {
-    pub fn new(pool: PgPool, secret_key: &SecretKeys, periods: Keys) -> Result<Self, Error> {
+    pub fn new(database: Database, secret_key: &SecretKeys, periods: Keys) -> Result<Self, Error> {
         Ok(Self {
-            pool,
+            database,
             seal: Seal::new(secret_key, PURPOSE)?,
             periods,
         })
@@ -54,7 +54,8 @@ impl Rotation {
             .unwrap_or_default()
         {
             if let Some(sealed) = self.seal.seal_again(&key.kid, &key.sealed_private_key) {
-                store::replace_seal(&self.pool, &key, &sealed).await?;
+                let replace = || store::replace_seal(&self.database, &key, &sealed);
+                self.database.run(|_| replace()).await?;
                 tracing::info!(
                     kid = key.kid,
                     "sealed a signing key with the new secret_key"
@@ -66,7 +67,7 @@ impl Rotation {
 
     /// Returns the stored keys, or `None` before the first start.
     pub async fn stored(&self) -> Result<Option<StoredKeys>, Error> {
-        Ok(store::all(&self.pool).await?)
+        Ok(self.database.run(|_| store::all(&self.database)).await?)
     }
 
     /// Makes the changes that are due, and returns the keys: creates the first key, announces the
@@ -75,7 +76,9 @@ impl Rotation {
         let stored = match self.stored().await? {
             Some(stored) if stored.keys.iter().any(|key| key.life.retired_at.is_none()) => stored,
             _ => {
-                store::insert_first(&self.pool, &SigningKey::generate(&self.seal)?).await?;
+                let key = SigningKey::generate(&self.seal)?;
+                let insert = || store::insert_first(&self.database, &key);
+                self.database.run(|_| insert()).await?;
                 // Another instance may have come first: the stored key counts.
                 self.stored().await?.ok_or(Error::Backend)?
             }
@@ -90,7 +93,7 @@ impl Rotation {
         if !due && !stored.keys.iter().any(expired) {
             return Ok(stored);
         }
-        store::prune(&self.pool).await?;
+        self.database.run(|_| store::prune(&self.database)).await?;
         if due {
             self.announce(&stored, age, None).await?;
         }
@@ -111,11 +114,10 @@ impl Rotation {
             self.check_secret(&stored)?;
         }
         let key = SigningKey::generate(&self.seal)?;
-        Ok(retrying!(store::replace_all(
-            &self.pool,
-            &key,
-            By::COMMAND_LINE
-        ))?)
+        Ok(self
+            .database
+            .run(|_| store::replace_all(&self.database, &key, By::COMMAND_LINE))
+            .await?)
     }
 
     async fn announce(
@@ -126,7 +128,9 @@ impl Rotation {
     ) -> Result<bool, Error> {
         self.check_secret(stored)?;
         let key = SigningKey::generate(&self.seal)?;
-        Ok(store::insert_next(&self.pool, &key, self.periods.announce, age, by).await?)
+        let announce = self.periods.announce;
+        let insert = || store::insert_next(&self.database, &key, announce, age, by);
+        Ok(self.database.run(|_| insert()).await?)
     }
 
     /// Checks that the published keys can be opened, and returns their number, and how many of them

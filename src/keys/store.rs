@@ -3,11 +3,10 @@
 //! Keys have unique numbers: if several instances create the next key at once, one succeeds and the
 //! others do nothing.
 
-pub use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use super::life::{KEEP, KeyLife};
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::{By, Role};
 use crate::events::Author;
 
@@ -46,7 +45,7 @@ impl StoredKeys {
     }
 }
 
-pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
+pub async fn all(database: &Database) -> Result<Option<StoredKeys>, Error> {
     // A key's successor is the next key that was not retired early.
     let rows = sqlx::query!(
         r#"SELECT kid, sealed_private_key, created_at, signs_from, retired_at,
@@ -55,7 +54,7 @@ pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
                   now() AS "now!"
            FROM signing_keys ORDER BY number"#,
     )
-    .fetch_all(pool)
+    .fetch_all(database)
     .await?;
     let Some(now) = rows.first().map(|row| row.now) else {
         return Ok(None);
@@ -77,7 +76,7 @@ pub async fn all(pool: &PgPool) -> Result<Option<StoredKeys>, Error> {
 }
 
 /// Stores a key that signs at once, unless a key exists that was not retired.
-pub async fn insert_first(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
+pub async fn insert_first(database: &Database, key: &NewKey) -> Result<(), Error> {
     sqlx::query!(
         "INSERT INTO signing_keys (kid, number, public_key, sealed_private_key)
          SELECT $1, coalesce(max(number), 0) + 1, $2, $3 FROM signing_keys
@@ -87,7 +86,7 @@ pub async fn insert_first(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
         key.public_key,
         key.sealed_private_key,
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(())
 }
@@ -96,7 +95,7 @@ pub async fn insert_first(pool: &PgPool, key: &NewKey) -> Result<(), Error> {
 /// seconds yet. Returns `true` if it was stored. Records an operator's command; without an author,
 /// it was due.
 pub async fn insert_next(
-    pool: &PgPool,
+    database: &Database,
     key: &NewKey,
     announce: u32,
     age: u32,
@@ -124,13 +123,13 @@ pub async fn insert_next(
         f64::from(age),
         author as Option<Author<'_>>,
     );
-    Ok(done.fetch_one(pool).await?)
+    Ok(done.fetch_one(database).await?)
 }
 
 /// Stores a key that signs at once, retires all others, and records that. Does nothing if an
 /// earlier attempt has stored this key. Returns [`Error::Raced`], without retiring a key, if
 /// another key was created at the same time.
-pub async fn replace_all(pool: &PgPool, key: &NewKey, by: By<'_>) -> Result<(), Error> {
+pub async fn replace_all(database: &Database, key: &NewKey, by: By<'_>) -> Result<(), Error> {
     // The insertion decides: if it did nothing, no key is retired.
     let stored = sqlx::query_scalar!(
         r#"WITH made AS (
@@ -151,7 +150,7 @@ pub async fn replace_all(pool: &PgPool, key: &NewKey, by: By<'_>) -> Result<(), 
         key.sealed_private_key,
         Author::needing(Role::Admin, by) as Author<'_>,
     )
-    .fetch_one(pool)
+    .fetch_one(database)
     .await?;
     if stored {
         Ok(())
@@ -161,20 +160,24 @@ pub async fn replace_all(pool: &PgPool, key: &NewKey, by: By<'_>) -> Result<(), 
 }
 
 /// Replaces a key's seal, unless another instance has just done so.
-pub async fn replace_seal(pool: &PgPool, key: &StoredKey, sealed: &[u8]) -> Result<(), Error> {
+pub async fn replace_seal(
+    database: &Database,
+    key: &StoredKey,
+    sealed: &[u8],
+) -> Result<(), Error> {
     sqlx::query!(
         "UPDATE signing_keys SET sealed_private_key = $3 WHERE kid = $1 AND sealed_private_key = $2",
         key.kid,
         key.sealed_private_key,
         sealed,
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(())
 }
 
 /// Deletes the keys that stopped signing so long ago that their last token has expired.
-pub async fn prune(pool: &PgPool) -> Result<(), Error> {
+pub async fn prune(database: &Database) -> Result<(), Error> {
     sqlx::query!(
         "DELETE FROM signing_keys AS old
          WHERE coalesce(old.retired_at, (SELECT min(newer.signs_from) FROM signing_keys AS newer
@@ -182,7 +185,7 @@ pub async fn prune(pool: &PgPool) -> Result<(), Error> {
                + make_interval(secs => $1) <= now()",
         f64::from(KEEP),
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(())
 }

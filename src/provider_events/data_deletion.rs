@@ -8,7 +8,6 @@
 mod store;
 
 use serde::Serialize;
-use sqlx::PgPool;
 use strum::{EnumString, IntoStaticStr};
 use uuid::Uuid;
 
@@ -17,7 +16,7 @@ pub use self::store::{Status, status};
 use super::facebook::SignedRequest;
 use crate::accounts::users;
 use crate::accounts::users::Deletion;
-use crate::database::{Error, retrying};
+use crate::database::{Database, Error};
 use crate::domain::{Actor, By, Origin};
 use crate::events::{Asking, erasure};
 
@@ -42,20 +41,24 @@ pub enum Outcome {
 /// at `provider`. After an error, the caller must not acknowledge the request: when the provider
 /// sends it again, the work goes on where it failed.
 pub async fn carry_out(
-    pool: &PgPool,
+    database: &Database,
     provider: &str,
     others: &[&str],
     request: &SignedRequest,
     origin: &Origin,
 ) -> Result<Uuid, Error> {
     for other in others {
-        retrying!(once(pool, other, request, origin))?;
+        database
+            .run(|_| once(database, other, request, origin))
+            .await?;
     }
-    retrying!(once(pool, provider, request, origin))
+    database
+        .run(|_| once(database, provider, request, origin))
+        .await
 }
 
 async fn once(
-    pool: &PgPool,
+    database: &Database,
     provider: &str,
     request: &SignedRequest,
     origin: &Origin,
@@ -64,20 +67,27 @@ async fn once(
         code,
         outcome,
         account,
-    } = store::register(pool, provider, &request.id, &request.subject, request.at).await?;
+    } = store::register(
+        database,
+        provider,
+        &request.id,
+        &request.subject,
+        request.at,
+    )
+    .await?;
     match account {
         _ if outcome.is_some() => {}
-        None => store::settle_deleted(pool, code).await?,
+        None => store::settle_deleted(database, code).await?,
         Some(account) if account.disabled => {
-            store::settle_kept(pool, code, provider, &account, &origin.request_id).await?;
+            store::settle_kept(database, code, provider, &account, &origin.request_id).await?;
         }
-        Some(account) => remove(pool, provider, code, &account, origin).await?,
+        Some(account) => remove(database, provider, code, &account, origin).await?,
     }
     Ok(code)
 }
 
 async fn remove(
-    pool: &PgPool,
+    database: &Database,
     provider: &str,
     code: Uuid,
     account: &Account,
@@ -96,7 +106,7 @@ async fn remove(
         origin: &origin,
     };
     if account.others {
-        let done = store::unlink(pool, code, account, by).await?;
+        let done = store::unlink(database, code, account, by).await?;
         return if done {
             Ok(())
         } else {
@@ -104,18 +114,18 @@ async fn remove(
         };
     }
     match users::delete(
-        pool,
+        database,
         account.user,
         Some(account.updated_at),
         Asking::Staff(by),
     )
     .await?
     {
-        Deletion::Done(traces) => erasure::begin(pool, &traces).await,
+        Deletion::Done(traces) => erasure::begin(database, &traces).await,
         // The user has changed since the request was registered.
         Deletion::NotFound | Deletion::NotPermitted | Deletion::Hijacked => {
             return Err(Error::Raced(None));
         }
     }
-    store::settle_deleted(pool, code).await
+    store::settle_deleted(database, code).await
 }

@@ -11,11 +11,9 @@ pub mod report;
 mod security_event;
 mod store;
 
-use sqlx::PgPool;
-
 use self::report::Report;
 use crate::config::Preset;
-use crate::database::retrying;
+use crate::database::Database;
 pub use crate::provider::EventError as Error;
 use crate::provider::Provider;
 
@@ -60,16 +58,20 @@ pub async fn read(
 /// same accounts at `others`, the other names of its issuer. After an error, names may be left: the
 /// message must not be acknowledged, and reaches them when it is sent again.
 pub async fn apply(
-    pool: &PgPool,
+    database: &Database,
     provider: &str,
     others: &[&str],
     report: &Report,
     request_id: &str,
 ) -> Result<(), crate::database::Error> {
-    retrying!(store::apply(pool, provider, report, request_id))?;
+    database
+        .run(|_| store::apply(database, provider, report, request_id))
+        .await?;
     let about_accounts = report.about_accounts();
     for other in others.iter().filter(|_| !about_accounts.events.is_empty()) {
-        retrying!(store::apply(pool, other, &about_accounts, request_id))?;
+        database
+            .run(|_| store::apply(database, other, &about_accounts, request_id))
+            .await?;
     }
     Ok(())
 }

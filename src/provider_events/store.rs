@@ -1,15 +1,14 @@
 //! The statement that applies a report, and the end of its record.
 
-use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use super::report::{Effect, Event, Report, Subject};
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::Email;
 
 /// Applies a report once; see `apply.sql`.
 pub(super) async fn apply(
-    pool: &PgPool,
+    database: &Database,
     provider: &str,
     report: &Report,
     request_id: &str,
@@ -50,7 +49,7 @@ pub(super) async fn apply(
             .collect::<Vec<_>>(),
         request_id,
     );
-    if raced.fetch_one(pool).await? {
+    if raced.fetch_one(database).await? {
         Err(Error::Raced(None))
     } else {
         Ok(())

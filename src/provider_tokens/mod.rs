@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use strum::VariantNames;
 use uuid::{Builder, Uuid};
 
-use self::store::{Owner, PgPool, Stored, Summary};
+use self::store::{Owner, Stored, Summary};
 use self::task::{Exchange, Revocation, Task};
 use crate::config;
-use crate::database::{Error, in_time, retrying};
+use crate::database::{Database, Error};
 use crate::domain::VerifiedClaims;
 use crate::keys::seal::{Seal, SealedBy, Unopened};
 use crate::provider::Providers;
@@ -142,7 +142,7 @@ impl ProviderTokens {
 
     /// Begins to exchange and to revoke. Parked tokens get another attempt, since the settings may
     /// be right now.
-    pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
+    pub async fn open(&self, database: &Database) -> Result<(), Error> {
         let Shared {
             providers,
             seal,
@@ -152,10 +152,13 @@ impl ProviderTokens {
             tasks,
         } = &*self.0;
         let revoking = self.revoking();
-        while in_time(async { retrying!(store::unpark(pool, &revoking, UNPARKED)) }).await?
+        while database
+            .run(|_| store::unpark(database, &revoking, UNPARKED))
+            .await?
             == UNPARKED.unsigned_abs()
         {}
-        let queues = in_time(store::summaries(pool, &readings.queues())).await?;
+        let known = readings.queues();
+        let queues = database.run(|_| store::summaries(database, &known)).await?;
         for Summary {
             name,
             waiting,
@@ -172,13 +175,13 @@ impl ProviderTokens {
         let idle = queues.is_empty();
         readings.set(queues);
         for provider in revoking.iter().filter_map(|name| providers.get(name)) {
-            let pool = pool.clone();
+            let database = database.clone();
             let provider = provider.clone();
             let seal = seal.clone();
             let exchanges = exchanges.clone();
             let revocations = revocations.clone();
             let task = Task {
-                pool,
+                database,
                 provider,
                 seal,
                 exchanges,
@@ -190,25 +193,26 @@ impl ProviderTokens {
             });
         }
         if !idle {
-            let pool = pool.clone();
+            let database = database.clone();
             let readings = readings.clone();
             tasks.spawn("provider token readings", move |stop| {
-                let pool = pool.clone();
+                let database = database.clone();
                 let readings = readings.clone();
-                let read =
-                    |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
+                let read = |database, known: Vec<_>| async move {
+                    store::summaries(&database, &known).await
+                };
                 let problem = "reading the queues of providers' tokens failed and will be retried";
-                async move { readings.keep_reading(&pool, stop, read, problem).await }
+                async move { readings.keep_reading(&database, stop, read, problem).await }
             });
         }
         if seal.is_changing() {
-            let pool = pool.clone();
+            let database = database.clone();
             let seal = seal.clone();
             tasks.spawn("provider token seals", move |stop| {
-                let pool = pool.clone();
+                let database = database.clone();
                 let seal = seal.clone();
                 async move {
-                    if let Err(error) = seal_again(&pool, &seal, stop).await {
+                    if let Err(error) = seal_again(&database, &seal, stop).await {
                         tracing::warn!(%error, "not all tokens were sealed with the new secret_key; the next start goes on");
                     }
                 }
@@ -220,7 +224,7 @@ impl ProviderTokens {
     /// Stores the code that came with a verified identity, if its provider's tokens can be revoked.
     pub async fn keep(
         &self,
-        pool: &PgPool,
+        database: &Database,
         provider: &config::Provider,
         claims: &VerifiedClaims,
         posted: &PostedCode,
@@ -248,7 +252,9 @@ impl ProviderTokens {
         };
         let sealed = contents.seal(&self.0.seal, id);
         let sealed = sealed.map_err(|unopened| Error::unexpected(&unopened.to_string()))?;
-        retrying!(store::keep_code(pool, id, &owner, &sealed))
+        database
+            .run(|_| store::keep_code(database, id, &owner, &sealed))
+            .await
     }
 
     /// Returns the tokens that wait to be revoked, by provider, as this instance last counted them.
@@ -284,11 +290,13 @@ impl ProviderTokens {
         self.0.tasks.close().await;
     }
 
-    pub async fn readable(&self, pool: &PgPool) -> Result<Readable, Error> {
+    pub async fn readable(&self, database: &Database) -> Result<Readable, Error> {
         let mut found = Readable::default();
         let mut after = Uuid::nil();
         loop {
-            let rows = in_time(store::stored(pool, after, BATCH)).await?;
+            let rows = database
+                .run(|_| store::stored(database, after, BATCH))
+                .await?;
             let Some(last) = rows.last() else {
                 return Ok(found);
             };
@@ -324,11 +332,13 @@ fn id(owner: &Owner, posted: &PostedCode) -> Uuid {
 
 /// Seals all rows of the previous secret key with the current one. Several instances may do so at
 /// once.
-async fn seal_again(pool: &PgPool, seal: &Seal, stop: Stop) -> Result<(), Error> {
+async fn seal_again(database: &Database, seal: &Seal, stop: Stop) -> Result<(), Error> {
     let mut after = Uuid::nil();
     let mut left = false;
-    while !pool.is_closed() && !*stop.borrow() {
-        let rows = in_time(store::stored(pool, after, BATCH)).await?;
+    while !database.is_closed() && !*stop.borrow() {
+        let rows = database
+            .run(|_| store::stored(database, after, BATCH))
+            .await?;
         let Some(last) = rows.last() else {
             if !left {
                 return Ok(());
@@ -344,7 +354,9 @@ async fn seal_again(pool: &PgPool, seal: &Seal, stop: Stop) -> Result<(), Error>
         let (new, old): (Vec<_>, Vec<Stored>) = again.unzip();
         if !old.is_empty() {
             left = true;
-            in_time(async { retrying!(store::replace_seals(pool, &old, &new)) }).await?;
+            database
+                .run(|_| store::replace_seals(database, &old, &new))
+                .await?;
         }
     }
     Ok(())

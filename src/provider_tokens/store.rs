@@ -7,12 +7,11 @@
 
 use std::collections::BTreeMap;
 
-pub use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::schedule::{LIFE_OF_CODE, PATIENCE};
-use crate::database::Error;
+use crate::database::{Database, Error};
 pub use crate::queue::Summary;
 
 #[derive(Debug, Clone)]
@@ -49,7 +48,12 @@ pub struct Claimed {
 }
 
 /// Stores a code to exchange. The same code again changes nothing.
-pub async fn keep_code(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) -> Result<(), Error> {
+pub async fn keep_code(
+    database: &Database,
+    id: Uuid,
+    owner: &Owner,
+    sealed: &[u8],
+) -> Result<(), Error> {
     let Owner {
         provider,
         subject,
@@ -65,7 +69,7 @@ pub async fn keep_code(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) ->
         client_id,
         sealed,
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(())
 }
@@ -74,7 +78,7 @@ pub async fn keep_code(pool: &PgPool, id: Uuid, owner: &Owner, sealed: &[u8]) ->
 /// was linked again is kept. It looks at rows that are due since `since`, or at all rows. If the
 /// connection is lost, rows may have been taken until their lease ends.
 pub async fn claim(
-    pool: &PgPool,
+    database: &Database,
     provider: &str,
     since: Option<OffsetDateTime>,
     limit: usize,
@@ -119,7 +123,7 @@ pub async fn claim(
         f64::from(lease),
         since,
     )
-    .fetch_all(pool)
+    .fetch_all(database)
     .await?;
     let claimed = rows.into_iter().map(|row| {
         let owner = Owner {
@@ -149,7 +153,7 @@ pub async fn claim(
 /// it is to be revoked. It replaces the token that the same client had before for the same user. An
 /// access token is not stored beside a refresh token, which is valid for longer.
 pub async fn keep_token(
-    pool: &PgPool,
+    database: &Database,
     id: Uuid,
     owner: &Owner,
     sealed: &[u8],
@@ -197,26 +201,31 @@ pub async fn keep_token(
         sealed,
         access,
     );
-    Ok(kept.fetch_one(pool).await?)
+    Ok(kept.fetch_one(database).await?)
 }
 
 /// Deletes a code that was refused, or a token that was revoked. A token that another instance has
 /// got for the code meanwhile stays.
-pub async fn delete(pool: &PgPool, row: &Claimed) -> Result<(), Error> {
+pub async fn delete(database: &Database, row: &Claimed) -> Result<(), Error> {
     sqlx::query!(
         "DELETE FROM provider_tokens WHERE id = $1 AND state = $2 AND (state = 'due' OR attempts = $3)",
         row.id,
         <&str>::from(row.state),
         row.attempts,
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(())
 }
 
 /// Records a failed attempt. A code is deleted after `LIFE_OF_CODE`, and a token parked that has
 /// been due for `PATIENCE`. Returns true then, since there is no further attempt.
-pub async fn fail(pool: &PgPool, row: &Claimed, failure: &str, pause: u32) -> Result<bool, Error> {
+pub async fn fail(
+    database: &Database,
+    row: &Claimed,
+    failure: &str,
+    pause: u32,
+) -> Result<bool, Error> {
     let given_up = sqlx::query_scalar!(
         r#"WITH expired AS (
                DELETE FROM provider_tokens
@@ -241,11 +250,11 @@ pub async fn fail(pool: &PgPool, row: &Claimed, failure: &str, pause: u32) -> Re
         f64::from(LIFE_OF_CODE),
         f64::from(PATIENCE),
     );
-    Ok(given_up.fetch_one(pool).await?)
+    Ok(given_up.fetch_one(database).await?)
 }
 
 /// Makes up to `batch` parked tokens of these providers due. Returns their number.
-pub async fn unpark(pool: &PgPool, providers: &[String], batch: i64) -> Result<u64, Error> {
+pub async fn unpark(database: &Database, providers: &[String], batch: i64) -> Result<u64, Error> {
     let unparked = sqlx::query!(
         "UPDATE provider_tokens SET parked_at = NULL, next_attempt_at = now()
          WHERE id IN (
@@ -257,19 +266,24 @@ pub async fn unpark(pool: &PgPool, providers: &[String], batch: i64) -> Result<u
         providers,
         batch,
     );
-    Ok(unparked.execute(pool).await?.rows_affected())
+    Ok(unparked.execute(database).await?.rows_affected())
 }
 
 /// Returns the tokens that these providers have to revoke. `known` are the previous states: rows
 /// that were due before a state's `since` are not read again. Without any `since`, it reads all
 /// providers with codes or tokens.
-pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>, Error> {
+pub async fn summaries(database: &Database, known: &[Summary]) -> Result<Vec<Summary>, Error> {
     let mut names: BTreeMap<_, _> = known
         .iter()
         .map(|queue| (queue.name.clone(), queue.since))
         .collect();
     if names.values().all(Option::is_none) {
-        names.extend(providers(pool).await?.into_iter().map(|name| (name, None)));
+        names.extend(
+            providers(database)
+                .await?
+                .into_iter()
+                .map(|name| (name, None)),
+        );
     }
     let (names, since): (Vec<_>, Vec<_>) = names.into_iter().unzip();
     let summaries = sqlx::query_as!(
@@ -293,12 +307,12 @@ pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>,
         &names,
         &since as &[Option<OffsetDateTime>],
     );
-    Ok(summaries.fetch_all(pool).await?)
+    Ok(summaries.fetch_all(database).await?)
 }
 
 /// Returns the names of the providers with codes or tokens. It reads the index once for each of
 /// them.
-async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
+async fn providers(database: &Database) -> Result<Vec<String>, Error> {
     let providers = sqlx::query_scalar!(
         r#"WITH RECURSIVE names AS (
                SELECT min(provider) AS name FROM provider_tokens
@@ -308,18 +322,18 @@ async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
            )
            SELECT name AS "name!" FROM names WHERE name IS NOT NULL"#,
     );
-    Ok(providers.fetch_all(pool).await?)
+    Ok(providers.fetch_all(database).await?)
 }
 
 /// Returns the identities of a user with a token to be revoked when they are gone.
-pub async fn of_user(pool: &PgPool, user: Uuid) -> Result<Vec<Uuid>, Error> {
+pub async fn of_user(database: &Database, user: Uuid) -> Result<Vec<Uuid>, Error> {
     let identities = sqlx::query_scalar!(
         "SELECT i.id FROM identities i
          WHERE i.user_id = $1
                AND EXISTS (SELECT FROM provider_tokens t WHERE t.provider = i.provider AND t.subject = i.subject)",
         user,
     );
-    Ok(identities.fetch_all(pool).await?)
+    Ok(identities.fetch_all(database).await?)
 }
 
 #[derive(Debug, Clone)]
@@ -329,18 +343,22 @@ pub struct Stored {
     pub sealed: Vec<u8>,
 }
 
-pub async fn stored(pool: &PgPool, after: Uuid, limit: i64) -> Result<Vec<Stored>, Error> {
+pub async fn stored(database: &Database, after: Uuid, limit: i64) -> Result<Vec<Stored>, Error> {
     let rows = sqlx::query_as!(
         Stored,
         "SELECT id, sealed FROM provider_tokens WHERE id > $1 ORDER BY id LIMIT $2",
         after,
         limit,
     );
-    Ok(rows.fetch_all(pool).await?)
+    Ok(rows.fetch_all(database).await?)
 }
 
 /// Replaces the encryption of codes and tokens that have not changed since and are not locked.
-pub async fn replace_seals(pool: &PgPool, old: &[Stored], new: &[Vec<u8>]) -> Result<(), Error> {
+pub async fn replace_seals(
+    database: &Database,
+    old: &[Stored],
+    new: &[Vec<u8>],
+) -> Result<(), Error> {
     sqlx::query!(
         "WITH free AS MATERIALIZED (
              SELECT id FROM provider_tokens WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
@@ -352,14 +370,14 @@ pub async fn replace_seals(pool: &PgPool, old: &[Stored], new: &[Vec<u8>]) -> Re
         &old.iter().map(|row| row.sealed.clone()).collect::<Vec<_>>(),
         new,
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(())
 }
 
 /// Deletes up to `batch` rows: tokens that have been due for 60 days, and codes that are a day old.
 /// Returns their number.
-pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
+pub async fn prune(database: &Database, batch: i64) -> Result<usize, Error> {
     let deleted = sqlx::query!(
         "DELETE FROM provider_tokens WHERE id IN (
              SELECT id FROM provider_tokens
@@ -370,5 +388,5 @@ pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
          )",
         batch,
     );
-    Ok(usize::try_from(deleted.execute(pool).await?.rows_affected()).unwrap_or(usize::MAX))
+    Ok(usize::try_from(deleted.execute(database).await?.rows_affected()).unwrap_or(usize::MAX))
 }

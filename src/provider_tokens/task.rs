@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::store::{self, Claimed, PgPool, State};
+use super::store::{self, Claimed, State};
 use super::{Contents, schedule};
 use crate::clock;
-use crate::database::{Error, in_time, retrying};
+use crate::database::{Database, Error};
 use crate::keys::seal::{Seal, Unopened};
 use crate::provider::{self, Code, Provider, Revocable};
 use crate::queue::{Attempts, Readings, Worker};
@@ -46,7 +46,7 @@ pub(super) enum Revocation {
 
 #[derive(Debug, Clone)]
 pub(super) struct Task {
-    pub pool: PgPool,
+    pub database: Database,
     pub provider: Provider,
     pub seal: Arc<Seal>,
     pub exchanges: Attempts,
@@ -119,7 +119,9 @@ impl Task {
                 let why = refusal.log.unwrap_or_default();
                 tracing::warn!(provider, %id, why, "an authorization code was refused, so no token can be revoked later");
                 self.exchanges.count(provider, Exchange::Refused);
-                in_time(async { retrying!(store::delete(&self.pool, row)) }).await
+                self.database
+                    .run(|_| store::delete(&self.database, row))
+                    .await
             }
             Err(failure) => {
                 let failure = failure.to_string();
@@ -170,13 +172,9 @@ impl Task {
     async fn store(&self, row: &Claimed, sealed: &[u8], access: bool) -> Result<(), Error> {
         let mut others = 1..STORED;
         loop {
-            let store = async {
-                retrying!(store::keep_token(
-                    &self.pool, row.id, &row.owner, sealed, access
-                ))
-            };
-            match in_time(store).await {
-                Err(_) if !self.pool.is_closed() && others.next().is_some() => {
+            let keep = || store::keep_token(&self.database, row.id, &row.owner, sealed, access);
+            match self.database.run(|_| keep()).await {
+                Err(_) if !self.database.is_closed() && others.next().is_some() => {
                     sleep(Self::PAUSE).await;
                 }
                 stored => return stored.map(drop),
@@ -191,7 +189,9 @@ impl Task {
             Ok(()) => {
                 tracing::info!(provider, %id, "a provider has revoked a token");
                 self.revocations.count(provider, Revocation::Revoked);
-                in_time(async { retrying!(store::delete(&self.pool, row)) }).await
+                self.database
+                    .run(|_| store::delete(&self.database, row))
+                    .await
             }
             Err(failure) => {
                 let failure = failure.to_string();
@@ -229,7 +229,9 @@ impl Task {
 
     /// Returns true if there is no further attempt.
     async fn fail(&self, row: &Claimed, failure: &str, pause: u32) -> Result<bool, Error> {
-        in_time(async { retrying!(store::fail(&self.pool, row, failure, pause)) }).await
+        self.database
+            .run(|_| store::fail(&self.database, row, failure, pause))
+            .await
     }
 }
 
@@ -244,14 +246,14 @@ impl Worker for Task {
     /// For a call, and its result.
     const GRACE: Duration = Duration::from_millis(4_800);
 
-    fn pool(&self) -> &PgPool {
-        &self.pool
+    fn database(&self) -> &Database {
+        &self.database
     }
 
     async fn claim(&mut self, room: usize) -> Vec<Claimed> {
         let provider = self.name();
         let since = self.readings.since(provider);
-        in_time(store::claim(&self.pool, provider, since, room, LEASE)).await.unwrap_or_else(|error| {
+        self.database.run(|_| store::claim(&self.database, provider, since, room, LEASE)).await.unwrap_or_else(|error| {
             tracing::warn!(provider, %error, "reading a provider's tokens failed and will be retried");
             Vec::new()
         })

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use sqlx::PgPool;
 use strum::VariantArray;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use self::store::Walk;
-use crate::database::{Error, in_time};
+use crate::database::{Database, Error};
 use crate::events::{erasure, partitions};
 use crate::provider_tokens::store as provider_tokens;
 use crate::webhooks::store as webhooks;
@@ -132,7 +131,7 @@ impl Round {
 ///
 /// # Errors
 /// Some steps failed.
-pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Incomplete> {
+pub async fn prune(database: &Database, limits: Limits) -> Result<Pruned, Incomplete> {
     let Limits {
         event_days,
         sessions_per_identity,
@@ -143,47 +142,55 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Incomplete> 
     let mut pruned = Pruned::default();
     for &step in Step::VARIANTS {
         match step {
-            Step::Erasure => pruned.forgotten = round.run(step, erasure::finish(pool)).await,
+            Step::Erasure => pruned.forgotten = round.run(step, erasure::finish(database)).await,
             Step::DeletedIdentities => {
-                let work = walk(begin, |from| store::deleted_identities(pool, from, BATCH));
+                let work = walk(database, begin, |from| {
+                    store::deleted_identities(database, from, BATCH)
+                });
                 pruned.deleted_identities = round.run(step, work).await;
             }
             Step::ProviderTokens => {
-                let work = all(|| provider_tokens::prune(pool, BATCH));
+                let work = all(database, || provider_tokens::prune(database, BATCH));
                 pruned.provider_tokens = round.run(step, work).await;
             }
             Step::WebhookMessages => {
-                let work = all(|| webhooks::prune(pool, BATCH));
+                let work = all(database, || webhooks::prune(database, BATCH));
                 pruned.webhook_messages = round.run(step, work).await;
             }
             Step::Partitions => {
                 round
-                    .run(step, Box::pin(keep_partitions(pool, event_days)))
+                    .run(step, Box::pin(keep_partitions(database, event_days)))
                     .await;
             }
             Step::Events => {
-                let work = walk(Uuid::nil(), |after| {
-                    store::events(pool, after, event_days, BATCH)
+                let work = walk(database, Uuid::nil(), |after| {
+                    store::events(database, after, event_days, BATCH)
                 });
                 pruned.events = round.run(step, work).await;
             }
             Step::Sessions => {
-                pruned.sessions = round.run(step, expired_sessions(pool, limits)).await;
+                pruned.sessions = round.run(step, expired_sessions(database, limits)).await;
             }
             Step::SurplusSessions => {
-                let work = steps(|| store::surplus_sessions(pool, sessions_per_identity, BATCH));
+                let work = steps(database, || {
+                    store::surplus_sessions(database, sessions_per_identity, BATCH)
+                });
                 pruned.surplus_sessions = round.run(step, work).await;
             }
             Step::StaffSessions => {
-                let work = all(|| store::staff_sessions(pool, BATCH));
+                let work = all(database, || store::staff_sessions(database, BATCH));
                 pruned.staff_sessions = round.run(step, work).await;
             }
             Step::StaffSignIns => {
-                let work = walk(begin, |from| store::staff_sign_ins(pool, from, BATCH));
+                let work = walk(database, begin, |from| {
+                    store::staff_sign_ins(database, from, BATCH)
+                });
                 pruned.staff_sign_ins = round.run(step, work).await;
             }
             Step::ProviderEvents => {
-                let work = walk(begin, |from| store::provider_events(pool, from, BATCH));
+                let work = walk(database, begin, |from| {
+                    store::provider_events(database, from, BATCH)
+                });
                 pruned.provider_events = round.run(step, work).await;
             }
         }
@@ -196,18 +203,19 @@ pub async fn prune(pool: &PgPool, limits: Limits) -> Result<Pruned, Incomplete> 
     }
 }
 
-async fn keep_partitions(pool: &PgPool, event_days: u32) -> Result<usize, Error> {
-    in_time(async { partitions::keep(&mut *pool.acquire().await?, Some(event_days)).await })
-        .await?;
+async fn keep_partitions(database: &Database, event_days: u32) -> Result<usize, Error> {
+    let mut connection = database.acquire().await?;
+    partitions::keep(&mut connection, Some(event_days)).await?;
+    connection.release();
     Ok(0)
 }
 
 /// Deletes expired sessions. A walk that fails does not stop the others.
-pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Error> {
+pub async fn expired_sessions(database: &Database, limits: Limits) -> Result<usize, Error> {
     let mut deleted = 0;
     let mut failure = None;
     for (walk, age) in limits.walks() {
-        match steps(|| store::sessions(pool, walk, age, BATCH)).await {
+        match steps(database, || store::sessions(database, walk, age, BATCH)).await {
             Ok(rows) => deleted += rows,
             Err(error) => failure = Some(error),
         }
@@ -217,9 +225,10 @@ pub async fn expired_sessions(pool: &PgPool, limits: Limits) -> Result<usize, Er
 
 /// Deletes batch after batch until one is empty. Returns the number of rows.
 async fn all<B: Future<Output = Result<usize, Error>>>(
+    database: &Database,
     batch: impl Fn() -> B,
 ) -> Result<usize, Error> {
-    walk((), |()| async {
+    walk(database, (), |()| async {
         batch().await.map(|rows| (rows, (rows > 0).then_some(())))
     })
     .await
@@ -228,13 +237,14 @@ async fn all<B: Future<Output = Result<usize, Error>>>(
 /// Walks through all rows, each step from the end of the one before. Returns the number of rows
 /// deleted.
 async fn walk<P: Copy, S: Future<Output = Result<(usize, Option<P>), Error>>>(
+    database: &Database,
     start: P,
     step: impl Fn(P) -> S,
 ) -> Result<usize, Error> {
     let mut rows = 0;
     let mut after = start;
     loop {
-        let (found, last) = in_time(step(after)).await?;
+        let (found, last) = database.run(|_| step(after)).await?;
         rows += found;
         let Some(last) = last else { return Ok(rows) };
         after = last;
@@ -244,9 +254,10 @@ async fn walk<P: Copy, S: Future<Output = Result<(usize, Option<P>), Error>>>(
 /// Takes step after step of a walk whose place is in the database. Returns the number of rows
 /// deleted.
 async fn steps<S: Future<Output = Result<store::Step, Error>>>(
+    database: &Database,
     step: impl Fn() -> S,
 ) -> Result<usize, Error> {
-    walk((), |()| async {
+    walk(database, (), |()| async {
         step().await.map(|(rows, more)| (rows, more.then_some(())))
     })
     .await
@@ -254,13 +265,13 @@ async fn steps<S: Future<Output = Result<store::Step, Error>>>(
 
 /// Prunes for as long as the program runs. Several instances may do so at once: they skip each
 /// other's rows, and each session is read by one of them.
-pub async fn keep_pruning(pool: PgPool, limits: Limits, failures: Failures) {
+pub async fn keep_pruning(database: Database, limits: Limits, failures: Failures) {
     loop {
         tokio::time::sleep(PAUSE).await;
-        if pool.is_closed() {
+        if database.is_closed() {
             return;
         }
-        let (pruned, failed) = match prune(&pool, limits).await {
+        let (pruned, failed) = match prune(&database, limits).await {
             Ok(pruned) => (pruned, Vec::new()),
             Err(Incomplete { pruned, failed }) => (pruned, failed),
         };

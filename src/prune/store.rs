@@ -3,11 +3,10 @@
 //! is older than their deletion. For sessions, the most frequent rows that are deleted one by one,
 //! the place is in the database (`cursors`).
 
-use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database::Error;
+use crate::database::{Database, Error};
 
 /// The number of rows that were deleted, and the time of the last of them.
 pub type Batch = (usize, Option<OffsetDateTime>);
@@ -33,7 +32,7 @@ pub enum Walk {
 /// Takes the next step of a walk: reads at most `step` of the sessions whose ids say that they were
 /// opened `age` seconds ago, and deletes the sessions that expired at least a week ago. In that
 /// week, a refused refresh can say that the session expired.
-pub async fn sessions(pool: &PgPool, walk: Walk, age: u32, step: i64) -> Result<Step, Error> {
+pub async fn sessions(database: &Database, walk: Walk, age: u32, step: i64) -> Result<Step, Error> {
     let (walk, waits) = match walk {
         Walk::Unused => ("unused_sessions", false),
         Walk::Used => ("used_sessions", false),
@@ -88,7 +87,7 @@ pub async fn sessions(pool: &PgPool, walk: Walk, age: u32, step: i64) -> Result<
         step,
         waits,
     );
-    let done = done.fetch_one(pool).await?;
+    let done = done.fetch_one(database).await?;
     Ok((
         usize::try_from(done.deleted).unwrap_or(usize::MAX),
         done.more,
@@ -100,7 +99,7 @@ pub async fn sessions(pool: &PgPool, walk: Walk, age: u32, step: i64) -> Result<
 /// deletes at most `step`; if that is too few, the next step reads the same sessions. A session
 /// that is committed behind the place is not read: the next session of its identity makes up for
 /// that.
-pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<Step, Error> {
+pub async fn surplus_sessions(database: &Database, limit: u32, step: i64) -> Result<Step, Error> {
     let done = sqlx::query!(
         r#"WITH place AS MATERIALIZED (
                SELECT place FROM cursors WHERE walk = 'new_sessions' FOR UPDATE SKIP LOCKED
@@ -134,7 +133,7 @@ pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<St
         i64::from(limit),
         step,
     );
-    let done = done.fetch_one(pool).await?;
+    let done = done.fetch_one(database).await?;
     Ok((
         usize::try_from(done.deleted).unwrap_or(usize::MAX),
         done.more,
@@ -143,7 +142,7 @@ pub async fn surplus_sessions(pool: &PgPool, limit: u32, step: i64) -> Result<St
 
 /// Deletes the staff sessions that `admin::sign_in::store::by_session` treats as expired, and
 /// returns their number.
-pub async fn staff_sessions(pool: &PgPool, batch: i64) -> Result<usize, Error> {
+pub async fn staff_sessions(database: &Database, batch: i64) -> Result<usize, Error> {
     let deleted = sqlx::query!(
         "DELETE FROM staff_sessions WHERE hash IN (
              SELECT hash FROM staff_sessions
@@ -152,7 +151,7 @@ pub async fn staff_sessions(pool: &PgPool, batch: i64) -> Result<usize, Error> {
          )",
         batch,
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
 }
@@ -162,7 +161,7 @@ pub async fn staff_sessions(pool: &PgPool, batch: i64) -> Result<usize, Error> {
 macro_rules! delete_by_time {
     ($(#[$doc:meta])* $name:ident: $table:literal, $time:literal, $age:literal) => {
         $(#[$doc])*
-        pub async fn $name(pool: &PgPool, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
+        pub async fn $name(database: &Database, from: OffsetDateTime, batch: i64) -> Result<Batch, Error> {
             let times = sqlx::query_scalar!(
                 "DELETE FROM " + $table + " WHERE ctid = ANY (ARRAY(
                      SELECT ctid FROM " + $table + "
@@ -172,7 +171,7 @@ macro_rules! delete_by_time {
                 from,
                 batch
             );
-            let times = times.fetch_all(pool).await?;
+            let times = times.fetch_all(database).await?;
             Ok((times.len(), times.into_iter().max()))
         }
     };
@@ -197,7 +196,7 @@ delete_by_time!(
 /// Reads the next `batch` events after `after`, and deletes the events older than `days`. Returns
 /// their number, and the last one's id.
 pub async fn events(
-    pool: &PgPool,
+    database: &Database,
     after: Uuid,
     days: u32,
     batch: i64,
@@ -212,6 +211,6 @@ pub async fn events(
         i32::try_from(days).unwrap_or(i32::MAX),
         batch,
     );
-    let deleted = deleted.fetch_all(pool).await?;
+    let deleted = deleted.fetch_all(database).await?;
     Ok((deleted.len(), deleted.into_iter().max()))
 }

@@ -4,13 +4,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
-use sqlx::PgPool;
 use time::OffsetDateTime;
 use tokio::time::sleep;
 
 use super::tasks::Stop;
 use crate::clock;
-use crate::database::{Error, in_time};
+use crate::database::{Database, Error};
 
 /// The pause between two readings.
 const PAUSE: Duration = Duration::from_secs(15);
@@ -81,17 +80,17 @@ impl Readings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the queues until it is stopped or the pool is closed. `read` gets the previous
+    /// Reads the queues until it is stopped or the database is closed. `read` gets the previous
     /// reading, to skip rows that were due before it. Logs an error as `problem`.
     pub async fn keep_reading<R: Future<Output = Result<Vec<Summary>, Error>>>(
         &self,
-        pool: &PgPool,
+        database: &Database,
         mut stop: Stop,
-        read: impl Fn(PgPool, Vec<Summary>) -> R,
+        read: impl Fn(Database, Vec<Summary>) -> R,
         problem: &str,
     ) {
         for reading in (0..WHOLE).cycle() {
-            if pool.is_closed() || *stop.borrow() {
+            if database.is_closed() || *stop.borrow() {
                 return;
             }
             let mut known = self.queues();
@@ -100,7 +99,8 @@ impl Readings {
                     queue.since = None;
                 }
             }
-            match in_time(read(pool.clone(), known)).await {
+            let queues = database.run(|_| read(database.clone(), known.clone()));
+            match queues.await {
                 Ok(queues) => self.set(queues),
                 Err(error) => tracing::warn!(%error, "{problem}"),
             }

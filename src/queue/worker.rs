@@ -1,9 +1,9 @@
 //! The loop that takes the due rows of one queue and works on several of them at a time.
 
+use crate::database::Database;
 use std::time::Duration;
 use std::{iter, mem};
 
-use sqlx::PgPool;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -31,7 +31,7 @@ pub trait Worker: Clone + Send + Sync + 'static {
     /// The time at the end for the attempts that were begun.
     const GRACE: Duration;
 
-    fn pool(&self) -> &PgPool;
+    fn database(&self) -> &Database;
 
     /// Takes up to `room` due rows, at least one. Logs an error, and then takes none.
     fn claim(&mut self, room: usize) -> impl Future<Output = Vec<Self::Row>> + Send;
@@ -56,7 +56,7 @@ pub trait Worker: Clone + Send + Sync + 'static {
     fn abandon(&self);
 }
 
-/// Works until it is stopped or the pool is closed.
+/// Works until it is stopped or the database is closed.
 pub async fn keep_working<W: Worker>(mut worker: W, mut stop: Stop) {
     let mut in_flight = JoinSet::new();
     let mut ended = Vec::new();
@@ -64,7 +64,7 @@ pub async fn keep_working<W: Worker>(mut worker: W, mut stop: Stop) {
     // The time since which all attempts fail, and whether attempts succeeded steadily before.
     let mut failing_since = None;
     let mut steady = false;
-    while !worker.pool().is_closed() && !*stop.borrow() {
+    while !worker.database().is_closed() && !*stop.borrow() {
         let most = if failures < TROUBLE { W::IN_FLIGHT } else { 1 };
         let room = most.saturating_sub(in_flight.len());
         let claimed = if room > 0 {

@@ -14,7 +14,6 @@ use super::http::templates::{Html, html, rfc3339};
 use super::openapi::problems::Problems;
 use super::problem::Problem;
 use super::resource::resource;
-use crate::database::retrying;
 use crate::provider::Providers;
 use crate::provider_events::data_deletion::{self, Outcome};
 
@@ -57,7 +56,7 @@ async fn data_deletion_status(
     let Some(code) = known else {
         return Ok(page(Status::NotFound, Context::default()));
     };
-    let Some(found) = retrying!(data_deletion::status(db.pool(), name, code))? else {
+    let Some(found) = db.run(|_| data_deletion::status(db, name, code)).await? else {
         return Ok(page(Status::NotFound, Context::default()));
     };
     let code = Some(code.simple().to_string());

@@ -2,34 +2,37 @@
 //! a current sqlx, since that crate's own sqlx support pins a release with an advisory
 //! (RUSTSEC-2024-0363).
 
+use std::ops::Deref;
+
 use figment::Figment;
-use rocket_db_pools::{Database, Pool};
+use rocket_db_pools::Pool;
 use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::PgPool;
 
 use super::openapi::problems::errors;
 use super::problem::ErrorCode;
+use crate::accounts::lanes::CONNECTIONS;
+use crate::database::Database;
 use crate::database::pool::{Error, Settings};
 
 /// The service's database, configured by `[default.databases.vestibule]`.
-#[derive(Debug, Database)]
+#[derive(Debug, rocket_db_pools::Database)]
 #[database("vestibule")]
 pub struct Db(PostgresPool);
 
-impl Db {
-    /// Returns the connection pool. Take a connection late: a connection that is held during a
-    /// provider's call starves other requests.
-    pub fn pool(&self) -> &PgPool {
-        &self.0.0
+impl Deref for PostgresPool {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        &self.0
     }
 }
 
 errors!(Db: [ErrorCode::ServiceUnavailable, ErrorCode::InternalError]);
 
-/// The sqlx pool behind `rocket_db_pools`' `Pool` trait.
+/// The database behind `rocket_db_pools`' `Pool` trait.
 #[derive(Debug)]
-pub struct PostgresPool(PgPool);
+pub struct PostgresPool(Database);
 
 #[rocket::async_trait]
 impl Pool for PostgresPool {
@@ -37,11 +40,11 @@ impl Pool for PostgresPool {
     type Error = Error;
 
     async fn init(figment: &Figment) -> Result<Self, Error> {
-        Ok(Self(Settings::read(figment)?.pool()))
+        Ok(Self(Database::open(Settings::read(figment)?, CONNECTIONS)))
     }
 
     async fn get(&self) -> Result<Self::Connection, Error> {
-        Ok(self.0.acquire().await?)
+        Ok(self.0.pool().acquire().await?)
     }
 
     /// Does nothing. Rocket calls this while requests are still in flight, and closing the pool

@@ -15,7 +15,6 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 use rocket::Request;
-use sqlx::PgPool;
 use strum::VariantArray;
 
 use self::readings::{Process, Readings};
@@ -23,6 +22,7 @@ use super::api::sign_in_errors;
 use super::problem::{ErrorCode, Problem};
 use crate::accounts::sessions::NotRefreshed;
 use crate::accounts::users::Outcome;
+use crate::database::Database;
 use crate::domain::Thumbprint;
 use crate::domain::dpop::Refused;
 use crate::events::Refusals;
@@ -91,8 +91,8 @@ pub struct Metrics {
 impl Metrics {
     /// Creates the counters at zero and registers the readings.
     pub fn new(
-        pools: [(&'static str, PgPool); 2],
-        database: &Times,
+        database: Database,
+        times: &Times,
         keys: KeyRing,
         providers: Providers,
         refusals: &Refusals,
@@ -160,17 +160,17 @@ impl Metrics {
             (
                 "database_wait",
                 "Time until a database connection was acquired",
-                &database.waits,
+                &times.waits,
             ),
             (
                 "database_statement",
                 "Time of database statements, including the network",
-                &database.statements,
+                &times.statements,
             ),
             (
                 "batch_wait",
                 "Time that the first sign-in or refresh of a batch waited for its statement",
-                &database.queue,
+                &times.queue,
             ),
         ] {
             ours.register_with_unit(name, help, Unit::Seconds, times.clone());
@@ -178,7 +178,7 @@ impl Metrics {
         ours.register(
             "batch_size",
             "Sign-ins or refreshes per statement",
-            database.batches.clone(),
+            times.batches.clone(),
         );
         let help = "Refused sign-ins that were not recorded as events";
         ours.register("unrecorded_refusals", help, refusals.unrecorded());
@@ -188,7 +188,7 @@ impl Metrics {
         ours.register("background_panics", help, background::panics());
         let names = providers.names();
         ours.register_collector(Box::new(Readings {
-            pools,
+            database,
             keys,
             providers,
         }));

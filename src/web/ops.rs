@@ -9,8 +9,9 @@ use rocket::response::{self, Responder};
 use rocket::serde::json::Json;
 use rocket::{State, get};
 use serde::Serialize;
-use sqlx::{ConnectOptions, PgPool};
+use sqlx::ConnectOptions;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::guard::client_address;
@@ -22,11 +23,9 @@ use super::openapi::problems::{NoErrors, Problems, errors};
 use super::problem::{ErrorCode, Problem};
 use super::resource::resource;
 use crate::config::Observers;
-use crate::database;
-use crate::database::deadline::within;
 use crate::database::error::reason;
 use crate::database::migrations::Standing;
-use crate::database::{disk, migrations};
+use crate::database::{self, Database, migrations};
 use crate::keys::KeyRing;
 
 /// The longest wait for the database. Probes come every few seconds.
@@ -139,7 +138,7 @@ async fn readyz(probe: &State<Probe>, keys: &State<KeyRing>, stage: &State<Stage
 /// however many requests wait for it.
 #[derive(Debug)]
 pub struct Probe {
-    pool: PgPool,
+    database: Database,
     /// The last answer, and when it came.
     last: Mutex<Option<(Instant, Answer)>>,
 }
@@ -153,9 +152,9 @@ struct Answer {
 }
 
 impl Probe {
-    pub fn new(pool: PgPool) -> Self {
+    pub fn new(database: Database) -> Self {
         Self {
-            pool,
+            database,
             last: Mutex::default(),
         }
     }
@@ -169,18 +168,18 @@ impl Probe {
         {
             return answer.clone();
         }
-        let answer = match within(TIMEOUT, self.ask()).await {
-            Some(Ok((database, migrations))) => Answer {
+        let answer = match timeout(TIMEOUT, self.ask()).await {
+            Ok(Ok((database, migrations))) => Answer {
                 database,
                 migrations,
                 cause: None,
             },
-            Some(Err(error)) => Answer {
+            Ok(Err(error)) => Answer {
                 database: "failed",
                 migrations: "unknown",
                 cause: Some(error.to_string()),
             },
-            None => Answer {
+            Err(_) => Answer {
                 database: "no answer in time",
                 migrations: "unknown",
                 cause: self.refusal().await,
@@ -193,15 +192,16 @@ impl Probe {
     /// Returns the error on connecting, if the server refuses at once. The pool would try again,
     /// and report only that it took too long.
     async fn refusal(&self) -> Option<String> {
-        let refused = within(TIMEOUT / 5, self.pool.connect_options().connect()).await?;
+        let options = self.database.pool().connect_options();
+        let refused = timeout(TIMEOUT / 5, options.connect()).await.ok()?;
         refused.err().map(|error| reason(&error))
     }
 
     async fn ask(&self) -> Result<(&'static str, &'static str), database::Error> {
-        let Standing { writable, migrated } = migrations::standing(&self.pool).await?;
+        let Standing { writable, migrated } = migrations::standing(&self.database).await?;
         let database = match writable {
             false => "read_only",
-            true if disk::is_full(&self.pool).await => "disk_full",
+            true if self.database.is_full().await => "disk_full",
             true => "ok",
         };
         Ok((database, if migrated { "ok" } else { "missing" }))

@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use super::Replayed;
 use super::sender::Sender;
-use super::store::{self, PgPool, Which};
+use super::store::{self, Which};
 use crate::config::Webhook;
+use crate::database::Database;
 use crate::domain::By;
 use crate::domain::text::one_line;
 
@@ -62,7 +63,7 @@ impl Command {
     pub async fn run(
         self,
         webhooks: Vec<Webhook>,
-        database: impl AsyncFnOnce() -> Result<PgPool, Box<dyn Error>>,
+        database: impl AsyncFnOnce() -> Result<Database, Box<dyn Error>>,
     ) -> Result<(), Box<dyn Error>> {
         match self {
             Self::List { name: None } => list(&database().await?, &webhooks).await,
@@ -74,8 +75,8 @@ impl Command {
                 test(webhook.ok_or_else(|| unknown(&name))?).await
             }
             Self::Replay(Replay { name, message, .. }) => {
-                let pool = known(&webhooks, &name, database).await?;
-                let replayed = super::replay(&pool, &name, message, By::COMMAND_LINE).await?;
+                let database = known(&webhooks, &name, database).await?;
+                let replayed = super::replay(&database, &name, message, By::COMMAND_LINE).await?;
                 let Replayed { due, of } = replayed.unwrap_or_default();
                 if let (Some(message), 0) = (message, due) {
                     let remedy = format!("see `vestibule webhooks list {name}`");
@@ -98,11 +99,12 @@ impl Command {
 async fn known(
     webhooks: &[Webhook],
     name: &str,
-    database: impl AsyncFnOnce() -> Result<PgPool, Box<dyn Error>>,
-) -> Result<PgPool, Box<dyn Error>> {
-    let pool = database().await?;
-    if webhooks.iter().any(|webhook| webhook.name == name) || store::exists(&pool, name).await? {
-        Ok(pool)
+    database: impl AsyncFnOnce() -> Result<Database, Box<dyn Error>>,
+) -> Result<Database, Box<dyn Error>> {
+    let database = database().await?;
+    if webhooks.iter().any(|webhook| webhook.name == name) || store::exists(&database, name).await?
+    {
+        Ok(database)
     } else {
         Err(unknown(name).into())
     }
@@ -112,8 +114,8 @@ fn unknown(name: &str) -> String {
     format!("the webhook `{name}` is not configured; add `[default.webhooks.{name}]`")
 }
 
-async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>> {
-    let summaries = store::summaries(pool, &[]).await?;
+async fn list(database: &Database, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>> {
+    let summaries = store::summaries(database, &[]).await?;
     say!("name\thost\twaiting\toldest\tparked\tlast failure");
     for webhook in webhooks
         .iter()
@@ -143,9 +145,9 @@ async fn list(pool: &PgPool, webhooks: &[Webhook]) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
-async fn messages(pool: &PgPool, name: &str) -> Result<(), Box<dyn Error>> {
+async fn messages(database: &Database, name: &str) -> Result<(), Box<dyn Error>> {
     say!("message\ttype\tuser\tattempts\tnext attempt\tlast failure");
-    for message in store::unaccepted(pool, name, Which::Failed, 0, LISTED).await? {
+    for message in store::unaccepted(database, name, Which::Failed, 0, LISTED).await? {
         let next = message
             .next_attempt_at
             .map_or_else(|| "parked".into(), |next| at(Some(next)));

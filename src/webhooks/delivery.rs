@@ -10,9 +10,9 @@ use tokio::task::JoinSet;
 use super::failure::{DELIVERED, Failure};
 use super::schedule;
 use super::sender::{Failed, Sender};
-use super::store::{self, Claimed, Ended, PgPool};
+use super::store::{self, Claimed, Ended};
 use crate::clock;
-use crate::database::{Error, in_time, retrying};
+use crate::database::{Database, Error};
 use crate::queue::{Attempts, Readings, Worker};
 
 /// The number of waiting messages that a statement looks at after the start, or makes due after an
@@ -24,7 +24,7 @@ const LEASE: u32 = 60;
 
 #[derive(Debug, Clone)]
 pub(super) struct Delivery {
-    pub pool: PgPool,
+    pub database: Database,
     pub sender: Arc<Sender>,
     pub attempts: Attempts,
     pub readings: Arc<Readings>,
@@ -49,7 +49,7 @@ impl Delivery {
         step: impl Future<Output = Result<Option<i64>, Error>>,
         problem: &str,
     ) -> Option<i64> {
-        in_time(step).await.unwrap_or_else(|error| {
+        step.await.unwrap_or_else(|error| {
             tracing::warn!(webhook = self.webhook(), %error, "{problem}");
             Some(after)
         })
@@ -66,7 +66,9 @@ impl Delivery {
     }
 
     async fn record(&self, ended: &[Ended]) -> Result<(), Error> {
-        in_time(async { retrying!(store::settle(&self.pool, ended)) }).await
+        self.database
+            .run(|_| store::settle(&self.database, ended))
+            .await
     }
 }
 
@@ -78,34 +80,36 @@ impl Worker for Delivery {
     const PAUSE: Duration = Duration::from_secs(1);
     const GRACE: Duration = Duration::from_secs(3);
 
-    fn pool(&self) -> &PgPool {
-        &self.pool
+    fn database(&self) -> &Database {
+        &self.database
     }
 
     async fn claim(&mut self, room: usize) -> Vec<Claimed> {
         if let Some(after) = self.waking {
-            let wake = async { retrying!(store::wake(&self.pool, self.webhook(), after, STEP)) };
+            let wake = async {
+                self.database
+                    .run(|_| store::wake(&self.database, self.webhook(), after, STEP))
+                    .await
+            };
             let problem = "waking the messages of a webhook failed and will be retried";
             self.waking = self.step(after, wake, problem).await;
         }
         if let Some(after) = self.catching_up {
             let replay = async {
-                Ok(retrying!(store::replay(
-                    &self.pool,
-                    self.webhook(),
-                    None,
-                    false,
-                    after,
-                    STEP
-                ))?
-                .1)
+                Ok(self
+                    .database
+                    .run(|_| {
+                        store::replay(&self.database, self.webhook(), None, false, after, STEP)
+                    })
+                    .await?
+                    .1)
             };
             let problem = "the messages that wait for a retry could not be made due, which will be tried again";
             self.catching_up = self.step(after, replay, problem).await;
         }
         let webhook = self.webhook();
         let since = self.readings.since(webhook);
-        in_time(store::claim(&self.pool, webhook, since, room, LEASE)).await.unwrap_or_else(|error| {
+        self.database.run(|_| store::claim(&self.database, webhook, since, room, LEASE)).await.unwrap_or_else(|error| {
             tracing::warn!(webhook, %error, "reading the messages of a webhook failed and will be retried");
             Vec::new()
         })

@@ -29,9 +29,8 @@ use self::delivery::Delivery;
 use self::failure::Failure;
 pub use self::sender::ClientError;
 use self::sender::{Accepted, Failed, Sender};
-use self::store::PgPool;
 use crate::config::Webhook;
-use crate::database::{Error, in_time, retrying};
+use crate::database::{Database, Error};
 use crate::domain::By;
 use crate::queue::{Attempts, Gauges, Readings, Summary, Tasks, keep_working};
 
@@ -71,19 +70,22 @@ impl Webhooks {
     }
 
     /// Stores the receivers' subscriptions, and begins to send.
-    pub async fn open(&self, pool: &PgPool) -> Result<(), Error> {
-        self.change(self, pool).await
+    pub async fn open(&self, database: &Database) -> Result<(), Error> {
+        self.change(self, database).await
     }
 
     /// Replaces the receivers by others, to which it sends from now on.
-    pub async fn change(&self, others: &Self, pool: &PgPool) -> Result<(), Error> {
+    pub async fn change(&self, others: &Self, database: &Database) -> Result<(), Error> {
         let senders = others.senders();
         let Shared {
             attempts, readings, ..
         } = &*self.0;
         let mut running = self.0.tasks.lock().await;
         let wanted: Vec<_> = senders.iter().map(|sender| &sender.webhook).collect();
-        for webhook in in_time(store::subscribe(pool, &wanted)).await? {
+        for webhook in database
+            .run(|_| store::subscribe(database, &wanted))
+            .await?
+        {
             tracing::warn!(
                 webhook,
                 "this webhook is not in the settings of this instance; nothing further is queued for it"
@@ -93,14 +95,14 @@ impl Webhooks {
         let tasks = &*running;
         for sender in &*senders {
             attempts.begin(&sender.webhook.name, &Failure::OUTCOMES);
-            let pool = pool.clone();
+            let database = database.clone();
             let sender = sender.clone();
             let attempts = attempts.clone();
             let readings = readings.clone();
             let waking = Some(0);
             let catching_up = None;
             let delivery = Delivery {
-                pool,
+                database,
                 sender,
                 attempts,
                 readings,
@@ -112,15 +114,16 @@ impl Webhooks {
             });
         }
         if !senders.is_empty() {
-            let pool = pool.clone();
+            let database = database.clone();
             let readings = readings.clone();
             tasks.spawn("webhook readings", move |stop| {
-                let pool = pool.clone();
+                let database = database.clone();
                 let readings = readings.clone();
-                let read =
-                    |pool, known: Vec<_>| async move { store::summaries(&pool, &known).await };
+                let read = |database, known: Vec<_>| async move {
+                    store::summaries(&database, &known).await
+                };
                 let problem = "reading the queues of webhooks failed and will be retried";
-                async move { readings.keep_reading(&pool, stop, read, problem).await }
+                async move { readings.keep_reading(&database, stop, read, problem).await }
             });
         }
         *self
@@ -202,15 +205,18 @@ pub struct Replayed {
 /// Makes unaccepted messages of a webhook due now, `only` one or all, and records who wanted it.
 /// Returns `None` if the author is no longer an admin. After an error, earlier batches stay due.
 pub async fn replay(
-    pool: &PgPool,
+    database: &Database,
     webhook: &str,
     only: Option<Uuid>,
     by: By<'_>,
 ) -> Result<Option<Replayed>, Error> {
-    if !in_time(store::record_replay(pool, webhook, only, by)).await? {
+    if !database
+        .run(|_| store::record_replay(database, webhook, only, by))
+        .await?
+    {
         return Ok(None);
     }
-    let queues = in_time(async { retrying!(store::summaries(pool, &[])) }).await?;
+    let queues = database.run(|_| store::summaries(database, &[])).await?;
     let queue = queues
         .into_iter()
         .find(|queue| queue.name == webhook)
@@ -219,9 +225,9 @@ pub async fn replay(
     let mut due = 0;
     let mut after = 0;
     loop {
-        let batch =
-            in_time(async { retrying!(store::replay(pool, webhook, only, true, after, REPLAYED)) })
-                .await?;
+        let batch = database
+            .run(|_| store::replay(database, webhook, only, true, after, REPLAYED))
+            .await?;
         let (Some(last), number) = (batch.1, batch.0) else {
             return Ok(Some(Replayed { due, of }));
         };

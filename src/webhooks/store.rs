@@ -1,12 +1,11 @@
 //! The queue of messages, and the receivers' subscriptions.
 
 use serde::Serialize;
-pub use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::config::Webhook;
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::{By, Role};
 use crate::events::Author;
 pub use crate::queue::Summary;
@@ -28,7 +27,7 @@ pub struct Claimed {
 
 /// Stores the receivers' subscriptions. No further messages are queued for receivers that are no
 /// longer configured; messages that they have not got yet stay.
-pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<String>, Error> {
+pub async fn subscribe(database: &Database, webhooks: &[&Webhook]) -> Result<Vec<String>, Error> {
     let names: Vec<_> = webhooks
         .iter()
         .map(|webhook| webhook.name.clone())
@@ -58,14 +57,14 @@ pub async fn subscribe(pool: &PgPool, webhooks: &[&Webhook]) -> Result<Vec<Strin
         &names,
         &webhooks.iter().map(types).collect::<Vec<_>>(),
     );
-    Ok(ended.fetch_all(pool).await?)
+    Ok(ended.fetch_all(database).await?)
 }
 
 /// Looks at the next `step` messages of a webhook after `after` that wait for earlier ones of their
 /// users, and makes messages due whose earlier ones are gone: they were pruned while the webhook
 /// was not configured. Returns the last message that it looked at.
 pub async fn wake(
-    pool: &PgPool,
+    database: &Database,
     webhook: &str,
     after: i64,
     step: i64,
@@ -86,7 +85,7 @@ pub async fn wake(
         after,
         step,
     );
-    Ok(last.fetch_one(pool).await?)
+    Ok(last.fetch_one(database).await?)
 }
 
 /// Takes up to `limit` due messages of a webhook, for `lease` seconds. A message is due if its time
@@ -94,7 +93,7 @@ pub async fn wake(
 /// `since`, or at all due messages without it. If the connection is lost, messages may have been
 /// taken until their lease ends.
 pub async fn claim(
-    pool: &PgPool,
+    database: &Database,
     webhook: &str,
     since: Option<OffsetDateTime>,
     limit: usize,
@@ -110,7 +109,7 @@ pub async fn claim(
         i32::try_from(lease).unwrap_or(i32::MAX),
         since,
     );
-    Ok(claimed.fetch_all(pool).await?)
+    Ok(claimed.fetch_all(database).await?)
 }
 
 #[derive(Debug)]
@@ -123,7 +122,7 @@ pub struct Ended {
 }
 
 /// Records the ends of attempts, all or none.
-pub async fn settle(pool: &PgPool, ended: &[Ended]) -> Result<(), Error> {
+pub async fn settle(database: &Database, ended: &[Ended]) -> Result<(), Error> {
     let settled = sqlx::query!(
         "SELECT FROM settle_webhook_messages($1, $2, $3, $4)",
         &ended.iter().map(|one| one.message.id).collect::<Vec<_>>(),
@@ -137,13 +136,13 @@ pub async fn settle(pool: &PgPool, ended: &[Ended]) -> Result<(), Error> {
             .collect::<Vec<_>>() as &[Option<&str>],
         &ended.iter().map(|one| one.pause).collect::<Vec<_>>() as &[Option<f64>],
     );
-    settled.execute(pool).await?;
+    settled.execute(database).await?;
     Ok(())
 }
 
 /// Returns the state of each webhook that is configured or has messages left. `known` are the
 /// previous states: messages that were due before a state's `since` are not read again.
-pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>, Error> {
+pub async fn summaries(database: &Database, known: &[Summary]) -> Result<Vec<Summary>, Error> {
     let summaries = sqlx::query_as!(
         Summary,
         r#"SELECT w.name, coalesce(queue.waiting, 0) AS "waiting!", queue.oldest_at,
@@ -180,7 +179,7 @@ pub async fn summaries(pool: &PgPool, known: &[Summary]) -> Result<Vec<Summary>,
             .map(|summary| summary.since)
             .collect::<Vec<_>>() as &[Option<OffsetDateTime>],
     );
-    Ok(summaries.fetch_all(pool).await?)
+    Ok(summaries.fetch_all(database).await?)
 }
 
 /// A message that was not accepted yet.
@@ -211,7 +210,7 @@ pub enum Which {
 }
 
 pub async fn unaccepted(
-    pool: &PgPool,
+    database: &Database,
     webhook: &str,
     which: Which,
     after: i64,
@@ -231,22 +230,22 @@ pub async fn unaccepted(
         which == Which::Parked,
         limit,
     );
-    Ok(messages.fetch_all(pool).await?)
+    Ok(messages.fetch_all(database).await?)
 }
 
 /// Returns true if instances have started with a webhook of that name, or it has messages left.
-pub async fn exists(pool: &PgPool, webhook: &str) -> Result<bool, Error> {
+pub async fn exists(database: &Database, webhook: &str) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM webhooks WHERE name = $1) AS "found!""#,
         webhook
     );
-    Ok(found.fetch_one(pool).await?)
+    Ok(found.fetch_one(database).await?)
 }
 
 /// Records who sends a message of a webhook, or all messages, again. Returns `false`, and records
 /// nothing, if the author is no longer an admin.
 pub(super) async fn record_replay(
-    pool: &PgPool,
+    database: &Database,
     webhook: &str,
     only: Option<Uuid>,
     by: By<'_>,
@@ -260,7 +259,7 @@ pub(super) async fn record_replay(
         webhook,
         only,
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(recorded.rows_affected() > 0)
 }
@@ -270,7 +269,7 @@ pub(super) async fn record_replay(
 /// Returns their number, and the last one. It leaves messages that are being sent or wait behind
 /// another message of their user: these are due once the other is done.
 pub async fn replay(
-    pool: &PgPool,
+    database: &Database,
     webhook: &str,
     only: Option<Uuid>,
     parked: bool,
@@ -296,7 +295,7 @@ pub async fn replay(
         batch,
         parked,
     );
-    let replayed = replayed.fetch_all(pool).await?;
+    let replayed = replayed.fetch_all(database).await?;
     Ok((replayed.len(), replayed.into_iter().max()))
 }
 
@@ -304,14 +303,14 @@ pub async fn replay(
 /// parked messages, and messages of webhooks that are not configured: they are deleted after a
 /// month, or at once if their user no longer exists. Messages that a user was deleted or merged are
 /// worth keeping for the month, but without data of a user who no longer exists.
-pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
+pub async fn prune(database: &Database, batch: i64) -> Result<usize, Error> {
     sqlx::query!(
         r"UPDATE webhook_messages m SET payload = jsonb_set(payload::jsonb, '{data,user}', 'null')::text
           WHERE m.type = 'user.merged' AND m.payload::jsonb #> '{data,user}' <> 'null'
                 AND (m.parked_at IS NOT NULL OR m.webhook IN (SELECT name FROM webhooks WHERE events = '{}'))
                 AND NOT EXISTS (SELECT FROM users u WHERE u.id = m.user_id)",
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     let deleted = sqlx::query!(
         "WITH emptied AS (
@@ -332,7 +331,7 @@ pub async fn prune(pool: &PgPool, batch: i64) -> Result<usize, Error> {
          )",
         batch,
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(usize::try_from(deleted.rows_affected()).unwrap_or(usize::MAX))
 }

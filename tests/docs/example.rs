@@ -10,6 +10,7 @@ use std::{env, fs};
 use figment::Figment;
 use figment::providers::{Format, Toml};
 use vestibule::config::{self, Config, LogFormat, LogLevel};
+use vestibule::database::Database;
 use vestibule::database::pool::Settings;
 
 use super::{read, root};
@@ -270,9 +271,9 @@ fn everything(figment: Figment) -> String {
         webhooks,
         web,
     } = Config::read(figment).unwrap();
-    let database = Settings::read(&figment.focus("databases.vestibule"))
-        .unwrap()
-        .pool();
+    let settings = Settings::read(&figment.focus("databases.vestibule")).unwrap();
+    let database = Database::open(settings, 8);
+    let database = database.pool();
     let ours = (
         public_url,
         drain,

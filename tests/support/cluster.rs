@@ -135,6 +135,8 @@ pub struct Database {
     pub url: String,
     /// The test's own connections, apart from the service's.
     pub pool: PgPool,
+    /// The same connections, for functions of the service.
+    pub service: vestibule::database::Database,
     name: String,
 }
 
@@ -169,7 +171,12 @@ impl Database {
             .max_connections(4)
             .connect_lazy(&url)
             .unwrap();
-        Self { url, pool, name }
+        Self {
+            url,
+            service: pool.clone().into(),
+            pool,
+            name,
+        }
     }
 
     /// A placeholder for a database that was handed over.
@@ -179,6 +186,7 @@ impl Database {
             .unwrap();
         Self {
             url: String::new(),
+            service: pool.clone().into(),
             pool,
             name: String::new(),
         }

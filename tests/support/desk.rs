@@ -91,7 +91,7 @@ impl Desk {
 
     /// Makes the owner of an address a member of staff.
     pub async fn appoint(&self, email: &str, access: impl Into<Access>) {
-        let changed = store::add(&self.app.database.pool, email, access, By::COMMAND_LINE)
+        let changed = store::add(&self.app.database.service, email, access, By::COMMAND_LINE)
             .await
             .unwrap();
         assert_eq!(changed, Changed::Done);

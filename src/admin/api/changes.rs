@@ -5,7 +5,6 @@ use rocket::http::Status;
 use rocket::post;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::PgPool;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -17,7 +16,7 @@ use crate::accounts::{merging, sessions};
 use crate::admin::changes::decision::Refused;
 use crate::admin::changes::words::refused as words;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview};
-use crate::database::retrying;
+use crate::database::Database;
 use crate::domain::{By, Object, Reason, merged};
 use crate::web::guard::json_body::{only, optional, required};
 use crate::web::guard::{ClientOrigin, JsonBody};
@@ -228,7 +227,7 @@ fn id(body: &Object, name: &str) -> Result<Uuid, Problem> {
 /// Makes a change, or answers what it would do. If `seen` is given, it must be the fingerprint of
 /// the users as they are.
 async fn change(
-    pool: &PgPool,
+    database: &Database,
     change: Change,
     dry_run: bool,
     seen: Option<&str>,
@@ -237,11 +236,13 @@ async fn change(
     if change.other() == Some(change.user()) {
         return Err(wrong("the two users must not be the same".into()));
     }
-    let Some(preview) = preview(pool, change, by.actor.name()).await? else {
-        return Err(missing(pool, change).await?);
+    let Some(preview) = preview(database, change, by.actor.name()).await? else {
+        return Err(missing(database, change).await?);
     };
     if let Change::EndSession { session, user } = change
-        && retrying!(sessions::of_user(pool, user))?
+        && database
+            .run(|_| sessions::of_user(database, user))
+            .await?
             .iter()
             .all(|live| live.id != session)
     {
@@ -249,7 +250,7 @@ async fn change(
     }
     if !dry_run {
         // The response shows the change as it was made.
-        match make(pool, &preview, seen, by).await? {
+        match make(database, &preview, seen, by).await? {
             Outcome::Done => {}
             Outcome::Stale if matches!(change, Change::EndSession { .. }) && seen.is_none() => {
                 return Err(no_session());
@@ -272,17 +273,17 @@ fn no_session() -> Problem {
     )
 }
 
-async fn missing(pool: &PgPool, change: Change) -> Result<Problem, Problem> {
+async fn missing(database: &Database, change: Change) -> Result<Problem, Problem> {
     let ids: Vec<_> = change
         .other()
         .into_iter()
         .chain([change.user()])
         .copied()
         .collect();
-    let users = retrying!(merging::users(pool, &ids))?;
+    let users = database.run(|_| merging::users(database, &ids)).await?;
     let exists = |id: &Uuid| users.iter().any(|user| user.id == *id);
     Ok(if !exists(change.user()) {
-        users::missing(pool, *change.user()).await
+        users::missing(database, *change.user()).await
     } else if change.other().is_some_and(|other| !exists(other)) {
         Problem::new(
             ErrorCode::NoSuchUser,
@@ -333,7 +334,7 @@ macro_rules! route {
             let read: fn(Uuid, &$body) -> Change = $change;
             let wanted = read(user, &body);
             let by = key.0.by(Some(&body.reason), &origin.0);
-            change(db.pool(), wanted, body.dry_run.unwrap_or(false), body.seen.as_deref(), by).await
+            change(db, wanted, body.dry_run.unwrap_or(false), body.seen.as_deref(), by).await
         }
     };
 }

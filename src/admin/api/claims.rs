@@ -12,7 +12,6 @@ use super::parameters::wrong;
 use super::store::{self, ClaimsSet};
 use super::users::{NoSuchUser, missing};
 use super::{reason, user};
-use crate::database::retrying;
 use crate::domain::{CustomClaims, Object};
 use crate::web::guard::json_body::only;
 use crate::web::guard::{ClientOrigin, JsonBody};
@@ -85,9 +84,9 @@ async fn set_user_claims(
     let user = user(id)?;
     let (reason, claims) = body.read(read)?;
     let by = key.0.by(Some(&reason), &origin.0);
-    match retrying!(store::set_claims(db.pool(), user, &claims, by))? {
+    match db.run(|_| store::set_claims(db, user, &claims, by)).await? {
         ClaimsSet::Done => Ok(Json(Status::Ok, UserClaims { claims })),
-        ClaimsSet::NoSuchUser => Err(missing(db.pool(), user).await),
+        ClaimsSet::NoSuchUser => Err(missing(db, user).await),
         ClaimsSet::NotPermitted => Err(no_longer_valid()),
     }
 }

@@ -15,7 +15,6 @@ use super::parameters::{Parameters, wrong};
 use super::store::{self, EventRow};
 use super::user;
 use super::users::{NoSuchUser, Wrong, missing};
-use crate::database::retrying;
 use crate::events::first_id;
 use crate::web::{Db, Json, Problem, Problems, resource};
 
@@ -71,14 +70,11 @@ async fn list_user_events(
     asked.end()?;
     let id = user(id)?;
     // An extra row shows that there is another page.
-    let mut rows = retrying!(store::events_of(
-        db.pool(),
-        id,
-        before.unwrap_or(Uuid::max()),
-        limit + 1
-    ))?;
-    if rows.is_empty() && !retrying!(store::exists(db.pool(), id))? && before.is_none() {
-        return Err(missing(db.pool(), id).await);
+    let mut rows = db
+        .run(|_| store::events_of(db, id, before.unwrap_or(Uuid::max()), limit + 1))
+        .await?;
+    if rows.is_empty() && !db.run(|_| store::exists(db, id)).await? && before.is_none() {
+        return Err(missing(db, id).await);
     }
     let more = rows.len() > limit;
     rows.truncate(limit);
@@ -126,7 +122,7 @@ async fn follow_events(
         ));
     }
     let after = after.or(since).unwrap_or_default();
-    let rows = retrying!(store::events_after(db.pool(), after, limit))?;
+    let rows = db.run(|_| store::events_after(db, after, limit)).await?;
     let next = rows.last().map_or(after, |event| event.id);
     Ok(Json(Status::Ok, EventFeed { events: rows, next }))
 }

@@ -132,7 +132,7 @@ async fn key(request: &Request<'_>, least: KeyRole) -> Result<ApiKey, Problem> {
         None => admit_address::<UnknownApiKey>(request)?,
     }
     let hash = hash.ok_or_else(|| challenged(Challenge::Invalid))?;
-    let found = api_keys::find(db.pool(), &hash).await?;
+    let found = api_keys::find(db, &hash).await?;
     known.learn(&hash, found.as_ref().map(|key| key.id));
     let found = found.ok_or_else(|| challenged(Challenge::Invalid))?;
     if id.is_none() {

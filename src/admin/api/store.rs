@@ -2,36 +2,36 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::{FromRow, PgPool};
+use sqlx::FromRow;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::database::{Error, changing, planned_each_time};
+use crate::database::{Database, Error};
 use crate::domain::{Actor, By, CustomClaims, Email, Origin, Role};
 use crate::events::settled::{DRAWN, settled};
 use crate::events::{Author, first_id};
 
-pub async fn by_email(pool: &PgPool, email: &Email) -> Result<Option<Uuid>, Error> {
+pub async fn by_email(database: &Database, email: &Email) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!("SELECT id FROM users WHERE email = $1", email.folded());
-    Ok(id.fetch_optional(pool).await?)
+    Ok(id.fetch_optional(database).await?)
 }
 
-pub async fn exists(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
+pub async fn exists(database: &Database, id: Uuid) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!""#,
         id
     );
-    Ok(found.fetch_one(pool).await?)
+    Ok(found.fetch_one(database).await?)
 }
 
 /// Returns the e-mail addresses that a user proved earlier.
-pub async fn former_addresses(pool: &PgPool, user: Uuid) -> Result<Vec<String>, Error> {
+pub async fn former_addresses(database: &Database, user: Uuid) -> Result<Vec<String>, Error> {
     let emails = sqlx::query_scalar!(
         "SELECT email FROM former_addresses WHERE user_id = $1 ORDER BY email",
         user
     );
-    Ok(emails.fetch_all(pool).await?)
+    Ok(emails.fetch_all(database).await?)
 }
 
 /// A user to create. An `email` or an identity is required.
@@ -90,7 +90,7 @@ pub enum Created {
 
 /// Creates a user; see `create_user.sql`.
 pub async fn create(
-    pool: &PgPool,
+    database: &Database,
     user: &NewUser,
     actor: Actor<'_>,
     origin: &Origin,
@@ -103,7 +103,7 @@ pub async fn create(
             origin,
         },
     );
-    let attempt = async || {
+    let create = async || {
         let id = Uuid::now_v7();
         let new = &user.identities;
         let emails: Vec<_> = new
@@ -131,7 +131,7 @@ pub async fn create(
                 .collect::<Vec<_>>(),
             author as Author<'_>,
         );
-        match outcome.fetch_one(pool).await?.as_str() {
+        match outcome.fetch_one(database).await?.as_str() {
             "created" => Ok(Created::Done(id)),
             "email_taken" => Ok(Created::EmailTaken),
             "identity_taken" => Ok(Created::IdentityTaken),
@@ -139,7 +139,11 @@ pub async fn create(
             outcome => Err(Error::unexpected(outcome)),
         }
     };
-    changing!(attempt(), Created::EmailTaken | Created::IdentityTaken)
+    let is_undone =
+        |created: &Created| matches!(created, Created::EmailTaken | Created::IdentityTaken);
+    database
+        .run(|attempt| attempt.certain(create(), is_undone))
+        .await
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +155,7 @@ pub enum ClaimsSet {
 
 /// Sets a user's claims, and records it if they differ. No claims are stored as NULL.
 pub async fn set_claims(
-    pool: &PgPool,
+    database: &Database,
     user: Uuid,
     claims: &CustomClaims,
     by: By<'_>,
@@ -175,7 +179,7 @@ pub async fn set_claims(
         claims.json(),
         Author::needing(Role::Admin, by) as Author<'_>,
     );
-    let row = row.fetch_one(pool).await?;
+    let row = row.fetch_one(database).await?;
     Ok(match (row.permitted, row.found) {
         (false, _) => ClaimsSet::NotPermitted,
         (true, false) => ClaimsSet::NoSuchUser,
@@ -265,7 +269,7 @@ const EVENT: &str =
     user_agent, request_id, detail FROM events";
 
 pub async fn events_of(
-    pool: &PgPool,
+    database: &Database,
     user: Uuid,
     before: Uuid,
     limit: usize,
@@ -277,18 +281,18 @@ pub async fn events_of(
         .bind(count(limit));
     Ok(query
         .persistent(false)
-        .fetch_all(&mut *planned_each_time(pool).await?)
+        .fetch_all(database.planned_each_time())
         .await?)
 }
 
 /// Returns the events after the event `after`, oldest first, up to the point where they are
 /// complete: no event before it can appear later. See [`settled`].
 pub async fn events_after(
-    pool: &PgPool,
+    database: &Database,
     after: Uuid,
     limit: usize,
 ) -> Result<Vec<EventRow>, Error> {
-    let before = first_id(settled(pool).await? - DRAWN);
+    let before = first_id(settled(database).await? - DRAWN);
     let sql = format!("{EVENT} WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3");
     let query = sqlx::query_as(sqlx::AssertSqlSafe(sql))
         .bind(after)
@@ -296,7 +300,7 @@ pub async fn events_after(
         .bind(count(limit));
     Ok(query
         .persistent(false)
-        .fetch_all(&mut *planned_each_time(pool).await?)
+        .fetch_all(database.planned_each_time())
         .await?)
 }
 

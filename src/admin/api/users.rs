@@ -4,7 +4,6 @@ use rocket::http::Status as HttpStatus;
 use rocket::http::uri::Origin;
 use rocket::{State, get, post};
 use serde::Serialize;
-use sqlx::PgPool;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -21,7 +20,7 @@ use crate::admin::lists::users::filter::Status;
 use crate::admin::lists::users::search::{Position, search};
 use crate::admin::lists::users::{Cursor, Days, Filters, Sort, Times, day, page};
 use crate::admin::pages::users::known;
-use crate::database::{Error, retrying};
+use crate::database::{Database, Error};
 use crate::domain::{Email, UserState, is_subject};
 use crate::provider::Providers;
 use crate::web::guard::{ClientOrigin, JsonBody};
@@ -100,14 +99,22 @@ pub(in crate::admin) struct DataCopy {
 
 impl DataCopy {
     /// Returns the data, with the latest events, or `None` if there is no such user.
-    pub(in crate::admin) async fn of(pool: &PgPool, id: Uuid) -> Result<Option<Self>, Problem> {
-        let Some(user) = retrying!(merging::users(pool, &[id]))?.pop() else {
+    pub(in crate::admin) async fn of(
+        database: &Database,
+        id: Uuid,
+    ) -> Result<Option<Self>, Problem> {
+        let Some(user) = database.run(|_| merging::user(database, id)).await? else {
             return Ok(None);
         };
-        let former_addresses = retrying!(store::former_addresses(pool, id))?;
-        let sessions = retrying!(sessions::of_user(pool, id))?;
-        let notes = retrying!(notes(pool, id))?.into_iter();
-        let events = retrying!(store::events_of(pool, id, Uuid::max(), MAX_EVENTS))?.into_iter();
+        let former_addresses = database
+            .run(|_| store::former_addresses(database, id))
+            .await?;
+        let sessions = database.run(|_| sessions::of_user(database, id)).await?;
+        let notes = database.run(|_| notes(database, id)).await?.into_iter();
+        let events = database
+            .run(|_| store::events_of(database, id, Uuid::max(), MAX_EVENTS))
+            .await?
+            .into_iter();
         Ok(Some(Self {
             user: user.into(),
             former_addresses,
@@ -129,7 +136,7 @@ async fn found(
     db: &Db,
 ) -> Result<(Vec<Uuid>, Option<String>), Problem> {
     let limit = asked.limit(PAGE, MAX_PAGE)?;
-    let pool = db.pool();
+    let database = db;
     if let Some(email) = asked.take("email", Email::parse, "must be exactly one e-mail address")? {
         if !asked.is_empty() {
             return Err(wrong(
@@ -137,7 +144,7 @@ async fn found(
             ));
         }
         return Ok((
-            Vec::from_iter(retrying!(store::by_email(pool, &email))?),
+            Vec::from_iter(database.run(|_| store::by_email(database, &email)).await?),
             None,
         ));
     }
@@ -155,7 +162,7 @@ async fn found(
     )? {
         let rule = "`subject` finds one user together with `provider`; leave the other parameters out";
         let provider = provider.filter(|_| asked.is_empty()).ok_or_else(|| wrong(rule.into()))?;
-        return Ok((Vec::from_iter(retrying!(identities::owner(pool, &provider, &subject))?), None));
+        return Ok((Vec::from_iter(database.run(|_| identities::owner(database, &provider, &subject)).await?), None));
     }
     let q = asked.take("q", plain, &rule)?.unwrap_or_default();
     let rule = "must be a day such as 2026-01-31";
@@ -178,7 +185,7 @@ async fn found(
         let cursor = |text: &str| Cursor::decode(text).filter(|cursor| cursor.sort() == sort);
         let start = asked.take("cursor", cursor, rule)?;
         asked.end()?;
-        let page = page(pool, &filters, sort, start.as_ref(), limit)
+        let page = page(database, &filters, sort, start.as_ref(), limit)
             .await
             .map_err(too_slow)?;
         return Ok((
@@ -194,7 +201,7 @@ async fn found(
     let start = asked.take("cursor", Position::decode, rule)?;
     asked.end()?;
     let found = search(
-        pool,
+        database,
         &q,
         &known(providers, db).await?,
         &filters,
@@ -264,7 +271,9 @@ async fn find_users(
     db: &Db,
 ) -> Result<Json<UserRecords>, Problem> {
     let (ids, next) = found(Parameters::of(uri), providers, db).await?;
-    let users = retrying!(merging::users(db.pool(), &ids))?
+    let users = db
+        .run(|_| merging::users(db, &ids))
+        .await?
         .into_iter()
         .map(UserRecord::from)
         .collect();
@@ -285,9 +294,9 @@ async fn find_users(
 #[get("/users/<id>")]
 async fn get_user(_key: Reader, id: &str, db: &Db) -> Result<Json<UserRecord>, Problem> {
     let id = user(id)?;
-    match retrying!(merging::users(db.pool(), &[id]))?.pop() {
+    match db.run(|_| merging::user(db, id)).await? {
         Some(user) => Ok(Json(HttpStatus::Ok, user.into())),
-        None => Err(missing(db.pool(), id).await),
+        None => Err(missing(db, id).await),
     }
 }
 
@@ -306,9 +315,9 @@ async fn list_user_sessions(
     db: &Db,
 ) -> Result<Json<SessionRecords>, Problem> {
     let id = user(id)?;
-    let sessions = retrying!(sessions::of_user(db.pool(), id))?;
-    if sessions.is_empty() && !retrying!(store::exists(db.pool(), id))? {
-        return Err(missing(db.pool(), id).await);
+    let sessions = db.run(|_| sessions::of_user(db, id)).await?;
+    if sessions.is_empty() && !db.run(|_| store::exists(db, id)).await? {
+        return Err(missing(db, id).await);
     }
     Ok(Json(HttpStatus::Ok, SessionRecords { sessions }))
 }
@@ -334,7 +343,7 @@ async fn create_user(
     origin: ClientOrigin,
 ) -> Result<Json<UserRecord>, Problem> {
     let user = body.read(|body| new_user::parse(body, &providers.names()))?;
-    let id = match store::create(db.pool(), &user, key.0.actor(), &origin.0).await? {
+    let id = match store::create(db, &user, key.0.actor(), &origin.0).await? {
         Created::Done(id) => id,
         Created::EmailTaken => {
             return Err(Problem::new(
@@ -350,18 +359,18 @@ async fn create_user(
         }
         Created::NotPermitted => return Err(no_longer_valid()),
     };
-    match retrying!(merging::users(db.pool(), &[id]))?.pop() {
+    match db.run(|_| merging::user(db, id)).await? {
         Some(user) => Ok(Json(HttpStatus::Created, user.into())),
         // The user was merged or deleted in the meantime.
-        None => Err(missing(db.pool(), id).await),
+        None => Err(missing(db, id).await),
     }
 }
 
 /// Returns the answer to a request about a user who does not exist, and may have been merged into
 /// another one.
-pub(super) async fn missing(pool: &PgPool, id: Uuid) -> Problem {
+pub(super) async fn missing(database: &Database, id: Uuid) -> Problem {
     let detail = "the user was merged into the one whom `merged_into` names";
-    match async { retrying!(merging::merged_into(pool, id)) }.await {
+    match async { database.run(|_| merging::merged_into(database, id)).await }.await {
         Ok(None) => unknown_user(),
         Ok(merged_into) => Problem {
             merged_into,

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 
 use super::guard::{Administrator, no_longer_valid};
 use super::reason;
-use crate::database::retrying;
 use crate::web::guard::json_body::only;
 use crate::web::guard::{ClientOrigin, JsonBody};
 use crate::web::{Db, ErrorCode, Json, NotFoundOnly, Problem, Problems, resource};
@@ -73,11 +72,11 @@ async fn replay_webhook(
         only(body, &["reason"], "the body")?;
         reason(body)
     })?;
-    if !retrying!(exists(db.pool(), name))? {
+    if !db.run(|_| exists(db, name)).await? {
         return Err(unknown());
     }
     let by = key.0.by(Some(&reason), &origin.0);
-    let replayed = replay(db.pool(), name, None, by)
+    let replayed = replay(db, name, None, by)
         .await?
         .ok_or_else(no_longer_valid)?;
     Ok(Json(Status::Ok, replayed))

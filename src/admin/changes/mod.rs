@@ -12,7 +12,6 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::json;
-use sqlx::PgPool;
 use uuid::Uuid;
 
 use self::decision::Refused;
@@ -20,7 +19,7 @@ use crate::accounts::identities::Unlinked;
 use crate::accounts::merging::Merge;
 use crate::accounts::users::Deletion;
 use crate::accounts::{identities, merging, users};
-use crate::database::{Error, changing, retrying};
+use crate::database::{Database, Error};
 use crate::domain::{By, LinkedIdentity, Role, UserState};
 use crate::events::{Asking, erasure};
 
@@ -139,14 +138,14 @@ impl<User, Identity> Change<User, Identity> {
 impl Change {
     /// Returns the change with its users. Returns `None` if a user does not exist, if the user does
     /// not have the identity, or if an identity to release is not held.
-    async fn load(self, pool: &PgPool) -> Result<Option<Loaded>, Error> {
+    async fn load(self, database: &Database) -> Result<Option<Loaded>, Error> {
         let ids: Vec<_> = self
             .other()
             .into_iter()
             .chain([self.user()])
             .copied()
             .collect();
-        let mut users = retrying!(merging::users(pool, &ids))?;
+        let mut users = database.run(|_| merging::users(database, &ids)).await?;
         let mut take = |id| Some(users.swap_remove(users.iter().position(|user| user.id == id)?));
         Ok(match self {
             Self::Delete { user } => take(user).map(|user| Loaded::Delete { user }),
@@ -204,8 +203,12 @@ pub enum Outcome {
     NotPermitted,
 }
 
-pub async fn preview(pool: &PgPool, change: Change, actor: &str) -> Result<Option<Preview>, Error> {
-    let change = change.load(pool).await?;
+pub async fn preview(
+    database: &Database,
+    change: Change,
+    actor: &str,
+) -> Result<Option<Preview>, Error> {
+    let change = change.load(database).await?;
     Ok(change.map(|change| Preview {
         refused: decision::refusal(&change, actor),
         change,
@@ -216,7 +219,7 @@ pub async fn preview(pool: &PgPool, change: Change, actor: &str) -> Result<Optio
 /// fingerprint of the preview as it is now. After an error nothing was written, unless a connection
 /// broke: then everything may have been.
 pub async fn make(
-    pool: &PgPool,
+    database: &Database,
     preview: &Preview,
     seen: Option<&str>,
     by: By<'_>,
@@ -230,56 +233,61 @@ pub async fn make(
     let act = async |user: &UserState, session, event| {
         let seen = seen.map(|_| user.updated_at);
         let role = preview.change.role();
-        changing!(
-            store::act(pool, (user.id, seen), session, event, role, by),
-            Outcome::Stale
-        )
+        let act = || store::act(database, (user.id, seen), session, event, role, by);
+        let is_undone = |done: &Outcome| matches!(done, Outcome::Stale);
+        database
+            .run(|attempt| attempt.certain(act(), is_undone))
+            .await
     };
     match &preview.change {
         Change::Delete { user } => {
-            let deleted = || users::delete(pool, user.id, Some(user.updated_at), Asking::Staff(by));
-            match changing!(deleted(), Deletion::NotFound)? {
+            let seen = Some(user.updated_at);
+            let delete = || users::delete(database, user.id, seen, Asking::Staff(by));
+            let is_undone = |done: &Deletion| matches!(done, Deletion::NotFound);
+            let deletion = database.run(|attempt| attempt.certain(delete(), is_undone));
+            match deletion.await? {
                 Deletion::Done(traces) => {
-                    erasure::begin(pool, &traces).await;
+                    erasure::begin(database, &traces).await;
                     Ok(Outcome::Done)
                 }
                 Deletion::NotFound | Deletion::Hijacked => Ok(Outcome::Stale),
                 Deletion::NotPermitted => Ok(Outcome::NotPermitted),
             }
         }
-        Change::Merge { from, into } => Ok(
-            match changing!(
-                merging::merge(pool, from, into, Asking::Staff(by)),
-                Merge::Stale
-            )? {
+        Change::Merge { from, into } => {
+            let merge = || merging::merge(database, from, into, Asking::Staff(by));
+            let is_undone = |done: &Merge| matches!(done, Merge::Stale);
+            let merged = database.run(|attempt| attempt.certain(merge(), is_undone));
+            Ok(match merged.await? {
                 Merge::Done => Outcome::Done,
                 Merge::Stale => Outcome::Stale,
                 Merge::NotPermitted => Outcome::NotPermitted,
-            },
-        ),
+            })
+        }
         Change::Move { identity, from, to } => {
-            changing!(
-                store::move_identity(pool, identity.id, from, to, by),
-                Outcome::Stale
-            )
+            let move_identity = || store::move_identity(database, identity.id, from, to, by);
+            let is_undone = |done: &Outcome| matches!(done, Outcome::Stale);
+            let moved = database.run(|attempt| attempt.certain(move_identity(), is_undone));
+            moved.await
         }
         Change::Unlink { identity, user } => {
             let seen = Some(user.updated_at);
-            let unlinked =
-                || identities::unlink(pool, user.id, identity.id, seen, Asking::Staff(by));
-            Ok(
-                match changing!(unlinked(), Unlinked::NotFound | Unlinked::Over { .. })? {
-                    Unlinked::Done => Outcome::Done,
-                    Unlinked::NotPermitted => Outcome::NotPermitted,
-                    _ => Outcome::Stale,
-                },
-            )
+            let author = Asking::Staff(by);
+            let unlink = || identities::unlink(database, user.id, identity.id, seen, author);
+            let is_undone =
+                |done: &Unlinked| matches!(done, Unlinked::NotFound | Unlinked::Over { .. });
+            let unlinked = database.run(|attempt| attempt.certain(unlink(), is_undone));
+            Ok(match unlinked.await? {
+                Unlinked::Done => Outcome::Done,
+                Unlinked::NotPermitted => Outcome::NotPermitted,
+                _ => Outcome::Stale,
+            })
         }
         Change::Release { identity, user } => {
-            changing!(
-                store::release(pool, identity.id, user.id, by),
-                Outcome::Stale
-            )
+            let release = || store::release(database, identity.id, user.id, by);
+            let is_undone = |done: &Outcome| matches!(done, Outcome::Stale);
+            let released = database.run(|attempt| attempt.certain(release(), is_undone));
+            released.await
         }
         Change::Disable { user } => act(user, None, "user_disabled").await,
         Change::Enable { user } => act(user, None, "user_enabled").await,

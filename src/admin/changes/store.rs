@@ -3,20 +3,19 @@
 //! another one by now.
 
 use serde::Serialize;
-use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Outcome;
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::{By, Role, UserState};
 use crate::events::Author;
 
 /// Runs a statement by staff, and returns the outcome.
 macro_rules! change {
-    ($file:literal, $pool:expr, $by:expr, $role:expr, $($parameter:expr),+) => {{
+    ($file:literal, $database:expr, $by:expr, $role:expr, $($parameter:expr),+) => {{
         let author = Author::needing($role, $by);
-        let row = sqlx::query_file!($file, $($parameter,)+ author as Author<'_>).fetch_one($pool).await?;
+        let row = sqlx::query_file!($file, $($parameter,)+ author as Author<'_>).fetch_one($database).await?;
         Ok(match (row.done, row.permitted) {
             (true, _) => Outcome::Done,
             (false, true) => Outcome::Stale,
@@ -26,7 +25,7 @@ macro_rules! change {
 }
 
 pub(super) async fn move_identity(
-    pool: &PgPool,
+    database: &Database,
     identity: Uuid,
     from: &UserState,
     to: &UserState,
@@ -34,7 +33,7 @@ pub(super) async fn move_identity(
 ) -> Result<Outcome, Error> {
     change!(
         "src/admin/changes/move_identity.sql",
-        pool,
+        database,
         by,
         Role::Admin,
         identity,
@@ -47,14 +46,14 @@ pub(super) async fn move_identity(
 }
 
 pub(super) async fn release(
-    pool: &PgPool,
+    database: &Database,
     identity: Uuid,
     user: Uuid,
     by: By<'_>,
 ) -> Result<Outcome, Error> {
     change!(
         "src/admin/changes/release_identity.sql",
-        pool,
+        database,
         by,
         Role::Admin,
         identity,
@@ -65,7 +64,7 @@ pub(super) async fn release(
 /// Makes the change that `event` names to a user, whose `updated_at` must still be `seen`, if that
 /// is given; see `act.sql`. It needs that role or a higher one.
 pub(super) async fn act(
-    pool: &PgPool,
+    database: &Database,
     (user, seen): (Uuid, Option<OffsetDateTime>),
     session: Option<Uuid>,
     event: &str,
@@ -74,7 +73,7 @@ pub(super) async fn act(
 ) -> Result<Outcome, Error> {
     change!(
         "src/admin/changes/act.sql",
-        pool,
+        database,
         by,
         role,
         user,
@@ -104,7 +103,7 @@ pub struct DeletionRow {
 /// Returns the deletion that the event records. The erasure counts as unfinished while the user's
 /// trace is pending, or the trace of any address requested within a minute after the deletion: an
 /// address does not say whose it was.
-pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>, Error> {
+pub async fn deletion(database: &Database, event: Uuid) -> Result<Option<DeletionRow>, Error> {
     let row = sqlx::query_as!(
         DeletionRow,
         r#"SELECT e.id, e.created_at, e.user_id AS "user_id!", e.actor, e.detail->>'reason' AS reason,
@@ -118,13 +117,13 @@ pub async fn deletion(pool: &PgPool, event: Uuid) -> Result<Option<DeletionRow>,
            FROM events e WHERE e.id = $1 AND e.kind = 'user_deleted' AND e.user_id IS NOT NULL"#,
         event,
     );
-    Ok(row.fetch_optional(pool).await?)
+    Ok(row.fetch_optional(database).await?)
 }
 
-pub async fn deletion_of(pool: &PgPool, user: Uuid) -> Result<Option<Uuid>, Error> {
+pub async fn deletion_of(database: &Database, user: Uuid) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!(
         "SELECT id FROM events WHERE user_id = $1 AND kind = 'user_deleted'",
         user
     );
-    Ok(id.fetch_optional(pool).await?)
+    Ok(id.fetch_optional(database).await?)
 }

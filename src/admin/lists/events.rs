@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use sqlx::postgres::Postgres;
-use sqlx::{FromRow, PgPool, QueryBuilder};
+use sqlx::{FromRow, QueryBuilder};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database::{Error, planned_each_time, retrying};
+use crate::database::{Database, Error};
 use crate::events::first_id;
 
 /// Kinds that record that staff viewed data. They would bury the other events.
@@ -371,33 +371,35 @@ fn claiming_from(query: &mut QueryBuilder<Postgres>, user: Uuid) {
 }
 
 async fn fetch(
-    pool: &PgPool,
+    database: &Database,
     statement: impl Fn() -> QueryBuilder<Postgres>,
 ) -> Result<Vec<EventRow>, Error> {
-    retrying!(async {
-        // It is planned for its values each time: one value is rare where another is common.
-        let mut query = statement();
-        let query = query.build_query_as();
-        Ok::<_, Error>(
-            query
-                .persistent(false)
-                .fetch_all(&mut *planned_each_time(pool).await?)
-                .await?,
-        )
-    })
+    database
+        .run(|_| async {
+            // It is planned for its values each time: one value is rare where another is common.
+            let mut query = statement();
+            let query = query.build_query_as();
+            Ok::<_, Error>(
+                query
+                    .persistent(false)
+                    .fetch_all(database.planned_each_time())
+                    .await?,
+            )
+        })
+        .await
 }
 
 /// Returns up to `size` events that pass the filter, before the event `before`, newest first, and
 /// the id before which more may follow.
 pub async fn page(
-    pool: &PgPool,
+    database: &Database,
     filter: &Filter,
     before: Option<Uuid>,
     size: usize,
 ) -> Result<(Vec<EventRow>, Option<Uuid>), Error> {
     // An extra row shows that there are more.
     let limit = i64::try_from(size + 1).unwrap_or(i64::MAX);
-    let mut events = fetch(pool, || filter.statement(before, limit)).await?;
+    let mut events = fetch(database, || filter.statement(before, limit)).await?;
     if events.len() > size {
         events.truncate(size);
         let next = events.last().map(|event| event.id);
@@ -405,7 +407,7 @@ pub async fn page(
     }
     let walks = matches!(filter.sources()[..], [Source::Walk]);
     let next = if walks {
-        end_of_walk(pool, filter, before).await?
+        end_of_walk(database, filter, before).await?
     } else {
         None
     };
@@ -414,36 +416,38 @@ pub async fn page(
 
 /// Returns the last event that a walk looks at, if it leaves some.
 async fn end_of_walk(
-    pool: &PgPool,
+    database: &Database,
     filter: &Filter,
     before: Option<Uuid>,
 ) -> Result<Option<Uuid>, Error> {
-    retrying!(async {
-        let mut query = QueryBuilder::new("SELECT id FROM events WHERE id < ");
-        query.push_bind(before.unwrap_or(Uuid::max()));
-        filter.restrict_time(&mut query);
-        query
-            .push(" ORDER BY id DESC OFFSET ")
-            .push_bind(WALKED - 1)
-            .push(" LIMIT 1");
-        let query = query.build_query_scalar::<Uuid>();
-        Ok::<_, Error>(
+    database
+        .run(|_| async {
+            let mut query = QueryBuilder::new("SELECT id FROM events WHERE id < ");
+            query.push_bind(before.unwrap_or(Uuid::max()));
+            filter.restrict_time(&mut query);
             query
-                .persistent(false)
-                .fetch_optional(&mut *planned_each_time(pool).await?)
-                .await?,
-        )
-    })
+                .push(" ORDER BY id DESC OFFSET ")
+                .push_bind(WALKED - 1)
+                .push(" LIMIT 1");
+            let query = query.build_query_scalar::<Uuid>();
+            Ok::<_, Error>(
+                query
+                    .persistent(false)
+                    .fetch_optional(database.planned_each_time())
+                    .await?,
+            )
+        })
+        .await
 }
 
 /// Returns a user's own events, newest first. Together with the events of [`claiming`], they are
 /// the events that a [`Filter`] by user finds.
-pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
+pub async fn of_user(database: &Database, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
     let filter = Filter {
         user: Some(user),
         ..Filter::default()
     };
-    fetch(pool, || {
+    fetch(database, || {
         filter.statement_of(vec![Source::OfUser(user)], None, limit)
     })
     .await
@@ -451,12 +455,12 @@ pub async fn of_user(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventR
 
 /// Returns the events in which others used or claimed a user's e-mail address, newest first.
 /// Outsiders can cause any number of them.
-pub async fn claiming(pool: &PgPool, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
+pub async fn claiming(database: &Database, user: Uuid, limit: i64) -> Result<Vec<EventRow>, Error> {
     let filter = Filter {
         user: Some(user),
         ..Filter::default()
     };
-    fetch(pool, || {
+    fetch(database, || {
         filter.statement_of(vec![Source::ClaimingFrom(user)], None, limit)
     })
     .await

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::{FromRow, PgPool, QueryBuilder};
+use sqlx::{FromRow, QueryBuilder};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::admin::dates;
 use crate::admin::lists::users::{COLUMNS, ListedUser};
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::{By, Role};
 use crate::events::Author;
 
@@ -22,13 +22,13 @@ pub struct PersonRow {
     pub own_name: bool,
 }
 
-pub async fn user(pool: &PgPool, id: Uuid) -> Result<Option<PersonRow>, Error> {
+pub async fn user(database: &Database, id: Uuid) -> Result<Option<PersonRow>, Error> {
     let mut query = QueryBuilder::new("SELECT ");
     query
         .push(COLUMNS)
         .push(", u.claims, u.own_name FROM users u WHERE u.id = ")
         .push_bind(id);
-    Ok(query.build_query_as().fetch_optional(pool).await?)
+    Ok(query.build_query_as().fetch_optional(database).await?)
 }
 
 /// Another user who may be the same person.
@@ -47,7 +47,7 @@ pub struct AlikeRow {
 
 /// Returns up to `limit` other users: first users who share an e-mail address, their own or an
 /// identity's, then users whose name differs at most in accents and case.
-pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>, Error> {
+pub async fn alike(database: &Database, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>, Error> {
     // The name comes from a subquery of its own, so that the index of names gives the newest and
     // stops. `OFFSET 0` keeps the planner, which cannot tell how few addresses there are, from
     // reading all identities and users to join them.
@@ -81,7 +81,7 @@ pub async fn alike(pool: &PgPool, id: Uuid, limit: i64) -> Result<Vec<AlikeRow>,
         id,
         limit,
     );
-    Ok(rows.fetch_all(pool).await?)
+    Ok(rows.fetch_all(database).await?)
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -94,20 +94,20 @@ pub struct NoteRow {
     pub created_at: OffsetDateTime,
 }
 
-pub async fn notes(pool: &PgPool, user: Uuid) -> Result<Vec<NoteRow>, Error> {
+pub async fn notes(database: &Database, user: Uuid) -> Result<Vec<NoteRow>, Error> {
     let rows = sqlx::query_as!(
         NoteRow,
         "SELECT author, text, ticket, created_at FROM notes WHERE user_id = $1 ORDER BY created_at DESC, id DESC",
         user,
     );
-    Ok(rows.fetch_all(pool).await?)
+    Ok(rows.fetch_all(database).await?)
 }
 
 /// Writes a note of a member of staff, and records that it was written; `reason` is `known` if it
 /// says that a use which looked like theft was the user's own. A repetition with the same id and
 /// text writes nothing. Returns false if there is no such user or the author is no longer staff.
 pub async fn add_note(
-    pool: &PgPool,
+    database: &Database,
     id: Uuid,
     user: Uuid,
     (text, ticket): (&str, Option<&str>),
@@ -135,5 +135,5 @@ pub async fn add_note(
         id,
         Author::needing(Role::Support, by) as Author<'_>,
     );
-    Ok(added.fetch_one(pool).await?)
+    Ok(added.fetch_one(database).await?)
 }

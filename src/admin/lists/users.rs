@@ -16,7 +16,7 @@ pub mod search;
 use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
-use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
+use sqlx::{FromRow, Postgres, QueryBuilder};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
@@ -26,7 +26,7 @@ use crate::admin::dates;
 pub use crate::admin::lists::users::cursor::{Cursor, Direction};
 use crate::admin::lists::users::filter::last_seen_on;
 pub use crate::admin::lists::users::filter::{Days, Filters, Status, Times, day};
-use crate::database::{Error, planned_each_time, retrying};
+use crate::database::{Database, Error};
 
 #[derive(Debug, Clone, FromRow, Serialize)]
 pub struct ListedUser {
@@ -134,72 +134,74 @@ struct Row {
 
 /// Returns one page of up to `size` users. A cursor from another sort order is ignored.
 pub async fn page(
-    pool: &PgPool,
+    database: &Database,
     filters: &Filters,
     sort: Sort,
     start: Option<&Cursor>,
     size: usize,
 ) -> Result<Page, Error> {
-    retrying!(async {
-        let start = start.filter(|cursor| cursor.sort() == sort);
-        let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
-        let mut parts = if sort.key().is_some() {
-            vec![Part::Present, Part::Absent]
-        } else {
-            vec![Part::All]
-        };
-        if backwards {
-            parts.reverse();
-        }
-        let first = start.map_or(parts[0], Cursor::part);
-        // An extra row shows that there is another page.
-        let wanted = size + 1;
-        let mut rows = Vec::<Row>::new();
-        for part in parts.into_iter().skip_while(|part| *part != first) {
-            let start = start.filter(|_| part == first);
-            let reading = Reading {
-                filters,
-                sort,
-                part,
-                start,
-                backwards,
+    database
+        .run(|_| async {
+            let start = start.filter(|cursor| cursor.sort() == sort);
+            let backwards = start.is_some_and(|cursor| cursor.direction() == Direction::Before);
+            let mut parts = if sort.key().is_some() {
+                vec![Part::Present, Part::Absent]
+            } else {
+                vec![Part::All]
             };
-            let mut query = reading.statement(wanted - rows.len());
-            let query = query.build_query_as::<Row>();
-            rows.extend(
-                query
-                    .persistent(false)
-                    .fetch_all(&mut *planned_each_time(pool).await?)
-                    .await?,
-            );
-            if rows.len() == wanted {
-                break;
+            if backwards {
+                parts.reverse();
             }
-        }
-        let more = rows.len() > size;
-        rows.truncate(size);
-        if backwards {
-            rows.reverse();
-        }
-        let cursor = |row: Option<&Row>, direction| {
-            row.map(|row| Cursor::new(sort, direction, row.user.id, row.key.clone()))
-        };
-        let (previous, next) = if backwards {
-            (more, true)
-        } else {
-            (start.is_some(), more)
-        };
-        let before = cursor(rows.first().filter(|_| previous), Direction::Before);
-        let after = cursor(rows.last().filter(|_| next), Direction::After);
-        if sort == Sort::LastSeen {
-            rows.sort_by_key(|row| Reverse(row.user.last_seen_on));
-        }
-        Ok::<_, Error>(Page {
-            before,
-            after,
-            users: rows.into_iter().map(|row| row.user).collect(),
+            let first = start.map_or(parts[0], Cursor::part);
+            // An extra row shows that there is another page.
+            let wanted = size + 1;
+            let mut rows = Vec::<Row>::new();
+            for part in parts.into_iter().skip_while(|part| *part != first) {
+                let start = start.filter(|_| part == first);
+                let reading = Reading {
+                    filters,
+                    sort,
+                    part,
+                    start,
+                    backwards,
+                };
+                let mut query = reading.statement(wanted - rows.len());
+                let query = query.build_query_as::<Row>();
+                rows.extend(
+                    query
+                        .persistent(false)
+                        .fetch_all(database.planned_each_time())
+                        .await?,
+                );
+                if rows.len() == wanted {
+                    break;
+                }
+            }
+            let more = rows.len() > size;
+            rows.truncate(size);
+            if backwards {
+                rows.reverse();
+            }
+            let cursor = |row: Option<&Row>, direction| {
+                row.map(|row| Cursor::new(sort, direction, row.user.id, row.key.clone()))
+            };
+            let (previous, next) = if backwards {
+                (more, true)
+            } else {
+                (start.is_some(), more)
+            };
+            let before = cursor(rows.first().filter(|_| previous), Direction::Before);
+            let after = cursor(rows.last().filter(|_| next), Direction::After);
+            if sort == Sort::LastSeen {
+                rows.sort_by_key(|row| Reverse(row.user.last_seen_on));
+            }
+            Ok::<_, Error>(Page {
+                before,
+                after,
+                users: rows.into_iter().map(|row| row.user).collect(),
+            })
         })
-    })
+        .await
 }
 
 struct Reading<'a> {
@@ -305,7 +307,7 @@ impl Reading<'_> {
 }
 
 /// Returns the providers of all identities, configured or not. It reads one index entry for each.
-pub async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
+pub async fn providers(database: &Database) -> Result<Vec<String>, Error> {
     let providers = sqlx::query_scalar!(
         r#"WITH RECURSIVE known AS (
                (SELECT provider FROM identities ORDER BY provider LIMIT 1)
@@ -315,5 +317,5 @@ pub async fn providers(pool: &PgPool) -> Result<Vec<String>, Error> {
            )
            SELECT provider AS "provider!" FROM known WHERE provider IS NOT NULL"#
     );
-    Ok(providers.fetch_all(pool).await?)
+    Ok(providers.fetch_all(database).await?)
 }

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use rocket::http::uri::Origin;
 use rocket::{Route, State, get, post, routes};
 use serde::Serialize;
-use sqlx::PgPool;
 use strum::VariantArray;
 use uuid::Uuid;
 
@@ -16,7 +15,7 @@ use crate::admin::pages::csv::{Column, Csv, Rows};
 use crate::admin::pages::event_view::EventView;
 use crate::admin::pages::fields::{Chip, Choice, Fields, NothingMatches, Tab, read};
 use crate::admin::pages::{ExportingStaff, Failure, Page, Staff, StaffForm, event_view, record};
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::{Actor, Email, KeyName};
 use crate::events::DataAccess;
 use crate::provider::Providers;
@@ -189,11 +188,11 @@ async fn audit(
     // An invalid cursor starts from the beginning.
     let before = before.and_then(|id| Uuid::parse_str(id).ok());
     let (events, next) = match asked.filter(staff.member.time_zone.as_deref()) {
-        Ok(filter) => page(db.pool(), &filter, before, PAGE).await?,
+        Ok(filter) => page(db, &filter, before, PAGE).await?,
         Err(NothingMatches) => (Vec::new(), None),
     };
     record(
-        db.pool(),
+        db,
         &staff.member,
         DataAccess::list("audit_viewed", &asked.0.searched()),
         &origin.0,
@@ -223,18 +222,18 @@ async fn export(
         reason: Some(&reason),
         ..DataAccess::list("audit_exported", &search)
     };
-    record(db.pool(), &member, access, &origin.0).await?;
+    record(db, &member, access, &origin.0).await?;
     let filter = asked.filter(member.time_zone.as_deref()).ok();
     let events = Events {
-        pool: db.pool().clone(),
+        database: Database::clone(db),
         filter,
         before: None,
     };
-    Ok(Csv::begin(events, &member, db.pool()).await?)
+    Ok(Csv::begin(events, &member, db).await?)
 }
 
 struct Events {
-    pool: PgPool,
+    database: Database,
     /// `None` if nothing matches or nothing is left.
     filter: Option<Filter>,
     before: Option<Uuid>,
@@ -267,7 +266,7 @@ impl Rows for Events {
         let mut found = Vec::new();
         // A walk may find nothing for a while.
         while let Some(filter) = self.filter.as_ref().filter(|_| found.is_empty()) {
-            let (events, next) = page(&self.pool, filter, self.before, BATCH).await?;
+            let (events, next) = page(&self.database, filter, self.before, BATCH).await?;
             (found, self.before) = (events, next);
             if next.is_none() {
                 self.filter = None;

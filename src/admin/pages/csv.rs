@@ -9,12 +9,11 @@ use rocket::http::{ContentType, Header};
 use rocket::request::Request;
 use rocket::response::stream::ByteStream;
 use rocket::response::{self, Responder};
-use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use crate::admin::staff::sign_in::store::{StaffRow, may_export};
 use crate::clock;
-use crate::database::{Error, in_time, retrying};
+use crate::database::{Database, Error};
 use crate::domain::spreadsheet::{is_formula, loses_digits};
 
 /// The beginning of a file. Without it, Excel takes the text for one in the system's own encoding.
@@ -48,10 +47,10 @@ impl Csv {
     pub(super) async fn begin<R: Rows>(
         mut rows: R,
         reader: &StaffRow,
-        pool: &PgPool,
+        database: &Database,
     ) -> Result<Self, Error> {
         let reader = reader.id;
-        let pool = pool.clone();
+        let database = database.clone();
         let cells = |row: R::Row| {
             R::COLUMNS
                 .iter()
@@ -64,19 +63,21 @@ impl Csv {
             .collect();
         let first = lines(iter::once(header).chain(rows.next().await?.into_iter().map(cells)));
         let first = [BYTE_ORDER_MARK, &first].concat();
-        let rest = stream::unfold(Some((rows, pool)), move |rest| async move {
-            let (mut rows, pool) = rest?;
+        let rest = stream::unfold(Some((rows, database)), move |rest| async move {
+            let (mut rows, database) = rest?;
             let batch = async {
-                let still = retrying!(may_export(&pool, reader))?;
+                let still = database.run(|_| may_export(&database, reader)).await?;
                 if still {
                     rows.next().await.map(Some)
                 } else {
                     Ok(None)
                 }
             };
-            match in_time(batch).await {
+            match batch.await {
                 Ok(Some(batch)) if batch.is_empty() => None,
-                Ok(Some(batch)) => Some((lines(batch.into_iter().map(cells)), Some((rows, pool)))),
+                Ok(Some(batch)) => {
+                    Some((lines(batch.into_iter().map(cells)), Some((rows, database))))
+                }
                 Ok(None) => {
                     tracing::warn!("an export broke off: its reader may no longer export");
                     Some((BROKEN_OFF.into(), None))

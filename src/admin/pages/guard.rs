@@ -11,7 +11,6 @@ use crate::admin::reason;
 use crate::admin::staff::sign_in::flow::{Admin, MAX_NEXT};
 use crate::admin::staff::sign_in::session::csrf_token;
 use crate::admin::staff::sign_in::store::{StaffRow, by_session};
-use crate::database::retrying;
 use crate::domain::{Access, Actor, By, Origin, Role};
 use crate::web::guard::form_body::{self, MAX_FIELDS};
 use crate::web::guard::json_body;
@@ -223,7 +222,7 @@ async fn authenticated(request: &Request<'_>) -> Result<Staff, Status> {
         .ok_or(Status::InternalServerError)?;
     let cookie = session(request).ok_or(Status::Unauthorized)?;
     admit_address::<StaffPages>(request).map_err(|problem| problem.keep(request).status())?;
-    let member = async { retrying!(by_session(db.pool(), cookie)) }.await;
+    let member = async { db.run(|_| by_session(db, cookie)).await }.await;
     let member = member.map_err(|error| Problem::from(error).keep(request).status())?;
     let member = member.ok_or(Status::Unauthorized)?;
     Ok(Staff {

@@ -26,13 +26,13 @@ mod webhooks;
 
 use rocket::http::Status;
 use rocket::{Catcher, Route};
-use sqlx::PgPool;
 
 use self::failure::Failure;
 use self::guard::{AdminStaff, ExportingStaff, Signed, Staff, StaffForm};
 use self::page::{Answer, Page};
 use self::question::Question;
 use crate::admin::staff::sign_in::store::StaffRow;
+use crate::database::Database;
 use crate::domain::{Actor, Origin};
 use crate::events::DataAccess;
 use crate::events::record::record_access;
@@ -64,12 +64,12 @@ pub fn catchers() -> Vec<Catcher> {
 /// only after it has been recorded. Fails with 401 if the viewer has ceased to be a member of staff, or lost the right to
 /// export, during the request.
 async fn record(
-    pool: &PgPool,
+    database: &Database,
     member: &StaffRow,
     access: DataAccess<'_>,
     origin: &Origin,
 ) -> Result<(), Failure> {
-    let recorded = record_access(pool, access, Actor::Staff(&member.email), origin).await?;
+    let recorded = record_access(database, access, Actor::Staff(&member.email), origin).await?;
     if recorded {
         Ok(())
     } else {

@@ -16,7 +16,6 @@ use crate::admin::pages::webhooks::Receiver;
 use crate::admin::pages::{Failure, Page, Staff};
 use crate::admin::staff::store::{HijackedRow, hijacked};
 use crate::clock;
-use crate::database::retrying;
 use crate::domain::Role;
 use crate::events::counts::{CountRow, since};
 use crate::provider::{BOUNDS, Breaker, CallStats, Providers};
@@ -461,7 +460,7 @@ async fn overview(
         .to_zoned(zone.unwrap_or(TimeZone::UTC));
     let from =
         OffsetDateTime::from_unix_timestamp(clock::now()).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    let rows = retrying!(since(db.pool(), from - Duration::days(DAYS)))?;
+    let rows = db.run(|_| since(db, from - Duration::days(DAYS))).await?;
     let enabled: BTreeSet<_> = providers
         .enabled()
         .map(|provider| provider.settings.name.as_str())
@@ -471,11 +470,12 @@ async fn overview(
         .map(|(name, stats)| (name, (stats, enabled.contains(name))))
         .collect();
     // Read anew, since this instance's latest reading may be older than a change.
-    let queues = retrying!(summaries(db.pool(), &webhooks.queues()))?.into_iter();
+    let known = webhooks.queues();
+    let queues = db.run(|_| summaries(db, &known)).await?.into_iter();
     let page = Overview {
-        held: retrying!(held(db.pool()))?,
+        held: db.run(|_| held(db)).await?,
         hijacked: if staff.member.role == Role::Admin {
-            retrying!(hijacked(db.pool()))?
+            db.run(|_| hijacked(db)).await?
         } else {
             Vec::new()
         },

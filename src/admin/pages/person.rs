@@ -22,7 +22,6 @@ use crate::admin::pages::changes::receipt;
 use crate::admin::pages::event_view::{CATEGORIES, ClaimsChange, Day, EventView};
 use crate::admin::pages::{Failure, Page, Signed, Staff, StaffForm, device, event_view, record};
 use crate::config;
-use crate::database::{changing, retrying};
 use crate::domain::text::{is_blank, one_line};
 use crate::events::DataAccess;
 use crate::provider_tokens::store as provider_tokens;
@@ -162,24 +161,20 @@ struct Gone {
 
 /// Shows the merge or the deletion of a user who no longer exists; 404 if neither is known.
 async fn gone(staff: &Staff, id: Uuid, db: &Db, origin: &ClientOrigin) -> Result<Page, Failure> {
-    let pool = db.pool();
-    let remains = match retrying!(merging::merged_into(pool, id))? {
-        Some(remains) => retrying!(person::user(pool, remains))?.map(|found| found.user),
+    let remains = match db.run(|_| merging::merged_into(db, id)).await? {
+        Some(remains) => db
+            .run(|_| person::user(db, remains))
+            .await?
+            .map(|found| found.user),
         None => None,
     };
-    let receipt = retrying!(deletion_of(pool, id))?.map(receipt::path);
+    let receipt = db.run(|_| deletion_of(db, id)).await?.map(receipt::path);
     if let Some(remains) = &remains {
-        record(
-            pool,
-            &staff.member,
-            DataAccess::person(remains.id),
-            &origin.0,
-        )
-        .await?;
+        record(db, &staff.member, DataAccess::person(remains.id), &origin.0).await?;
     } else if receipt.is_none() {
         return Err(Status::NotFound.into());
     }
-    let events = events::of_user(pool, id, EVENTS).await?;
+    let events = events::of_user(db, id, EVENTS).await?;
     let end = events
         .into_iter()
         .find(|event| event.kind == "users_merged" || event.kind == "user_deleted");
@@ -226,18 +221,17 @@ async fn page(
     origin: &ClientOrigin,
 ) -> Result<Page, Failure> {
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
-    let pool = db.pool();
-    let Some(found) = retrying!(person::user(pool, id))? else {
+    let Some(found) = db.run(|_| person::user(db, id)).await? else {
         return gone(staff, id, db, origin).await;
     };
-    let identities = retrying!(identities::of_user(pool, id))?;
-    let tokens = retrying!(provider_tokens::of_user(pool, id))?;
-    let sessions = retrying!(sessions::of_user(pool, id))?;
-    let alike = retrying!(person::alike(pool, id, ALIKE))?;
-    let notes = retrying!(person::notes(pool, id))?;
-    let events = events::of_user(pool, id, EVENTS).await?;
-    let attempts = events::claiming(pool, id, ATTEMPTS).await?;
-    record(pool, &staff.member, DataAccess::person(id), &origin.0).await?;
+    let identities = db.run(|_| identities::of_user(db, id)).await?;
+    let tokens = db.run(|_| provider_tokens::of_user(db, id)).await?;
+    let sessions = db.run(|_| sessions::of_user(db, id)).await?;
+    let alike = db.run(|_| person::alike(db, id, ALIKE)).await?;
+    let notes = db.run(|_| person::notes(db, id)).await?;
+    let events = events::of_user(db, id, EVENTS).await?;
+    let attempts = events::claiming(db, id, ATTEMPTS).await?;
+    record(db, &staff.member, DataAccess::person(id), &origin.0).await?;
 
     let identities: Vec<_> = identities
         .into_iter()
@@ -362,13 +356,9 @@ async fn add_note(
     let note = (text.as_str(), url.as_ref().map(Url::as_str));
     let known = form.get("known").map(|_| KNOWN);
     let by = staff.by("", &origin.0);
-    let added = async || {
-        changing!(
-            person::add_note(db.pool(), id_of_note, user, note, known, by),
-            false
-        )
-    };
-    if !added().await? {
+    let add = || person::add_note(db, id_of_note, user, note, known, by);
+    let added = db.run(|attempt| attempt.certain(add(), |added| !added));
+    if !added.await? {
         return Err(Status::NotFound.into());
     }
     Ok(Redirect::to(format!("/admin/users/{user}?done=note")))
@@ -385,8 +375,8 @@ struct File {
 #[get("/users/<id>/data.json")]
 async fn data(staff: Staff, id: &str, db: &Db, origin: ClientOrigin) -> Result<File, Failure> {
     let id = Uuid::parse_str(id).map_err(|_| Status::NotFound)?;
-    let copy = DataCopy::of(db.pool(), id).await?.ok_or(Status::NotFound)?;
-    record(db.pool(), &staff.member, DataAccess::person(id), &origin.0).await?;
+    let copy = DataCopy::of(db, id).await?.ok_or(Status::NotFound)?;
+    record(db, &staff.member, DataAccess::person(id), &origin.0).await?;
     let json = serde_json::to_string_pretty(&copy).map_err(|_| Status::InternalServerError)?;
     let name = Header::new(
         "Content-Disposition",

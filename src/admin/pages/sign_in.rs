@@ -143,7 +143,7 @@ async fn begin(
         .locate(providers)
         .await
         .map_err(|error| Failure::at(&admin.provider, error))?;
-    let begun = session::begin(db.pool(), next_page(next)).await?;
+    let begun = session::begin(db, next_page(next)).await?;
     let Some(address) = admin.authorize(&begun) else {
         let cause = "it has no client secret, or no endpoints for the sign-in of staff";
         tracing::warn!(
@@ -176,7 +176,7 @@ async fn finish(
     origin: ClientOrigin,
 ) -> Result<Redirect, Failure> {
     cookies.jar.add(removal(BROWSER));
-    let pending = store::take(db.pool(), answer.state.unwrap_or_default(), cookies.browser).await?;
+    let pending = store::take(db, answer.state.unwrap_or_default(), cookies.browser).await?;
     let pending =
         pending.ok_or_else(|| out_of_date("no such sign-in was begun by this browser lately"))?;
     let provider = providers
@@ -207,15 +207,7 @@ async fn finish(
     };
     let verified = verify(provider, code, &pending, &admin.redirect_uri()).await;
     let claims = verified.map_err(|error| Failure::at(&provider.settings.name, error))?;
-    match session::sign_in(
-        db.pool(),
-        &provider.settings,
-        &claims,
-        cookies.session,
-        &origin.0,
-    )
-    .await?
-    {
+    match session::sign_in(db, &provider.settings, &claims, cookies.session, &origin.0).await? {
         Ok(session) => {
             cookies.jar.add(cookie(COOKIE, session.expose().clone()));
             Ok(Redirect::to(pending.next))
@@ -303,7 +295,7 @@ async fn sign_out(
     cookies: Cookies<'_>,
 ) -> Result<Redirect, Failure> {
     if let Some(session) = cookies.session {
-        store::end_sessions(db.pool(), session, form.get("everywhere").is_some()).await?;
+        store::end_sessions(db, session, form.get("everywhere").is_some()).await?;
     }
     cookies.jar.add(removal(COOKIE));
     Ok(Redirect::to("/admin/sign-in"))

@@ -18,7 +18,6 @@ use crate::admin::staff::sign_in::store as members;
 use crate::admin::staff::sign_in::store::StaffRow;
 use crate::admin::staff::store::{self, Changed};
 use crate::clock;
-use crate::database::retrying;
 use crate::domain::{Access, Email};
 use crate::web::guard::ClientOrigin;
 use crate::web::{Db, rfc3339};
@@ -86,7 +85,7 @@ struct StaffPage<'r> {
 }
 
 async fn all(staff: &Staff, db: &Db) -> Result<Vec<Lasting<StaffRow>>, Failure> {
-    let members = retrying!(members::all(db.pool()))?.into_iter();
+    let members = db.run(|_| members::all(db)).await?.into_iter();
     Ok(members
         .map(|row| Lasting::new(row.role, row.ends_at, row, &staff.member))
         .collect())
@@ -233,7 +232,7 @@ async fn give(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Redirect, F
     let reason = given.question(&staff, db).await?.confirmed(&staff, &form)?;
     let by = staff.by(&reason, &origin.0);
     answer(
-        store::add(db.pool(), given.email.folded(), given.access, by).await?,
+        store::add(db, given.email.folded(), given.access, by).await?,
         "/admin/staff?done=given",
     )
 }
@@ -273,7 +272,7 @@ async fn take_away(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Redire
     let reason = taking(email.folded()).confirmed(&staff, &form)?;
     let by = staff.by(&reason, &origin.0);
     answer(
-        store::remove(db.pool(), email.folded(), by).await?,
+        store::remove(db, email.folded(), by).await?,
         "/admin/staff?done=taken",
     )
 }

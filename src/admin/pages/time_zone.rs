@@ -46,6 +46,6 @@ async fn read_in_zone(staff: Staff, form: StaffForm, db: &Db) -> Result<Redirect
     if zone.is_some_and(|name| TimeZone::get(name).is_err()) {
         return Err(Status::BadRequest.into());
     }
-    members::set_time_zone(db.pool(), staff.member.id, zone).await?;
+    members::set_time_zone(db, staff.member.id, zone).await?;
     Ok(Redirect::to("/admin/time-zone?done=yes"))
 }

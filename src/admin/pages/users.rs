@@ -7,7 +7,6 @@ use rocket::http::uri::Origin;
 use rocket::response::Redirect;
 use rocket::{Route, State as Managed, get, post, routes};
 use serde::Serialize;
-use sqlx::PgPool;
 use strum::VariantArray;
 use url::form_urlencoded;
 use uuid::Uuid;
@@ -23,7 +22,7 @@ use crate::admin::pages::event_view::EventView;
 use crate::admin::pages::fields::{Chip, NothingMatches, Tab};
 use crate::admin::pages::users::query::ListQuery;
 use crate::admin::pages::{Answer, ExportingStaff, Failure, Page, Staff, StaffForm, record};
-use crate::database::{Error, retrying};
+use crate::database::{Database, Error};
 use crate::domain::Email;
 use crate::events::DataAccess;
 use crate::provider::Providers;
@@ -106,14 +105,15 @@ impl Users {
     /// Fills in a page of the list.
     async fn list(
         &mut self,
-        pool: &PgPool,
+        database: &Database,
         filters: &Filters,
         at: Option<&str>,
         number: Option<usize>,
     ) -> Result<(), Error> {
         // An invalid cursor starts from the beginning.
         let start = at.and_then(Cursor::decode);
-        let page = listing::page(pool, filters, self.asked.sort(), start.as_ref(), PAGE).await?;
+        let page =
+            listing::page(database, filters, self.asked.sort(), start.as_ref(), PAGE).await?;
         let shown = page.users.len();
         let first = page.before.is_none() && (shown > 0 || start.is_none());
         self.count = if first && page.after.is_none() {
@@ -121,7 +121,10 @@ impl Users {
         } else {
             counted(
                 false,
-                retrying!(count::estimate(pool, filters))?.max(shown as u64),
+                database
+                    .run(|_| count::estimate(database, filters))
+                    .await?
+                    .max(shown as u64),
             )
         };
         self.people = page.users;
@@ -145,13 +148,21 @@ impl Users {
     /// Fills in the results of a search. Returns the only user whom the text names.
     async fn search(
         &mut self,
-        pool: &PgPool,
+        database: &Database,
         filters: &Filters,
         at: Option<&str>,
     ) -> Result<Option<Uuid>, Error> {
         let text = self.asked.q().to_owned();
         let start = at.and_then(Position::decode);
-        let found = search(pool, &text, &self.providers, filters, start.as_ref(), PAGE).await?;
+        let found = search(
+            database,
+            &text,
+            &self.providers,
+            filters,
+            start.as_ref(),
+            PAGE,
+        )
+        .await?;
         let Found {
             users,
             mut after,
@@ -164,11 +175,11 @@ impl Users {
         let nobody = users.is_empty() && start.is_none();
         (self.people, self.remains) = (users, remains);
         if nobody {
-            let near = retrying!(suggest(pool, &text))?;
+            let near = database.run(|_| suggest(database, &text)).await?;
             self.suggestion = near.filter(|near| *near != text.to_ascii_lowercase());
             if let Some(text) = &self.suggestion {
                 (self.people, after) = (
-                    search(pool, text, &self.providers, filters, None, PAGE)
+                    search(database, text, &self.providers, filters, None, PAGE)
                         .await?
                         .users,
                     None,
@@ -178,7 +189,7 @@ impl Users {
                 request: Some(text),
                 ..Filter::default()
             };
-            let (events, _) = page(pool, &request, None, EVENTS).await?;
+            let (events, _) = page(database, &request, None, EVENTS).await?;
             self.events = events.into_iter().map(EventView::from).collect();
         }
         self.count = match (&start, &after) {
@@ -317,11 +328,10 @@ async fn list(
     let mut view = Users::new(asked, known(providers, db).await?);
     let read = match view.asked.filters(staff.member.time_zone.as_deref()) {
         Err(NothingMatches) => Ok(None),
-        Ok(filters) if view.asked.q().is_empty() => view
-            .list(db.pool(), &filters, at, number)
-            .await
-            .map(|()| None),
-        Ok(filters) => view.search(db.pool(), &filters, at).await,
+        Ok(filters) if view.asked.q().is_empty() => {
+            view.list(db, &filters, at, number).await.map(|()| None)
+        }
+        Ok(filters) => view.search(db, &filters, at).await,
     };
     let only = match read {
         Err(error) if error.is_timeout() => {
@@ -332,7 +342,7 @@ async fn list(
         read => read?,
     };
     record(
-        db.pool(),
+        db,
         &staff.member,
         DataAccess::list("users_viewed", &view.asked.0.searched()),
         &origin.0,
@@ -357,14 +367,19 @@ async fn file(
     let member = staff.0.member;
     let reason = form.reason()?;
     let zone = member.time_zone.as_deref();
-    let rows = export::Export::new(&asked, zone, known(providers, db).await?, db.pool().clone());
+    let rows = export::Export::new(
+        &asked,
+        zone,
+        known(providers, db).await?,
+        Database::clone(db),
+    );
     let search = asked.0.searched();
     let access = DataAccess {
         reason: Some(&reason),
         ..DataAccess::list("users_exported", &search)
     };
-    record(db.pool(), &member, access, &origin.0).await?;
-    Ok(Csv::begin(rows, &member, db.pool()).await?)
+    record(db, &member, access, &origin.0).await?;
+    Ok(Csv::begin(rows, &member, db).await?)
 }
 
 pub(in crate::admin) async fn known(
@@ -372,7 +387,7 @@ pub(in crate::admin) async fn known(
     db: &Db,
 ) -> Result<Vec<String>, Error> {
     let mut names = configured.names();
-    names.extend(retrying!(listing::providers(db.pool()))?);
+    names.extend(db.run(|_| listing::providers(db)).await?);
     names.sort_unstable();
     names.dedup();
     Ok(names)

@@ -14,7 +14,6 @@ use uuid::Uuid;
 use crate::admin::pages::{AdminStaff, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
 use crate::config::Webhook;
-use crate::database::retrying;
 use crate::web::guard::ClientOrigin;
 use crate::web::{Db, rfc3339};
 use crate::webhooks::store::{Summary, Unaccepted, Which, exists, summaries, unaccepted};
@@ -91,10 +90,9 @@ async fn page(
     webhooks: &Webhooks,
     db: &Db,
 ) -> Result<Page, Failure> {
-    let pool = db.pool();
     let mut messages = None;
     if let Some(name) = name {
-        if !retrying!(exists(pool, name))? {
+        if !db.run(|_| exists(db, name)).await? {
             return Err(Status::NotFound.into());
         }
         let (state, which) = match shown.state {
@@ -102,13 +100,9 @@ async fn page(
             Some("parked") => ("parked", Which::Parked),
             _ => ("", Which::All),
         };
-        let mut rows = retrying!(unaccepted(
-            pool,
-            name,
-            which,
-            shown.after.unwrap_or(0),
-            MESSAGES + 1
-        ))?;
+        let mut rows = db
+            .run(|_| unaccepted(db, name, which, shown.after.unwrap_or(0), MESSAGES + 1))
+            .await?;
         let more = i64::try_from(rows.len()).is_ok_and(|count| count > MESSAGES);
         rows.truncate(rows.len() - usize::from(more));
         messages = Some(Messages {
@@ -119,7 +113,7 @@ async fn page(
             rows,
         });
     }
-    let receivers = retrying!(summaries(pool, &[]))?.into_iter();
+    let receivers = db.run(|_| summaries(db, &[])).await?.into_iter();
     let receivers = receivers
         .map(|queue| Receiver::new(queue, webhooks))
         .collect();
@@ -220,7 +214,7 @@ async fn ask_again(
     db: &Db,
 ) -> Result<Page, Failure> {
     let form = StaffForm::of(uri);
-    if !retrying!(exists(db.pool(), name))? {
+    if !db.run(|_| exists(db, name)).await? {
         return Err(Status::NotFound.into());
     }
     Ok(question(name, only(&form)?).ask(&staff.0, &form))
@@ -236,10 +230,10 @@ async fn send_again(
     let Signed { staff, form } = sent.of_admin()?;
     let only = only(&form)?;
     let reason = question(name, only).confirmed(&staff, &form)?;
-    if !retrying!(exists(db.pool(), name))? {
+    if !db.run(|_| exists(db, name)).await? {
         return Err(Status::NotFound.into());
     }
-    let replayed = replay(db.pool(), name, only, staff.by(&reason, &origin.0)).await?;
+    let replayed = replay(db, name, only, staff.by(&reason, &origin.0)).await?;
     let due = replayed.ok_or(Status::Forbidden)?.due;
     Ok(Redirect::to(format!("{}?sent={due}", path(name))))
 }

@@ -4,11 +4,10 @@
 //! (`author_allowed`).
 
 use serde::Serialize;
-use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database::{Error, changing, retrying};
+use crate::database::{Database, Error};
 use crate::domain::{Access, By, Role};
 use crate::events::Author;
 
@@ -36,17 +35,19 @@ impl Changed {
 /// Adds a member, or replaces a member's access. At least one admin whose access does not end
 /// remains.
 pub async fn add(
-    pool: &PgPool,
+    database: &Database,
     email: &str,
     access: impl Into<Access>,
     by: By<'_>,
 ) -> Result<Changed, Error> {
     let access = access.into();
-    retrying!(try_to_add(pool, email, access, by))
+    database
+        .run(|_| try_to_add(database, email, access, by))
+        .await
 }
 
 async fn try_to_add(
-    pool: &PgPool,
+    database: &Database,
     email: &str,
     access: Access,
     by: By<'_>,
@@ -100,7 +101,7 @@ async fn try_to_add(
         ends_at,
         Author::needing(Role::Admin, by) as Author<'_>,
     );
-    let row = row.fetch_one(pool).await?;
+    let row = row.fetch_one(database).await?;
     Ok(match (row.done, row.permitted, row.same) {
         (true, ..) => Changed::Done,
         (false, false, _) => Changed::NotPermitted,
@@ -111,11 +112,14 @@ async fn try_to_add(
 
 /// Removes a member and ends their sessions. Returns [`Changed::Already`] if there is no such
 /// member.
-pub async fn remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
-    changing!(try_to_remove(pool, email, by), Changed::Already)
+pub async fn remove(database: &Database, email: &str, by: By<'_>) -> Result<Changed, Error> {
+    let is_undone = |changed: &Changed| matches!(changed, Changed::Already);
+    database
+        .run(|attempt| attempt.certain(try_to_remove(database, email, by), is_undone))
+        .await
 }
 
-async fn try_to_remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
+async fn try_to_remove(database: &Database, email: &str, by: By<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH locked AS MATERIALIZED (
                SELECT id, email, role, ends_at FROM current_staff WHERE role = 'admin' OR email = $1 ORDER BY id FOR UPDATE
@@ -141,7 +145,7 @@ async fn try_to_remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed
         email,
         Author::needing(Role::Admin, by) as Author<'_>,
     );
-    let row = row.fetch_one(pool).await?;
+    let row = row.fetch_one(database).await?;
     Ok(match row.before {
         _ if row.done => Changed::Done,
         _ if !row.permitted => Changed::NotPermitted,
@@ -153,11 +157,11 @@ async fn try_to_remove(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed
 /// Clears the identity that a member is pinned to, and ends their sessions. Their next sign-in pins
 /// another, or the same unless it is suspended. Returns [`Changed::Already`] if there is no such
 /// member.
-pub async fn reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
-    retrying!(try_to_reset(pool, email, by))
+pub async fn reset(database: &Database, email: &str, by: By<'_>) -> Result<Changed, Error> {
+    database.run(|_| try_to_reset(database, email, by)).await
 }
 
-async fn try_to_reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed, Error> {
+async fn try_to_reset(database: &Database, email: &str, by: By<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH locked AS MATERIALIZED (
                SELECT id FROM staff WHERE email IN ($1, ($2::author).actor) ORDER BY id FOR UPDATE
@@ -184,7 +188,7 @@ async fn try_to_reset(pool: &PgPool, email: &str, by: By<'_>) -> Result<Changed,
         email,
         Author::needing(Role::Admin, by) as Author<'_>,
     );
-    let row = row.fetch_one(pool).await?;
+    let row = row.fetch_one(database).await?;
     Ok(Changed::of(row.done, row.permitted))
 }
 
@@ -209,7 +213,7 @@ pub struct HijackedRow {
 
 /// Returns the members whose accounts were reported hijacked in the last 30 days, and who gave
 /// access before the report. Their actions come from their events, which outlive their access.
-pub async fn hijacked(pool: &PgPool) -> Result<Vec<HijackedRow>, Error> {
+pub async fn hijacked(database: &Database) -> Result<Vec<HijackedRow>, Error> {
     let rows = sqlx::query_as!(
         HijackedRow,
         r#"WITH reports AS MATERIALIZED (
@@ -234,5 +238,5 @@ pub async fn hijacked(pool: &PgPool) -> Result<Vec<HijackedRow>, Error> {
            WHERE e.kind IN ('api_key_added', 'staff_added', 'staff_role_changed', 'staff_identity_reset', 'identity_released')
            GROUP BY m.email, m.reported_at, m.since ORDER BY m.reported_at DESC"#,
     );
-    Ok(rows.fetch_all(pool).await?)
+    Ok(rows.fetch_all(database).await?)
 }

@@ -1,11 +1,10 @@
 //! The statements of requests to delete data.
 
-use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Outcome;
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::{By, Role};
 use crate::events::Author;
 
@@ -30,7 +29,7 @@ pub(super) struct Account {
 
 /// Registers a request, or finds it; see `register.sql`.
 pub(super) async fn register(
-    pool: &PgPool,
+    database: &Database,
     provider: &str,
     id: &str,
     subject: &str,
@@ -45,7 +44,7 @@ pub(super) async fn register(
         subject,
         OffsetDateTime::from_unix_timestamp(at).unwrap_or(OffsetDateTime::UNIX_EPOCH),
     );
-    let row = row.fetch_one(pool).await?;
+    let row = row.fetch_one(database).await?;
     let disabled = row.disabled;
     let others = row.others;
     let account =
@@ -69,7 +68,7 @@ pub(super) async fn register(
 /// Unlinks an identity and settles the request; see `unlink.sql`. Returns false, and changes
 /// nothing, if the user has changed since the request was registered.
 pub(super) async fn unlink(
-    pool: &PgPool,
+    database: &Database,
     code: Uuid,
     account: &Account,
     by: By<'_>,
@@ -82,21 +81,21 @@ pub(super) async fn unlink(
         account.updated_at,
         Author::needing(Role::Admin, by) as Author<'_>,
     );
-    Ok(done.fetch_one(pool).await?)
+    Ok(done.fetch_one(database).await?)
 }
 
-pub(super) async fn settle_deleted(pool: &PgPool, code: Uuid) -> Result<(), Error> {
+pub(super) async fn settle_deleted(database: &Database, code: Uuid) -> Result<(), Error> {
     let settled = sqlx::query!(
         "UPDATE provider_events SET outcome = 'deleted' WHERE code = $1 AND outcome IS NULL",
         code,
     );
-    settled.execute(pool).await?;
+    settled.execute(database).await?;
     Ok(())
 }
 
 /// Settles a request that is not carried out, and records that for staff.
 pub(super) async fn settle_kept(
-    pool: &PgPool,
+    database: &Database,
     code: Uuid,
     provider: &str,
     account: &Account,
@@ -116,7 +115,7 @@ pub(super) async fn settle_kept(
         request_id,
         account.identity,
     );
-    settled.execute(pool).await?;
+    settled.execute(database).await?;
     Ok(())
 }
 
@@ -127,13 +126,17 @@ pub struct Status {
     pub outcome: Option<Outcome>,
 }
 
-pub async fn status(pool: &PgPool, provider: &str, code: Uuid) -> Result<Option<Status>, Error> {
+pub async fn status(
+    database: &Database,
+    provider: &str,
+    code: Uuid,
+) -> Result<Option<Status>, Error> {
     let row = sqlx::query!(
         "SELECT received_at, outcome FROM provider_events WHERE code = $1 AND provider = $2",
         code,
         provider,
     );
-    let Some(row) = row.fetch_optional(pool).await? else {
+    let Some(row) = row.fetch_optional(database).await? else {
         return Ok(None);
     };
     Ok(Some(Status {

@@ -113,7 +113,7 @@ async fn update_me(
     let Renaming(signed_in) = renaming;
     let user = signed_in.user.id;
     let session = signed_in.token.session;
-    match account::set_name(db.pool(), user, session, name.as_deref(), &origin.0).await? {
+    match account::set_name(db, user, session, name.as_deref(), &origin.0).await? {
         Some(user) => Ok(Me::new(SignedIn { user, ..signed_in })),
         None => Err(bearer::over(db, signed_in.token).await),
     }
@@ -143,14 +143,7 @@ async fn delete_me(
     origin: ClientOrigin,
 ) -> Result<Status, Problem> {
     let Reauthenticated(signed_in) = who;
-    match account::delete(
-        db.pool(),
-        signed_in.user.id,
-        signed_in.token.session,
-        &origin.0,
-    )
-    .await?
-    {
+    match account::delete(db, signed_in.user.id, signed_in.token.session, &origin.0).await? {
         Deletion::Done(_) => {
             page.forget_session(signed_in.token.session);
             Ok(Status::NoContent)

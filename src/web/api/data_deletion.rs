@@ -83,7 +83,7 @@ async fn request_data_deletion(
     let request = request.map_err(|error| Problem::from(error).about(name))?;
     from.is_genuine();
     let others = providers.others_of_issuer(provider);
-    let code = carry_out(db.pool(), name, &others, &request, &origin.0).await?;
+    let code = carry_out(db, name, &others, &request, &origin.0).await?;
     let confirmation_code = code.simple().to_string();
     let url = format!(
         "{}/providers/{name}/data-deletion/{confirmation_code}",

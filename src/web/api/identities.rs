@@ -96,7 +96,7 @@ async fn link_identity(
     let user = signed_in.user.id;
     let session = signed_in.token.session;
     let linked = account::link(
-        db.pool(),
+        db,
         user,
         session,
         identity.provider,
@@ -155,7 +155,7 @@ async fn unlink_identity(
     let identity = Uuid::parse_str(id).map_err(|_| not_found())?;
     let user = signed_in.user.id;
     let session = signed_in.token.session;
-    match account::unlink(db.pool(), user, session, identity, &origin.0).await? {
+    match account::unlink(db, user, session, identity, &origin.0).await? {
         Unlinked::Done => Ok(Status::NoContent),
         Unlinked::NotFound => Err(not_found()),
         Unlinked::Suspended => Err(Problem::new(

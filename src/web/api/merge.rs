@@ -144,7 +144,7 @@ async fn merge_me(
         dry_run,
         origin: &origin.0,
     };
-    match account::merge(db.pool(), request).await? {
+    match account::merge(db, request).await? {
         Ok(merging) => Ok(Json(Status::Ok, MergeResult::new(merging, !dry_run))),
         Err(NotMerged::Unknown) => {
             let detail = "nobody has this identity: link it instead";

@@ -175,7 +175,7 @@ async fn token(
         .take("refresh_token")
         .ok_or_else(|| Failure::malformed("`refresh_token` is missing"))?;
     match refresh(
-        db.pool(),
+        db,
         shared,
         issuer,
         &presented,
@@ -220,17 +220,16 @@ async fn revoke(
     let presented = form
         .take("token")
         .ok_or_else(|| Failure::malformed("`token` is missing"))?;
-    let pool = db.pool();
     let key = proof.key();
     let scope = Scope::Local;
     let unproven = match issuer.verify(&presented, clock::now()).await {
         Ok(token) if token.key.is_some() && token.key != key => Some(token.session),
-        Ok(token) => sign_out(pool, token.session, scope, &proof.origin)
+        Ok(token) => sign_out(db, token.session, scope, &proof.origin)
             .await
             .map(|()| None)?,
         Err(_) => {
             sign_out_by_token(
-                pool,
+                db,
                 &shared.successors,
                 &presented,
                 key,

@@ -166,8 +166,7 @@ async fn receive_provider_events(
     })?;
     from.is_genuine();
     let others = providers.others_of_issuer(provider);
-    let applied =
-        provider_events::apply(db.pool(), name, &others, &report, &origin.0.request_id).await;
+    let applied = provider_events::apply(db, name, &others, &report, &origin.0.request_id).await;
     applied.map_err(Problem::from)?;
     let status = match sender {
         Sender::SecurityEvents => Status::Accepted,

@@ -52,7 +52,7 @@ async fn refresh(
     // A refusal leaves the cookie: by the time it arrives, another tab may have signed in, whose
     // cookie it would delete.
     let refreshed = exchange(
-        db.pool(),
+        db,
         shared,
         issuer,
         &token.text,

@@ -11,7 +11,6 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::accounts::{sessions, sign_out};
-use crate::database::retrying;
 use crate::web::guard::{ClientOrigin, SignedIn};
 use crate::web::{Db, ErrorCode, Json, NotFoundOnly, Problem, Problems, resource};
 
@@ -73,7 +72,10 @@ struct Device {
 )]
 #[get("/me/sessions")]
 async fn list_sessions(signed_in: SignedIn, db: &Db) -> Result<Json<Sessions>, Problem> {
-    let rows = retrying!(sessions::of_user(db.pool(), signed_in.user.id))?.into_iter();
+    let rows = db
+        .run(|_| sessions::of_user(db, signed_in.user.id))
+        .await?
+        .into_iter();
     let mut sessions: Vec<_> = rows
         .map(|row| Session {
             id: row.id,
@@ -119,6 +121,6 @@ async fn end_session(
 ) -> Result<Status, Problem> {
     let not_found = || Problem::new(ErrorCode::NotFound, "the user has no session with this id");
     let session = Uuid::parse_str(id).map_err(|_| not_found())?;
-    let ended = sign_out::end_session(db.pool(), signed_in.user.id, session, &origin.0).await?;
+    let ended = sign_out::end_session(db, signed_in.user.id, session, &origin.0).await?;
     ended.then_some(Status::NoContent).ok_or_else(not_found)
 }

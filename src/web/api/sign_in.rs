@@ -98,7 +98,7 @@ async fn sign_in(
         origin: &key.0.origin,
         now: identity.now,
     };
-    let opened = open_session(db.pool(), shared, issuer, &attempt).await?;
+    let opened = open_session(db, shared, issuer, &attempt).await?;
     identity.keep_code(db).await?;
     Ok(TokenResponse::signed_in(
         opened,

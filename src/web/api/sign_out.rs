@@ -52,16 +52,15 @@ async fn logout(
     };
     match proof {
         SignOutProof::Session(session) => {
-            sign_out(db.pool(), session, scope, &key.origin).await?;
+            sign_out(db, session, scope, &key.origin).await?;
             if scope != Scope::Others {
                 page.forget_session(session);
             }
         }
         SignOutProof::Token(token) => {
-            let pool = db.pool();
             let successors = &shared.successors;
             let unproven =
-                sign_out_by_token(pool, successors, &token, key.key(), scope, &key.origin).await?;
+                sign_out_by_token(db, successors, &token, key.key(), scope, &key.origin).await?;
             if let Some(session) = unproven {
                 // Without its key the cookie is of no use, and a page cannot delete it.
                 page.forget_token(&token);

@@ -13,7 +13,7 @@ use crate::accounts::sessions::{SessionUser, why_over};
 use crate::accounts::tokens::access_token::AccessToken;
 use crate::accounts::{Issuer, SharedStatements};
 use crate::clock;
-use crate::database::{Error, retrying};
+use crate::database::Error;
 use crate::domain::{CustomClaims, EndReason, User};
 use crate::web::{Db, ErrorCode, Problem, errors};
 
@@ -110,9 +110,9 @@ pub struct Renaming(pub SignedIn);
 /// Returns the answer to a request with a valid access token whose session is over.
 pub async fn over(db: &Db, token: AccessToken) -> Problem {
     let told = async {
-        let reason = retrying!(why_over(db.pool(), token.user))?;
+        let reason = db.run(|_| why_over(db, token.user)).await?;
         let merged_into = match reason {
-            Some(EndReason::UserMerged) => retrying!(merged_into(db.pool(), token.user))?,
+            Some(EndReason::UserMerged) => db.run(|_| merged_into(db, token.user)).await?,
             _ => None,
         };
         Ok::<_, Error>(Problem {
@@ -150,7 +150,7 @@ impl SignedIn {
         admit_session(request, token.session)?;
         let db: &Db = state(request)?;
         let shared: &SharedStatements = state(request)?;
-        match shared.user(db.pool(), token).await? {
+        match shared.user(db, token).await? {
             Some(SessionUser {
                 user,
                 identity,

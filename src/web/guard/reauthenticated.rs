@@ -14,7 +14,6 @@ use super::verified_identity::{Posted, VerifiedIdentity, nonce, posted_code, vou
 use super::{bearer, json_body, verified_identity};
 use crate::accounts::reauthentication;
 use crate::accounts::reauthentication::{judge, opened_within};
-use crate::database::retrying;
 use crate::domain::{IdToken, Object, Reason, VerifiedClaims};
 use crate::provider::{Provider, Providers};
 use crate::provider_tokens::{PostedCode, ProviderTokens};
@@ -280,7 +279,8 @@ async fn reauthenticate(
     } = state(request)?;
     // The session may have ended since the guard succeeded.
     match (
-        retrying!(opened_within(db.pool(), who.token.session, *window))?,
+        db.run(|_| opened_within(db, who.token.session, *window))
+            .await?,
         &proof,
     ) {
         // A code is taken only beside a proof that counts.
@@ -297,11 +297,14 @@ async fn reauthenticate(
     admit_address::<SignIn>(request)?;
     let claims = proof.vouch(request).await?;
     let provider = &proof.provider.settings;
-    match retrying!(judge(db.pool(), who.user.id, &provider.name, &claims))? {
+    match db
+        .run(|_| judge(db, who.user.id, &provider.name, &claims))
+        .await?
+    {
         reauthentication::Proof::Theirs => {
             if let Some(code) = code {
                 let tokens: &ProviderTokens = state(request)?;
-                tokens.keep(db.pool(), provider, &claims, &code).await?;
+                tokens.keep(db, provider, &claims, &code).await?;
             }
             Ok(())
         }

@@ -134,7 +134,7 @@ impl<'r> VerifiedIdentity<'r> {
     pub async fn keep_code(&self, db: &Db) -> Result<(), Problem> {
         if let Some(code) = &self.code {
             self.tokens
-                .keep(db.pool(), self.provider, &self.claims, code)
+                .keep(db, self.provider, &self.claims, code)
                 .await?;
         }
         Ok(())

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use rocket::route::{Handler, Outcome};
 use rocket::{Data, Request, Route};
+use tokio::time::timeout;
 
 use super::stage::Stage;
 use super::traces;
-use crate::database::deadline;
-use crate::database::deadline::LIMIT;
+use crate::database::LIMIT;
 use crate::web::Problem;
 
 /// The time limit that replaces [`LIMIT`] if Rocket manages one.
@@ -58,8 +58,8 @@ impl Handler for InTime {
             .state()
             .map_or(LIMIT, |Limit(limit)| *limit);
         let handled = traces::noting(request, self.handler.handle(request, data));
-        let answer = deadline::within(limit, handled).await;
-        answer.unwrap_or_else(|| {
+        let answer = timeout(limit, handled).await;
+        answer.unwrap_or_else(|_| {
             let late = Problem::unavailable(1, "the request took too long");
             refused(late.logged("the request reached its deadline"))
         })

@@ -8,17 +8,16 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use rustix::process::{Resource, getrlimit};
-use sqlx::PgPool;
 
-use crate::database::health;
+use crate::database::Database;
 use crate::keys::KeyRing;
 use crate::provider::{BOUNDS, Breaker, Providers};
 
-/// The sources of these metrics: the connection pools of the database by name, the signing keys,
-/// and the calls to providers.
+/// The sources of these metrics: the connections to the database, the signing keys, and the calls to
+/// providers.
 #[derive(Debug)]
 pub(super) struct Readings {
-    pub pools: [(&'static str, PgPool); 2],
+    pub database: Database,
     pub keys: KeyRing,
     pub providers: Providers,
 }
@@ -36,16 +35,20 @@ impl Readings {
         let help = "Database connections by pool and state";
         let mut family =
             encoder.encode_descriptor("database_connections", help, None, MetricType::Gauge)?;
-        for (name, pool) in &self.pools {
+        let pools = [
+            ("requests", self.database.pool()),
+            ("shared", self.database.lanes()),
+        ];
+        for (name, pool) in pools {
             let size = pool.size();
             let idle = u32::try_from(pool.num_idle()).unwrap_or(size);
             for (state, number) in [("idle", idle), ("used", size.saturating_sub(idle))] {
                 family
-                    .encode_family(&[("pool", *name), ("state", state)])?
+                    .encode_family(&[("pool", name), ("state", state)])?
                     .encode_gauge(&number)?;
             }
         }
-        let help = "Checks of database connections that rested, were abandoned, or rested while another one broke";
+        let help = "Checks of database connections that rested, or rested while another one broke";
         encoder
             .encode_descriptor(
                 "database_connection_checks",
@@ -53,14 +56,14 @@ impl Readings {
                 None,
                 MetricType::Counter,
             )?
-            .encode_counter::<NoLabelSet, _, u64>(&health::checks(), None)?;
+            .encode_counter::<NoLabelSet, _, u64>(&self.database.checks(), None)?;
         let help = "Maximum number of connections of a pool";
         let mut family =
             encoder.encode_descriptor("database_connections_max", help, None, MetricType::Gauge)?;
-        for (name, pool) in &self.pools {
+        for (name, pool) in pools {
             let most = pool.options().get_max_connections();
             family
-                .encode_family(&[("pool", *name)])?
+                .encode_family(&[("pool", name)])?
                 .encode_gauge(&most)?;
         }
         Ok(())

@@ -334,7 +334,7 @@ async fn whoever_exports_has_the_right_and_says_why() {
         let recorded = async |kind| {
             let look = DataAccess::list(kind, &[]);
             let reader = Actor::Staff("staff@example.com");
-            record_access(pool, look, reader, &Origin::default())
+            record_access(&desk.app.database.service, look, reader, &Origin::default())
                 .await
                 .unwrap()
         };

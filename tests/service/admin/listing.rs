@@ -207,7 +207,7 @@ async fn both_ways(
     let page = async |cursor: Option<Cursor>| {
         // The cursor makes a round trip through its form in URLs.
         let cursor = cursor.map(|cursor| Cursor::decode(&cursor.encode()).unwrap());
-        let page = listing::page(pool, filters, sort, cursor.as_ref(), size)
+        let page = listing::page(&pool.clone().into(), filters, sort, cursor.as_ref(), size)
             .await
             .unwrap();
         let ids: Vec<_> = page.users.iter().map(|user| user.id).collect();
@@ -298,7 +298,7 @@ async fn every_filter_in_every_order_lists_exactly_those_who_pass() {
     for filters in all_filters() {
         for &sort in Sort::VARIANTS {
             let expected = expected(&people, &filters, sort, PEOPLE);
-            let page = listing::page(&database.pool, &filters, sort, None, PEOPLE)
+            let page = listing::page(&database.service, &filters, sort, None, PEOPLE)
                 .await
                 .unwrap();
             let listed: Vec<_> = page.users.iter().map(|user| user.id).collect();
@@ -361,7 +361,7 @@ async fn pages_put_together_are_the_whole_list_without_holes_or_repetition() {
 async fn what_is_listed_is_what_is_stored() {
     let (database, people) = with_people().await;
     let page = listing::page(
-        &database.pool,
+        &database.service,
         &Filters::default(),
         Sort::Oldest,
         None,
@@ -387,7 +387,7 @@ async fn what_is_listed_is_what_is_stored() {
     }
     let mut known = PROVIDERS.map(str::to_owned);
     known.sort();
-    assert_eq!(listing::providers(&database.pool).await.unwrap(), known);
+    assert_eq!(listing::providers(&database.service).await.unwrap(), known);
 }
 
 fn own(texts: &[&str]) -> Vec<String> {
@@ -422,7 +422,7 @@ async fn the_estimate_is_near_what_there_is() {
             ..Filters::default()
         },
     ] {
-        let estimate = count::estimate(&database.pool, &filters).await.unwrap();
+        let estimate = count::estimate(&database.service, &filters).await.unwrap();
         let exact = people
             .iter()
             .filter(|person| person.passes(&filters))

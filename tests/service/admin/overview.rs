@@ -64,7 +64,7 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
     // The overview is the same whether events are counted in advance or on display.
     desk.app.database.run("UPDATE events SET created_at = created_at - interval '2 hours', id = (
                  lpad(to_hex((extract(epoch FROM created_at - interval '2 hours') * 1000)::bigint), 12, '0') || right(replace(id::text, '-', ''), 20))::uuid").await;
-    vestibule::events::counts::catch_up(&desk.app.database.pool)
+    vestibule::events::counts::catch_up(&desk.app.database.service)
         .await
         .unwrap();
     let counted: i64 = desk
@@ -307,12 +307,20 @@ async fn admins_see_what_a_hijacked_admin_has_let_in() {
         }],
     };
     let one_of_many = report("1", EventKind::AccountDisabled, "bulk-account");
-    apply(pool, "idp", &[], &one_of_many, "request")
-        .await
-        .unwrap();
+    apply(
+        &desk.app.database.service,
+        "idp",
+        &[],
+        &one_of_many,
+        "request",
+    )
+    .await
+    .unwrap();
     assert!(!browser.get("/admin").await.text.contains(strip));
     let hijacked = report("2", EventKind::AccountDisabled, "hijacking");
-    apply(pool, "idp", &[], &hijacked, "request").await.unwrap();
+    apply(&desk.app.database.service, "idp", &[], &hijacked, "request")
+        .await
+        .unwrap();
     let page = browser.get("/admin").await.text;
     assert_eq!(page.matches(strip).count(), 1, "{page}");
     let made = "2 API keys, 1 change of access to these pages and 1 release of a held identity";

@@ -57,9 +57,9 @@ async fn find(pool: &PgPool, text: &str) -> Vec<Uuid> {
 
 async fn find_among(pool: &PgPool, text: &str, filters: &Filters) -> Vec<Uuid> {
     let found = search(
-        pool,
+        &pool.clone().into(),
         text,
-        &providers(pool).await.unwrap(),
+        &providers(&pool.clone().into()).await.unwrap(),
         filters,
         None,
         PAGE,
@@ -259,9 +259,16 @@ async fn a_search_applies_filters_and_reports_further_matches() {
             .await,
         );
     }
-    let found = search(pool, "ann", &[], &Filters::default(), None, PAGE)
-        .await
-        .unwrap();
+    let found = search(
+        &database.service,
+        "ann",
+        &[],
+        &Filters::default(),
+        None,
+        PAGE,
+    )
+    .await
+    .unwrap();
     assert!(found.after.is_some());
     assert_eq!(
         found.users.iter().map(|user| user.id).collect::<Vec<_>>(),
@@ -430,9 +437,15 @@ async fn name_search_and_order_ignore_case_accents_and_locale() {
         ] {
             assert_eq!(find(pool, text).await, NOBODY, "{text}");
         }
-        let page = page(pool, &Filters::default(), Sort::Name, None, PAGE + 2)
-            .await
-            .unwrap();
+        let page = page(
+            &database.service,
+            &Filters::default(),
+            Sort::Name,
+            None,
+            PAGE + 2,
+        )
+        .await
+        .unwrap();
         let listed: Vec<_> = page
             .users
             .iter()
@@ -512,13 +525,13 @@ async fn search_pages_hold_each_user_once_with_best_matches_first() {
         others.push(add(pool, None, Some("Joann"), &format!("part {number}")).await);
     }
     best_first.extend(others.drain(..).rev());
-    let providers = providers(pool).await.unwrap();
+    let providers = providers(&database.service).await.unwrap();
     for size in [1, 4, 9, 10, 36, 37, 50] {
         let mut found = Vec::new();
         let mut start = None;
         loop {
             let page = search(
-                pool,
+                &database.service,
                 "ann",
                 &providers,
                 &Filters::default(),
@@ -622,7 +635,7 @@ async fn a_mistyped_word_is_corrected_by_the_names_of_users() {
         ("%", None),
     ] {
         assert_eq!(
-            suggest(pool, text).await.unwrap().as_deref(),
+            suggest(&database.service, text).await.unwrap().as_deref(),
             expected,
             "{text}"
         );

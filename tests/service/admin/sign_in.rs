@@ -288,7 +288,9 @@ async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
         ..by
     };
     assert_eq!(
-        reset(pool, "ada@example.com", ada_herself).await.unwrap(),
+        reset(&desk.app.database.service, "ada@example.com", ada_herself)
+            .await
+            .unwrap(),
         Changed::NotPermitted
     );
     desk.appoint("former@example.com", Role::Admin).await;
@@ -300,15 +302,21 @@ async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
         ..by
     };
     assert_eq!(
-        reset(pool, "ada@example.com", former).await.unwrap(),
+        reset(&desk.app.database.service, "ada@example.com", former)
+            .await
+            .unwrap(),
         Changed::NotPermitted
     );
     assert_eq!(
-        reset(pool, "nobody@example.com", by).await.unwrap(),
+        reset(&desk.app.database.service, "nobody@example.com", by)
+            .await
+            .unwrap(),
         Changed::Already
     );
     assert_eq!(
-        reset(pool, "ada@example.com", by).await.unwrap(),
+        reset(&desk.app.database.service, "ada@example.com", by)
+            .await
+            .unwrap(),
         Changed::Done
     );
     assert_eq!(
@@ -320,7 +328,9 @@ async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
     assert_eq!(come("company-account").await.0, 403);
     // A member who gets access again is bound to the next account that signs in.
     assert_eq!(
-        remove(pool, "ada@example.com", by).await.unwrap(),
+        remove(&desk.app.database.service, "ada@example.com", by)
+            .await
+            .unwrap(),
         Changed::Done
     );
     desk.appoint("ada@example.com", Role::Support).await;
@@ -332,7 +342,6 @@ async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_accounts_that_come_first_at_once_one_gets_in() {
     let desk = Desk::open().await;
-    let pool = &desk.app.database.pool;
     let origin = Origin::default();
     for round in 0..50_u8 {
         let email = format!("ada{round}@example.com");
@@ -345,7 +354,7 @@ async fn of_two_accounts_that_come_first_at_once_one_gets_in() {
                 unproven: None,
                 before: None,
             };
-            staff::open_session(pool, candidate, &[hash; 32], &origin)
+            staff::open_session(&desk.app.database.service, candidate, &[hash; 32], &origin)
                 .await
                 .unwrap()
         };

@@ -190,14 +190,14 @@ async fn an_access_change_is_previewed_and_errors_appear_at_fields() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_admins_who_remove_each_other_leave_one() {
     let desk = Desk::open().await;
-    let pool = &desk.app.database.pool;
+    let database = &desk.app.database.service;
     let by = By::COMMAND_LINE;
     let [ada, grace] = ["ada@example.com", "grace@example.com"];
     for round in 0..rounds() {
         for email in [ada, grace] {
-            add(pool, email, Role::Admin, by).await.unwrap();
+            add(database, email, Role::Admin, by).await.unwrap();
         }
-        let (first, second) = tokio::join!(remove(pool, ada, by), remove(pool, grace, by));
+        let (first, second) = tokio::join!(remove(database, ada, by), remove(database, grace, by));
         assert_ne!(first.unwrap(), second.unwrap(), "round {round}");
         assert_eq!(members(&desk).await.len(), 1, "round {round}");
     }
@@ -333,7 +333,6 @@ async fn access_ends_by_itself_for_sessions_that_are_open_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_admin_is_one_whose_access_does_not_end() {
     let desk = Desk::open().await;
-    let pool = &desk.app.database.pool;
     let by = By::COMMAND_LINE;
     let for_now = Access {
         ends_at: end("2099-12-31", None),
@@ -342,12 +341,22 @@ async fn the_last_admin_is_one_whose_access_does_not_end() {
     let [ada, grace] = ["ada@example.com", "grace@example.com"];
     desk.appoint(ada, Role::Admin).await;
     desk.appoint(grace, for_now).await;
-    let give = async |email, access: Access| add(pool, email, access, by).await.unwrap();
+    let give = async |email, access: Access| {
+        add(&desk.app.database.service, email, access, by)
+            .await
+            .unwrap()
+    };
     assert_eq!(give(ada, for_now).await, Changed::LastAdmin);
     assert_eq!(give(ada, Role::Support.into()).await, Changed::LastAdmin);
-    assert_eq!(remove(pool, ada, by).await.unwrap(), Changed::LastAdmin);
+    assert_eq!(
+        remove(&desk.app.database.service, ada, by).await.unwrap(),
+        Changed::LastAdmin
+    );
     assert_eq!(give(grace, for_now).await, Changed::Already);
-    assert_eq!(remove(pool, grace, by).await.unwrap(), Changed::Done);
+    assert_eq!(
+        remove(&desk.app.database.service, grace, by).await.unwrap(),
+        Changed::Done
+    );
     // When two admins limit each other's access at once, one keeps access without an end.
     for round in 0..rounds() {
         assert_ne!(give(ada, Role::Admin.into()).await, Changed::LastAdmin);
@@ -361,9 +370,14 @@ const MEMBER: &str = "member@example.com";
 
 /// Adds a member with an open session, and returns its cookie.
 async fn member(pool: &PgPool) -> String {
-    add(pool, MEMBER, Role::Support, By::COMMAND_LINE)
-        .await
-        .unwrap();
+    add(
+        &pool.clone().into(),
+        MEMBER,
+        Role::Support,
+        By::COMMAND_LINE,
+    )
+    .await
+    .unwrap();
     let session = OpaqueToken::generate();
     let opened =
         "INSERT INTO staff_sessions (hash, staff_id) SELECT $1, id FROM staff WHERE email = $2";
@@ -377,7 +391,7 @@ async fn a_staff_request_and_the_members_removal_never_deadlock() {
     let pool = &database.pool;
     // A visit and a later removal both wait for the session, which another transaction has locked.
     for email in ["one@example.com", "two@example.com"] {
-        add(pool, email, Role::Admin, By::COMMAND_LINE)
+        add(&database.service, email, Role::Admin, By::COMMAND_LINE)
             .await
             .unwrap();
     }
@@ -388,14 +402,14 @@ async fn a_staff_request_and_the_members_removal_never_deadlock() {
         .await
         .unwrap();
     let visit = tokio::spawn({
-        let pool = pool.clone();
+        let service = database.service.clone();
         let session = session.clone();
-        async move { by_session(&pool, &session).await }
+        async move { by_session(&service, &session).await }
     });
     database.until_waiting(1, "").await;
     let removal = tokio::spawn({
-        let pool = pool.clone();
-        async move { remove(&pool, MEMBER, By::COMMAND_LINE).await }
+        let service = database.service.clone();
+        async move { remove(&service, MEMBER, By::COMMAND_LINE).await }
     });
     database.until_waiting(2, "").await;
     other.rollback().await.unwrap();
@@ -404,10 +418,19 @@ async fn a_staff_request_and_the_members_removal_never_deadlock() {
 
     for _ in 0..rounds() {
         let session = member(pool).await;
-        let visit = async { by_session(pool, &session).await.unwrap() };
-        let removal = async { remove(pool, MEMBER, By::COMMAND_LINE).await.unwrap() };
+        let visit = async { by_session(&database.service, &session).await.unwrap() };
+        let removal = async {
+            remove(&database.service, MEMBER, By::COMMAND_LINE)
+                .await
+                .unwrap()
+        };
         let (_, removed) = at_once(visit, removal).await;
         assert_eq!(removed, Changed::Done);
-        assert!(by_session(pool, &session).await.unwrap().is_none());
+        assert!(
+            by_session(&database.service, &session)
+                .await
+                .unwrap()
+                .is_none()
+        );
     }
 }

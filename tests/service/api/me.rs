@@ -687,7 +687,7 @@ async fn a_token_issued_before_a_deletion_cannot_recreate_the_user() {
         let age = "UPDATE deleted_identities SET deleted_at = deleted_at - $1 * interval '1 hour'";
         run!(pool, age, f64::from(hours));
         assert_eq!(
-            prune(pool, LIMITS).await.unwrap(),
+            prune(&app.database.service, LIMITS).await.unwrap(),
             Pruned {
                 deleted_identities,
                 ..Pruned::default()

@@ -511,7 +511,9 @@ async fn asked(
         dry_run: false,
         origin: &origin,
     };
-    account::merge(&app.database.pool, request).await.unwrap()
+    account::merge(&app.database.service, request)
+        .await
+        .unwrap()
 }
 
 async fn owners(app: &App) -> Vec<(String, Uuid)> {

@@ -242,6 +242,6 @@ async fn nobody_is_named_by_a_session_that_is_over() {
     let user = other.user();
     let session = Uuid::now_v7();
     let origin = Origin::default();
-    let named = set_name(&app.database.pool, user, session, Some("G"), &origin).await;
+    let named = set_name(&app.database.service, user, session, Some("G"), &origin).await;
     assert_eq!(named.unwrap(), None);
 }

@@ -821,7 +821,7 @@ async fn a_code_is_known_for_ninety_days() {
     let aged = "UPDATE provider_events SET received_at = now() - interval '1 hour' - interval '1 day' * CASE WHEN n = 1 THEN 89 ELSE 90 END
                 FROM (SELECT code AS c, row_number() OVER (ORDER BY code) AS n FROM provider_events WHERE code IS NOT NULL) AS numbered WHERE code = c";
     app.database.run(aged).await;
-    let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
+    let pruned = prune(&app.database.service, LIMITS).await.unwrap();
     assert_eq!(
         pruned,
         Pruned {

@@ -350,7 +350,7 @@ async fn pruning_ends_an_identitys_least_recently_used_surplus_sessions() {
         ..LIMITS
     };
     assert_eq!(
-        prune(&app.database.pool, limits)
+        prune(&app.database.service, limits)
             .await
             .unwrap()
             .surplus_sessions,

@@ -243,7 +243,7 @@ async fn a_staff_removal_with_a_lost_response_reports_the_connection_error() {
     let way = Way::open().await;
     let app = App::start().await;
     add(
-        &app.database.pool,
+        &app.database.service,
         "grace@example.com",
         Role::Support,
         By::COMMAND_LINE,

@@ -29,8 +29,13 @@ async fn a_token_unrevoked_for_a_month_is_parked_until_restart() {
     super::pass(&pool, 31 * DAY).await;
     let parked = "SELECT count(*) FROM provider_tokens WHERE parked_at IS NOT NULL AND failure LIKE '%revocation_url%'";
     app.database.until(parked, 1).await;
-    let known = store::summaries(&pool, &[]).await.unwrap();
-    for queues in [store::summaries(&pool, &known).await.unwrap(), known] {
+    let known = store::summaries(&app.database.service, &[]).await.unwrap();
+    for queues in [
+        store::summaries(&app.database.service, &known)
+            .await
+            .unwrap(),
+        known,
+    ] {
         assert_eq!((queues[0].waiting, queues[0].parked), (0, 1), "{queues:?}");
     }
     let metrics = app
@@ -112,7 +117,13 @@ async fn pruning_deletes_unrevoked_tokens_after_two_months_and_stale_codes() {
              VALUES (gen_random_uuid(), 'apple', 'ada', 'app', $1, '', now() - $2 * interval '1 day',
                      CASE $1 WHEN 'due' THEN now() - $2 * interval '1 day' END, $3)", state, days, if stays { "stays" } else { "goes" });
     }
-    assert_eq!(prune(pool, LIMITS).await.unwrap().provider_tokens, 2);
+    assert_eq!(
+        prune(&database.service, LIMITS)
+            .await
+            .unwrap()
+            .provider_tokens,
+        2
+    );
     assert_eq!(states(pool).await.len(), 3);
     assert_eq!(
         database

@@ -41,10 +41,12 @@ async fn exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
         let (user, _) = person(pool, &subject).await;
         let owner = owner(&subject);
         let id = Uuid::now_v7();
-        store::keep_code(pool, id, &owner, b"code").await.unwrap();
+        store::keep_code(&database.service, id, &owner, b"code")
+            .await
+            .unwrap();
         let stored = async {
             pause(round % 7).await;
-            store::keep_token(pool, id, &owner, b"token", false)
+            store::keep_token(&database.service, id, &owner, b"token", false)
                 .await
                 .unwrap()
         };
@@ -68,7 +70,9 @@ async fn exchanges_that_meet_the_deletion_leave_no_token_that_nobody_revokes() {
     assert_eq!(database.count(due).await, i64::try_from(rounds()).unwrap());
     let mut claimed = 0;
     while claimed < rounds() {
-        let rows = store::claim(pool, "apple", None, 100, 60).await.unwrap();
+        let rows = store::claim(&database.service, "apple", None, 100, 60)
+            .await
+            .unwrap();
         assert!(rows.iter().all(|row| row.state == State::Due));
         claimed += rows.len();
     }
@@ -89,8 +93,9 @@ async fn storing_a_token_waits_for_a_concurrent_deletion() {
             .unwrap();
         let own = pool.clone();
         let id = Uuid::now_v7();
-        let stored =
-            tokio::spawn(async move { store::keep_token(&own, id, &owner, b"token", false).await });
+        let stored = tokio::spawn(async move {
+            store::keep_token(&own.clone().into(), id, &owner, b"token", false).await
+        });
         database.until_blocked().await;
         if commits {
             deletion.commit().await.unwrap();
@@ -111,10 +116,12 @@ async fn exchanges_that_meet_a_move_keep_their_token() {
         let (_, identity) = person(pool, &subject).await;
         let owner = owner(&subject);
         let id = Uuid::now_v7();
-        store::keep_code(pool, id, &owner, b"code").await.unwrap();
+        store::keep_code(&database.service, id, &owner, b"code")
+            .await
+            .unwrap();
         let stored = async {
             pause(round % 7).await;
-            store::keep_token(pool, id, &owner, b"token", false)
+            store::keep_token(&database.service, id, &owner, b"token", false)
                 .await
                 .unwrap();
         };
@@ -131,7 +138,9 @@ async fn exchanges_that_meet_a_move_keep_their_token() {
         tokio::join!(stored, moved);
     }
     loop {
-        let rows = store::claim(pool, "apple", None, 100, 60).await.unwrap();
+        let rows = store::claim(&database.service, "apple", None, 100, 60)
+            .await
+            .unwrap();
         assert!(
             rows.iter().all(|row| row.state == State::Kept),
             "none is to be revoked"
@@ -154,14 +163,16 @@ async fn tokens_that_go_back_to_a_linked_identity_meet_its_deletion() {
         // The token is due; then its identity is linked again.
         let id = Uuid::now_v7();
         assert!(
-            !store::keep_token(pool, id, &owner, b"token", false)
+            !store::keep_token(&database.service, id, &owner, b"token", false)
                 .await
                 .unwrap()
         );
         let (user, _) = person(pool, &subject).await;
         let claimed = async {
             pause(round % 7).await;
-            store::claim(pool, "apple", None, 100, 0).await.unwrap();
+            store::claim(&database.service, "apple", None, 100, 0)
+                .await
+                .unwrap();
         };
         let deleted = async {
             pause(round % 5).await;
@@ -187,9 +198,11 @@ async fn a_second_instances_refused_code_does_not_drop_the_token() {
     let pool = &database.pool;
     let owner = owner("ada");
     let id = Uuid::now_v7();
-    store::keep_code(pool, id, &owner, b"code").await.unwrap();
+    store::keep_code(&database.service, id, &owner, b"code")
+        .await
+        .unwrap();
     let claim = async |lease| {
-        store::claim(pool, "apple", None, 1, lease)
+        store::claim(&database.service, "apple", None, 1, lease)
             .await
             .unwrap()
             .remove(0)
@@ -198,11 +211,11 @@ async fn a_second_instances_refused_code_does_not_drop_the_token() {
     let second = claim(60).await;
     assert_eq!((first.attempts, second.attempts), (1, 2));
     assert!(
-        !store::keep_token(pool, first.id, &owner, b"token", false)
+        !store::keep_token(&database.service, first.id, &owner, b"token", false)
             .await
             .unwrap()
     );
-    store::delete(pool, &second).await.unwrap();
+    store::delete(&database.service, &second).await.unwrap();
     assert_eq!(states(pool).await, ["due"]);
 }
 

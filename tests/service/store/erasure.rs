@@ -57,7 +57,7 @@ async fn an_address_named_in_many_refusals_is_erased_after_deletion() {
     // Pruning erases the rest, which took too long for the request.
     let (left, _) = traces(&app, ADA).await;
     assert!(left < 300_000, "the deletion itself has begun with it");
-    let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
+    let pruned = prune(&app.database.service, LIMITS).await.unwrap();
     assert_eq!(i64::try_from(pruned.forgotten).unwrap(), left);
     assert_eq!(traces(&app, ADA).await, (0, 0));
     let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND ip IS NULL AND detail IS NULL";
@@ -72,9 +72,14 @@ async fn an_address_named_in_many_refusals_is_erased_after_deletion() {
 async fn delete(pool: &PgPool, user: Uuid) -> Deletion {
     let sql = "SELECT s.id FROM sessions s JOIN identities i ON i.id = s.identity_id WHERE i.user_id = $1 LIMIT 1";
     let session = value!(pool, sql, user);
-    users::delete(pool, user, None, Asking::User(session, &Origin::default()))
-        .await
-        .unwrap()
+    users::delete(
+        &pool.clone().into(),
+        user,
+        None,
+        Asking::User(session, &Origin::default()),
+    )
+    .await
+    .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,7 +94,11 @@ async fn any_instance_finishes_an_erasure_and_spares_the_next_user() {
     };
     left.sort();
     assert_eq!(left, [ada.to_string(), ADA.to_owned()]);
-    assert_eq!(erase(pool, None).await.unwrap(), Some(1), "her sign-in");
+    assert_eq!(
+        erase(&app.database.service, None).await.unwrap(),
+        Some(1),
+        "her sign-in"
+    );
     assert_eq!(
         traces(&app, ADA).await,
         (2_500, 2),
@@ -105,14 +114,23 @@ async fn any_instance_finishes_an_erasure_and_spares_the_next_user() {
     );
 
     assert_eq!(
-        erase(pool, Some(&["grace@example.com".to_owned()]))
-            .await
-            .unwrap(),
+        erase(
+            &app.database.service,
+            Some(&["grace@example.com".to_owned()])
+        )
+        .await
+        .unwrap(),
         None
     );
-    assert_eq!(erase(pool, None).await.unwrap(), Some(1_000));
+    assert_eq!(
+        erase(&app.database.service, None).await.unwrap(),
+        Some(1_000)
+    );
     assert_eq!(traces(&app, ADA).await, (1_501, 2));
-    let (one, other) = tokio::join!(prune(pool, LIMITS), prune(pool, LIMITS));
+    let (one, other) = tokio::join!(
+        prune(&app.database.service, LIMITS),
+        prune(&app.database.service, LIMITS)
+    );
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_500);
     assert_eq!(traces(&app, ADA).await, (1, 0));
     let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'ada@example.com' AND ip IS NOT NULL";
@@ -142,7 +160,7 @@ async fn staff_searches_and_refused_staff_are_erased_with_an_address() {
             unproven: None,
             before: None,
         };
-        let admission = staff::open_session(pool, candidate, &[1; 32], &origin)
+        let admission = staff::open_session(&app.database.service, candidate, &[1; 32], &origin)
             .await
             .unwrap();
         assert_eq!(admission, Err(Stranger::NotStaff));
@@ -166,7 +184,7 @@ async fn staff_searches_and_refused_staff_are_erased_with_an_address() {
             reason: Some("asked by phone"),
             origin: &origin,
         };
-        access::add(pool, "staff@example.com", Role::Admin, by)
+        access::add(&app.database.service, "staff@example.com", Role::Admin, by)
             .await
             .unwrap();
         for (kind, search) in searches.iter().chain(&others) {
@@ -177,9 +195,14 @@ async fn staff_searches_and_refused_staff_are_erased_with_an_address() {
                 reason: None,
             };
             assert!(
-                record_access(pool, look, Actor::Staff("staff@example.com"), &origin)
-                    .await
-                    .unwrap()
+                record_access(
+                    &app.database.service,
+                    look,
+                    Actor::Staff("staff@example.com"),
+                    &origin
+                )
+                .await
+                .unwrap()
             );
         }
         assert_eq!(traces(&app, address).await, (6, 0));
@@ -238,10 +261,16 @@ async fn a_user_with_thousands_of_events_is_deleted_and_erased() {
         2_501,
         "the statement that deletes is as long for everybody"
     );
-    assert_eq!(erase(pool, Some(&[])).await.unwrap(), None);
-    assert_eq!(erase(pool, None).await.unwrap(), Some(1_000));
+    assert_eq!(erase(&app.database.service, Some(&[])).await.unwrap(), None);
+    assert_eq!(
+        erase(&app.database.service, None).await.unwrap(),
+        Some(1_000)
+    );
     // Any instance continues the interrupted erasure.
-    let (one, other) = tokio::join!(prune(pool, LIMITS), prune(pool, LIMITS));
+    let (one, other) = tokio::join!(
+        prune(&app.database.service, LIMITS),
+        prune(&app.database.service, LIMITS)
+    );
     assert_eq!(one.unwrap().forgotten + other.unwrap().forgotten, 1_501);
     assert_eq!(app.database.count(about).await, 0);
     assert_eq!(
@@ -276,7 +305,7 @@ async fn nobody_has_the_attempts_on_anothers_address_forgotten() {
                 .status,
             204
         );
-        prune(&app.database.pool, LIMITS).await.unwrap();
+        prune(&app.database.service, LIMITS).await.unwrap();
         let kept = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND email = 'ada@example.com' AND ip IS NOT NULL";
         assert_eq!(app.database.count(kept).await, 3, "{own}");
         let hers = "SELECT count(*) FROM events e WHERE strpos(e::text, 'mallory@') > 0";
@@ -343,7 +372,7 @@ async fn who_merely_claims_an_address_erases_no_evidence_about_it() {
             204,
             "{claim}"
         );
-        prune(&app.database.pool, LIMITS).await.unwrap();
+        prune(&app.database.service, LIMITS).await.unwrap();
         assert_eq!(kept(&app, BOSS).await, 3, "{claim}");
     }
 }
@@ -353,12 +382,13 @@ async fn no_deletion_erases_evidence_about_a_member_of_staff() {
     // A member of staff may also be a user.
     for former in [false, true] {
         let app = App::start().await;
-        let pool = &app.database.pool;
-        access::add(pool, BOSS, Role::Support, By::COMMAND_LINE)
+        access::add(&app.database.service, BOSS, Role::Support, By::COMMAND_LINE)
             .await
             .unwrap();
         if former {
-            access::remove(pool, BOSS, By::COMMAND_LINE).await.unwrap();
+            access::remove(&app.database.service, BOSS, By::COMMAND_LINE)
+                .await
+                .unwrap();
         }
         evidence(&app, BOSS).await;
         let boss = app.sign_in(&claims("boss", BOSS)).await;
@@ -366,7 +396,7 @@ async fn no_deletion_erases_evidence_about_a_member_of_staff() {
             app.delete(&boss.access_token(), "/api/v1/me").await.status,
             204
         );
-        prune(pool, LIMITS).await.unwrap();
+        prune(&app.database.service, LIMITS).await.unwrap();
         assert_eq!(kept(&app, BOSS).await, 3, "former: {former}");
         let own = "SELECT count(*) FROM events WHERE user_id IS NOT NULL AND email IS NOT NULL";
         assert_eq!(app.database.count(own).await, 0);
@@ -443,7 +473,7 @@ async fn each_address_that_a_user_proved_earlier_is_forgotten_with_them() {
             204,
             "{step}"
         );
-        prune(&app.database.pool, LIMITS).await.unwrap();
+        prune(&app.database.service, LIMITS).await.unwrap();
         assert_eq!(traces(&app, ADA).await, (0, 0), "{step}");
         assert_eq!(
             app.database
@@ -466,7 +496,7 @@ async fn an_earlier_address_that_is_anothers_now_stays_with_its_owner() {
         app.delete(&ada.access_token(), "/api/v1/me").await.status,
         204
     );
-    prune(&app.database.pool, LIMITS).await.unwrap();
+    prune(&app.database.service, LIMITS).await.unwrap();
     let kept = "SELECT count(*) FROM events WHERE email = 'ada@example.com' AND ip IS NOT NULL";
     assert_eq!(app.database.count(kept).await, 3);
 }

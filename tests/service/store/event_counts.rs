@@ -22,7 +22,9 @@ async fn sign_in(database: &Database, at: &str, by_its_clock: &str) {
 
 /// Returns the overview's sign-ins in the hours that begin at 19:00 and 20:00.
 async fn shown(pool: &PgPool) -> [i64; 2] {
-    let counts = since(pool, OffsetDateTime::UNIX_EPOCH).await.unwrap();
+    let counts = since(&pool.clone().into(), OffsetDateTime::UNIX_EPOCH)
+        .await
+        .unwrap();
     let of = |hour| {
         counts
             .iter()
@@ -39,7 +41,7 @@ async fn events_from_clocks_ten_minutes_off_are_counted_once() {
     sign_in(&database, "2026-03-01 19:55Z", "2026-03-01 19:55Z").await;
     sign_in(&database, "2026-03-01 19:55Z", "2026-03-01 20:05Z").await;
     let early = database.at("2026-03-01T20:05:59Z").await;
-    catch_up(&early).await.unwrap();
+    catch_up(&early.clone().into()).await.unwrap();
     assert_eq!(shown(&early).await, [2, 0]);
 
     sign_in(&database, "2026-03-01 20:06Z", "2026-03-01 19:56Z").await;
@@ -49,7 +51,7 @@ async fn events_from_clocks_ten_minutes_off_are_counted_once() {
     ];
     for pool in [early, later, still_later] {
         assert_eq!(shown(&pool).await, [2, 1]);
-        catch_up(&pool).await.unwrap();
+        catch_up(&pool.clone().into()).await.unwrap();
         assert_eq!(shown(&pool).await, [2, 1]);
     }
     assert_eq!(
@@ -72,10 +74,10 @@ async fn one_statement_counts_at_most_one_step_of_events() {
     let database = Database::create().await;
     database.run(EVENTS).await;
     for counted in [400, 800, 1000] {
-        assert!(count(&database.pool, 400).await.unwrap());
+        assert!(count(&database.service, 400).await.unwrap());
         assert_eq!(database.count(COUNTED).await, counted);
     }
-    assert!(!count(&database.pool, 400).await.unwrap());
+    assert!(!count(&database.service, 400).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,11 +90,11 @@ async fn concurrent_instances_count_each_event_once_without_waiting() {
         .execute("SELECT FROM cursors WHERE walk = 'events' FOR UPDATE")
         .await
         .unwrap();
-    assert!(!count(pool, 400).await.unwrap());
+    assert!(!count(&database.service, 400).await.unwrap());
     assert_eq!(database.count(COUNTED).await, 0);
     other.rollback().await.unwrap();
-    let counting = || async { while count(pool, 7).await.unwrap() {} };
+    let counting = || async { while count(&database.service, 7).await.unwrap() {} };
     tokio::join!(counting(), counting(), counting());
-    catch_up(pool).await.unwrap();
+    catch_up(&database.service).await.unwrap();
     assert_eq!(database.count(COUNTED).await, 1000);
 }

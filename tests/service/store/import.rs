@@ -200,7 +200,7 @@ async fn a_file_brings_everybody_once_and_the_same_in_either_format() {
         what: EventCategory::Staff,
         ..Filter::default()
     };
-    let audit = event_log::page(&database.pool, &filter, None, 10)
+    let audit = event_log::page(&database.service, &filter, None, 10)
         .await
         .unwrap()
         .0;

@@ -33,7 +33,7 @@ fn config(database: &Database) -> Config {
 async fn rotation(database: &Database) -> Rotation {
     let config = config(database);
     let pool = sqlx::PgPool::connect(&database.url).await.unwrap();
-    Rotation::new(pool, &config.secret_key, config.keys).unwrap()
+    Rotation::new(pool.into(), &config.secret_key, config.keys).unwrap()
 }
 
 async fn ring(database: &Database) -> KeyRing {
@@ -41,7 +41,12 @@ async fn ring(database: &Database) -> KeyRing {
 }
 
 async fn ring_of(database: &Database, secret_key: &SecretKeys) -> KeyRing {
-    let ring = KeyRing::new(database.pool.clone(), secret_key, config(database).keys).unwrap();
+    let ring = KeyRing::new(
+        database.pool.clone().into(),
+        secret_key,
+        config(database).keys,
+    )
+    .unwrap();
     ring.open().await.unwrap();
     ring
 }
@@ -177,7 +182,12 @@ async fn keys_follow_each_other_on_the_schedule() {
     // secret makes none.
     pass(&database, 400 * DAY).await;
     let secret = Secret::new("another key, of more than 32 characters".to_owned()).into();
-    let other = Rotation::new(database.pool.clone(), &secret, config(&database).keys).unwrap();
+    let other = Rotation::new(
+        database.pool.clone().into(),
+        &secret,
+        config(&database).keys,
+    )
+    .unwrap();
     assert!(matches!(other.tend().await, Err(Error::Sealed(_))));
     assert_eq!(count().await, 1);
     ring.reload().await.unwrap();

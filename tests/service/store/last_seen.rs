@@ -34,7 +34,7 @@ async fn long_ago(app: &App, days: i32, noted: i32) {
 /// Returns the days since the only user was last seen.
 async fn seen(app: &App) -> i64 {
     let user = app.database.value("SELECT id FROM users").await;
-    let day = directory::user(&app.database.pool, user)
+    let day = directory::user(&app.database.service, user)
         .await
         .unwrap()
         .unwrap()
@@ -114,7 +114,10 @@ async fn the_day_outlives_the_session_that_tells_it() {
     long_ago(&app, 40, 50).await;
     let expire = "UPDATE sessions SET id = first_id(now() - interval '50 days'), expires_at = now() - interval '8 days'";
     app.database.run(expire).await;
-    assert_eq!(prune(&app.database.pool, LIMITS).await.unwrap().sessions, 1);
+    assert_eq!(
+        prune(&app.database.service, LIMITS).await.unwrap().sessions,
+        1
+    );
     assert_eq!(
         (seen(&app).await, noted(&app).await.0),
         (40, Some(40)),

@@ -33,6 +33,7 @@ const PAGE: usize = 50;
 /// (`pg_stat_xact_user_tables`).
 struct Watched {
     pool: PgPool,
+    service: vestibule::database::Database,
     seen: i64,
     wrong: Vec<String>,
 }
@@ -49,6 +50,7 @@ impl Watched {
             .await
             .unwrap();
         Self {
+            service: pool.clone().into(),
             pool,
             seen: 0,
             wrong: Vec::new(),
@@ -94,7 +96,7 @@ async fn filled() -> Database {
             .unwrap();
     }
     migrations::apply(&mut connection).await.unwrap();
-    seed::add_users(&database.pool, PEOPLE, Some(0.1), |_| ())
+    seed::add_users(&database.service, PEOPLE, Some(0.1), |_| ())
         .await
         .unwrap();
     database
@@ -182,11 +184,11 @@ async fn no_statement_of_the_pages_scans_a_whole_table() {
     watched.wrong.clear();
 
     lists(&mut watched).await;
-    let providers = listing::providers(&pool).await.unwrap();
+    let providers = listing::providers(&watched.service).await.unwrap();
     watched.check("providers".into()).await;
     let user: Uuid = value!(&database.pool, "SELECT i.user_id FROM sessions s JOIN identities i ON i.id = s.identity_id JOIN users u ON u.id = i.user_id
          WHERE u.email IS NOT NULL ORDER BY s.id LIMIT 1");
-    let email = directory::user(&pool, user)
+    let email = directory::user(&watched.service, user)
         .await
         .unwrap()
         .unwrap()
@@ -194,42 +196,51 @@ async fn no_statement_of_the_pages_scans_a_whole_table() {
         .email
         .unwrap();
     watched.check("user".into()).await;
-    let subject = identities::of_user(&pool, user).await.unwrap()[0]
+    let subject = identities::of_user(&watched.service, user).await.unwrap()[0]
         .subject
         .clone();
     watched.check("identities of a user".into()).await;
-    sessions::of_user(&pool, user).await.unwrap();
+    sessions::of_user(&watched.service, user).await.unwrap();
     watched.check("sessions of a user".into()).await;
-    directory::alike(&pool, user, 5).await.unwrap();
+    directory::alike(&watched.service, user, 5).await.unwrap();
     watched.check("others like a user".into()).await;
-    directory::notes(&pool, user).await.unwrap();
+    directory::notes(&watched.service, user).await.unwrap();
     watched.check("notes on a user".into()).await;
-    sessions::why_over(&pool, Uuid::now_v7()).await.unwrap();
+    sessions::why_over(&watched.service, Uuid::now_v7())
+        .await
+        .unwrap();
     watched
         .check("why the session of a user who is no more is over".into())
         .await;
-    event_log::of_user(&pool, user, 100).await.unwrap();
+    event_log::of_user(&watched.service, user, 100)
+        .await
+        .unwrap();
     watched.check("events of a user".into()).await;
-    let (cost, claiming) = watched.cost(event_log::claiming(&pool, user, 20)).await;
+    let (cost, claiming) = watched
+        .cost(event_log::claiming(&watched.service, user, 20))
+        .await;
     assert!(
         claiming.is_ok() && cost < 100,
         "{cost} entries and blocks for the events with an address"
     );
     for filter in audits(user, &email) {
-        let events = event_log::page(&pool, &filter, None, 100).await.unwrap().0;
+        let events = event_log::page(&watched.service, &filter, None, 100)
+            .await
+            .unwrap()
+            .0;
         watched.check(format!("audit of {filter:?}")).await;
         if let Some(last) = events.last() {
-            event_log::page(&pool, &filter, Some(last.id), 100)
+            event_log::page(&watched.service, &filter, Some(last.id), 100)
                 .await
                 .unwrap();
             watched.check(format!("second page of {filter:?}")).await;
         }
     }
     backend_reads(&mut watched, user, &email, &subject).await;
-    while counts::count(&pool, 2_000).await.unwrap() {
+    while counts::count(&watched.service, 2_000).await.unwrap() {
         watched.check("events that are counted".into()).await;
     }
-    counts::since(&pool, OffsetDateTime::UNIX_EPOCH)
+    counts::since(&watched.service, OffsetDateTime::UNIX_EPOCH)
         .await
         .unwrap();
     watched.check("overview".into()).await;
@@ -244,7 +255,7 @@ async fn no_statement_of_the_pages_scans_a_whole_table() {
             field,
             value
         );
-        while erase(&pool, None).await.unwrap().is_some() {
+        while erase(&watched.service, None).await.unwrap().is_some() {
             watched
                 .check(format!("a trace that is erased, {field}"))
                 .await;
@@ -270,9 +281,16 @@ async fn no_statement_of_the_pages_scans_a_whole_table() {
         for filters in all_filters().into_iter().step_by(3) {
             let mut start = None;
             for page in ["first", "second", "third"] {
-                let found = search(&pool, text, &providers, &filters, start.as_ref(), PAGE)
-                    .await
-                    .unwrap();
+                let found = search(
+                    &watched.service,
+                    text,
+                    &providers,
+                    &filters,
+                    start.as_ref(),
+                    PAGE,
+                )
+                .await
+                .unwrap();
                 watched
                     .check(format!("{page} page of a search for {text}, {filters:?}"))
                     .await;
@@ -288,9 +306,8 @@ async fn no_statement_of_the_pages_scans_a_whole_table() {
 
 /// Reads each filter in each order, page after page.
 async fn lists(watched: &mut Watched) {
-    let pool = watched.pool.clone();
     for filters in all_filters() {
-        count::estimate(&pool, &filters).await.unwrap();
+        count::estimate(&watched.service, &filters).await.unwrap();
         watched.check(format!("estimate {filters:?}")).await;
         for &sort in Sort::VARIANTS {
             let mut cursor: Option<Cursor> = None;
@@ -298,7 +315,13 @@ async fn lists(watched: &mut Watched) {
                 // A long page reaches deep into the list.
                 let size = if page == "later" { 2_000 } else { PAGE };
                 let (cost, found) = watched
-                    .cost(listing::page(&pool, &filters, sort, cursor.as_ref(), size))
+                    .cost(listing::page(
+                        &watched.service,
+                        &filters,
+                        sort,
+                        cursor.as_ref(),
+                        size,
+                    ))
                     .await;
                 let found = found.unwrap();
                 watched
@@ -310,7 +333,7 @@ async fn lists(watched: &mut Watched) {
                         .push(format!("{cost} for the {page} page, {sort:?}, {filters:?}"));
                 }
                 if let Some(before) = &found.before {
-                    listing::page(&pool, &filters, sort, Some(before), PAGE)
+                    listing::page(&watched.service, &filters, sort, Some(before), PAGE)
                         .await
                         .unwrap();
                     watched
@@ -326,35 +349,48 @@ async fn lists(watched: &mut Watched) {
 
 /// Runs the reads and creations of the product's backend, beside the statements of the pages.
 async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: &str) {
-    let pool = watched.pool.clone();
-    let page = listing::page(&pool, &Filters::default(), Sort::Newest, None, 100)
-        .await
-        .unwrap();
+    let page = listing::page(
+        &watched.service,
+        &Filters::default(),
+        Sort::Newest,
+        None,
+        100,
+    )
+    .await
+    .unwrap();
     watched.check("a page of a hundred".into()).await;
     let ids: Vec<_> = page.users.iter().map(|user| user.id).collect();
     // The first executions of a prepared statement can have custom plans.
     for execution in 1..=8 {
-        assert_eq!(merging::users(&pool, &ids).await.unwrap().len(), 100);
+        assert_eq!(
+            merging::users(&watched.service, &ids).await.unwrap().len(),
+            100
+        );
         watched
             .check(format!("users with identities, execution {execution}"))
             .await;
         let address = Email::parse(email).unwrap();
         assert_eq!(
-            backend::by_email(&pool, &address).await.unwrap(),
+            backend::by_email(&watched.service, &address).await.unwrap(),
             Some(user)
         );
         watched
             .check(format!("a user by address, execution {execution}"))
             .await;
-        let provider = &merging::users(&pool, &[user]).await.unwrap()[0].identities[0].provider;
+        let provider =
+            &merging::users(&watched.service, &[user]).await.unwrap()[0].identities[0].provider;
         assert_eq!(
-            identities::owner(&pool, provider, subject).await.unwrap(),
+            identities::owner(&watched.service, provider, subject)
+                .await
+                .unwrap(),
             Some(user)
         );
         watched
             .check(format!("a user by identity, execution {execution}"))
             .await;
-        merging::merged_into(&pool, Uuid::now_v7()).await.unwrap();
+        merging::merged_into(&watched.service, Uuid::now_v7())
+            .await
+            .unwrap();
         watched
             .check(format!("the user who remains, execution {execution}"))
             .await;
@@ -371,7 +407,7 @@ async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: 
             ..Default::default()
         };
         let by = Actor::Operator("tests");
-        let created = backend::create(&pool, &new, by, &Origin::default())
+        let created = backend::create(&watched.service, &new, by, &Origin::default())
             .await
             .unwrap();
         watched
@@ -381,18 +417,20 @@ async fn backend_reads(watched: &mut Watched, user: Uuid, email: &str, subject: 
     }
     let mut after = Uuid::nil();
     for part in ["first", "second", "third"] {
-        let events = backend::events_after(&pool, after, 1_000).await.unwrap();
+        let events = backend::events_after(&watched.service, after, 1_000)
+            .await
+            .unwrap();
         watched.check(format!("{part} part of the feed")).await;
         assert_eq!(events.len(), 1_000);
         after = events[999].id;
     }
-    let events = backend::events_of(&pool, user, Uuid::max(), 2)
+    let events = backend::events_of(&watched.service, user, Uuid::max(), 2)
         .await
         .unwrap();
     watched
         .check("events of a user, for a backend".into())
         .await;
-    backend::events_of(&pool, user, events[0].id, 100)
+    backend::events_of(&watched.service, user, events[0].id, 100)
         .await
         .unwrap();
     watched
@@ -475,10 +513,15 @@ async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
     }
     let watched = Watched::connect(&database.url).await;
     let pool = &watched.pool;
-    let (_, queues) = watched.cost(webhooks::summaries(pool, &[])).await;
+    let (_, queues) = watched
+        .cost(webhooks::summaries(&watched.service, &[]))
+        .await;
     let queues = queues.unwrap();
     let (everything, tokens) = watched
-        .cost(provider_tokens::summaries(pool, &[Summary::empty("apple")]))
+        .cost(provider_tokens::summaries(
+            &watched.service,
+            &[Summary::empty("apple")],
+        ))
         .await;
     assert!(everything > 20_000, "{everything}: a walk is noticed");
     let tokens = tokens.unwrap();
@@ -497,19 +540,28 @@ async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
         ),
         (
             "the queues",
-            watched.cost(webhooks::summaries(pool, &queues)).await.0,
+            watched
+                .cost(webhooks::summaries(&watched.service, &queues))
+                .await
+                .0,
         ),
         (
             "due messages",
             watched
-                .cost(webhooks::claim(pool, "shop", queues[0].since, 16, 60))
+                .cost(webhooks::claim(
+                    &watched.service,
+                    "shop",
+                    queues[0].since,
+                    16,
+                    60,
+                ))
                 .await
                 .0,
         ),
         (
             "the queues of tokens",
             watched
-                .cost(provider_tokens::summaries(pool, &tokens))
+                .cost(provider_tokens::summaries(&watched.service, &tokens))
                 .await
                 .0,
         ),
@@ -517,7 +569,7 @@ async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
             "due tokens",
             watched
                 .cost(provider_tokens::claim(
-                    pool,
+                    &watched.service,
                     "apple",
                     tokens[0].since,
                     8,
@@ -529,13 +581,13 @@ async fn what_was_dealt_with_during_a_dump_is_not_read_again() {
         (
             "a sign-in of staff",
             watched
-                .cost(begin(pool, &[0; 32], &[0; 32], &pending))
+                .cost(begin(&watched.service, &[0; 32], &[0; 32], &pending))
                 .await
                 .0,
         ),
         (
             "the traces of a deleted user",
-            watched.cost(erase(pool, Some(&traces))).await.0,
+            watched.cost(erase(&watched.service, Some(&traces))).await.0,
         ),
     ];
     costs.retain(|(_, cost)| *cost > 100);
@@ -571,13 +623,15 @@ async fn each_pruning_batch_skips_rows_that_earlier_batches_deleted() {
     for _ in 0..5 {
         let batches = [
             watched
-                .cost(prune::provider_events(pool, froms[0], 1000))
+                .cost(prune::provider_events(&watched.service, froms[0], 1000))
                 .await,
             watched
-                .cost(prune::staff_sign_ins(pool, froms[1], 1000))
+                .cost(prune::staff_sign_ins(&watched.service, froms[1], 1000))
                 .await,
         ];
-        let (cost, events) = watched.cost(prune::events(pool, after, 400, 1000)).await;
+        let (cost, events) = watched
+            .cost(prune::events(&watched.service, after, 400, 1000))
+            .await;
         let (deleted, last) = events.unwrap();
         after = last.unwrap();
         assert_eq!(deleted, 1000);

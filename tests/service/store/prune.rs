@@ -55,7 +55,7 @@ async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
         sessions_per_identity: 10_000,
         ..LIMITS
     };
-    let pruned = prune(pool, limits).await.unwrap();
+    let pruned = prune(&app.database.service, limits).await.unwrap();
     assert_eq!(
         pruned,
         Pruned {
@@ -73,7 +73,10 @@ async fn expired_sessions_and_old_events_go_and_a_live_session_stays() {
         app.database.count("SELECT count(*) FROM events").await,
         events - 2500
     );
-    assert_eq!(prune(pool, limits).await.unwrap(), Pruned::default());
+    assert_eq!(
+        prune(&app.database.service, limits).await.unwrap(),
+        Pruned::default()
+    );
     assert_eq!(app.refresh(&next.refresh_token()).await.status, 200);
 }
 
@@ -87,7 +90,7 @@ async fn an_expired_session_stays_to_explain_without_displacing_live_ones() {
                WHERE id = (SELECT id FROM sessions ORDER BY id DESC LIMIT 1)";
     app.database.run(age).await;
     assert_eq!(
-        prune(&app.database.pool, LIMITS).await.unwrap(),
+        prune(&app.database.service, LIMITS).await.unwrap(),
         Pruned::default()
     );
     assert_eq!(
@@ -99,7 +102,7 @@ async fn an_expired_session_stays_to_explain_without_displacing_live_ones() {
         sessions_per_identity: 2,
         ..LIMITS
     };
-    let pruned = prune(&app.database.pool, limits).await.unwrap();
+    let pruned = prune(&app.database.service, limits).await.unwrap();
     assert_eq!(
         pruned,
         Pruned {
@@ -139,7 +142,9 @@ async fn pruning_reads_each_session_at_most_four_times_until_deletion() {
         let fetched =
             "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'sessions'";
         let before: i64 = value!(&pool, fetched);
-        deleted += expired_sessions(&pool, LIMITS).await.unwrap();
+        deleted += expired_sessions(&pool.clone().into(), LIMITS)
+            .await
+            .unwrap();
         let after: i64 = value!(&pool, fetched);
         read += after - before;
         let kept: i64 = value!(
@@ -184,11 +189,16 @@ async fn concurrently_pruning_instances_read_sessions_at_most_twice_without_wait
         .await
         .unwrap();
     assert_eq!(
-        prune(&instances[0], LIMITS).await.unwrap(),
+        prune(&instances[0].clone().into(), LIMITS).await.unwrap(),
         Pruned::default()
     );
     other.rollback().await.unwrap();
-    let deleted = join_all(instances.iter().map(|pool| expired_sessions(pool, LIMITS))).await;
+    let deleted = join_all(
+        instances
+            .iter()
+            .map(async |pool| expired_sessions(&pool.clone().into(), LIMITS).await),
+    )
+    .await;
     assert_eq!(
         deleted.into_iter().map(Result::unwrap).sum::<usize>(),
         12_000
@@ -223,7 +233,9 @@ async fn a_session_longer_than_a_shortened_lifetime_is_pruned_after_expiry() {
     for (day, deleted) in [(0, 19), (26, 0), (28, 1)] {
         let pool = database.in_hours(24 * day).await;
         assert_eq!(
-            expired_sessions(&pool, limits).await.unwrap(),
+            expired_sessions(&pool.clone().into(), limits)
+                .await
+                .unwrap(),
             deleted,
             "{day}"
         );
@@ -241,7 +253,7 @@ async fn pruning_leaves_each_identity_its_limit_across_batch_boundaries() {
                 SELECT (left(first_id(now())::text, 14) || substr(gen_random_uuid()::text, 15))::uuid, i.id, uuid_send(gen_random_uuid()), uuid_send(gen_random_uuid()), now() + interval '1 day', 'client'
                 FROM identities i, generate_series(1, CASE subject WHEN 'few' THEN 99 WHEN 'many' THEN 1500 ELSE 2500 END)";
     app.database.run(open).await;
-    let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
+    let pruned = prune(&app.database.service, LIMITS).await.unwrap();
     assert_eq!(
         pruned,
         Pruned {
@@ -284,7 +296,7 @@ async fn event_partitions_are_created_ahead_and_dropped_when_old() {
             .await,
         1
     );
-    prune(&app.database.pool, LIMITS).await.unwrap();
+    prune(&app.database.service, LIMITS).await.unwrap();
     assert_eq!(
         app.database
             .count("SELECT count(*) FROM events_default")
@@ -292,7 +304,7 @@ async fn event_partitions_are_created_ahead_and_dropped_when_old() {
         0
     );
     app.database.run(OLD_MONTH).await;
-    let many = (0..8).map(|_| prune(&app.database.pool, LIMITS));
+    let many = (0..8).map(|_| prune(&app.database.service, LIMITS));
     for pruned in join_all(many).await {
         pruned.unwrap();
     }
@@ -330,8 +342,8 @@ async fn an_old_partition_read_by_a_dump_delays_nothing_else() {
     let mut dump = pool.begin().await.unwrap();
     dump.execute("SELECT FROM events").await.unwrap();
     let pruning = tokio::spawn({
-        let pool = pool.clone();
-        async move { prune(&pool, LIMITS).await }
+        let service = app.database.service.clone();
+        async move { prune(&service, LIMITS).await }
     });
     until_it_waits(&app.database, &pruning).await;
     pool.execute("SET LOCAL lock_timeout = '900ms'; SELECT FROM events")
@@ -348,7 +360,7 @@ async fn an_old_partition_read_by_a_dump_delays_nothing_else() {
     assert!(matches!(&failed[..], [(Step::Partitions, _)]), "{failed:?}");
     assert_eq!(app.database.count(MONTHS).await, 5);
     dump.rollback().await.unwrap();
-    prune(&pool, LIMITS).await.unwrap();
+    prune(&app.database.service, LIMITS).await.unwrap();
     assert_eq!(app.database.count(MONTHS).await, 4);
 }
 
@@ -405,7 +417,7 @@ async fn pruning_deletes_only_idle_or_old_staff_sessions() {
     ] {
         app.database.run(sql).await;
     }
-    let pruned = prune(&app.database.pool, LIMITS).await.unwrap();
+    let pruned = prune(&app.database.service, LIMITS).await.unwrap();
     assert_eq!(
         pruned,
         Pruned {
@@ -515,7 +527,7 @@ async fn a_step_that_fails_keeps_no_other_step_away() {
             .connect_with(options)
             .await
             .unwrap();
-        let Incomplete { failed, .. } = prune(&pool, LIMITS).await.unwrap_err();
+        let Incomplete { failed, .. } = prune(&pool.clone().into(), LIMITS).await.unwrap_err();
         assert!(
             failed.iter().any(|(failed, _)| *failed == step),
             "{locked}: {failed:?}"

@@ -12,8 +12,7 @@ use crate::support::race::rounds;
 use crate::support::token::{claims, with};
 
 /// Returns the number of racing requests in a round: few come closest together, many overtake each
-/// other. Few come first: on new connections, PostgreSQL plans each statement anew, and the last of
-/// many requests for one identity would wait too long for its turn.
+/// other.
 const fn parallel(round: usize) -> usize {
     if round % 10 == 9 { 40 } else { 8 }
 }
@@ -32,10 +31,7 @@ async fn at_once(
         let (provider, token) = which(number);
         requests.spawn(async move {
             barrier.wait().await;
-            (
-                number,
-                app.post(provider, &json!({ "id_token": token })).await,
-            )
+            (number, app.post_until_served(provider, &token).await)
         });
     }
     requests.join_all().await

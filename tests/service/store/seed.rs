@@ -14,7 +14,7 @@ async fn seeding_adds_varied_consistent_users_and_can_be_repeated() {
     let database = Database::create().await;
     for (seed, all) in [(0.1, 6_000), (0.2, 12_000)] {
         let mut progress = 0;
-        let added = add_users(&database.pool, PEOPLE, Some(seed), |users| {
+        let added = add_users(&database.service, PEOPLE, Some(seed), |users| {
             progress += users;
         })
         .await
@@ -82,11 +82,11 @@ async fn seeding_adds_varied_consistent_users_and_can_be_repeated() {
         assert_eq!(database.count(sql).await, 0, "{sql}");
     }
     assert_eq!(
-        prune(&database.pool, LIMITS).await.unwrap(),
+        prune(&database.service, LIMITS).await.unwrap(),
         Pruned::default(),
         "nothing of it is too old to keep"
     );
-    let counted = since(&database.pool, OffsetDateTime::UNIX_EPOCH)
+    let counted = since(&database.service, OffsetDateTime::UNIX_EPOCH)
         .await
         .unwrap();
     let counted: i64 = counted.iter().map(|row| row.count).sum();

@@ -373,7 +373,13 @@ async fn the_clean_up_deletes_what_nobody_will_ask_for() {
         .await
         .unwrap();
     }
-    assert_eq!(prune(pool, LIMITS).await.unwrap().webhook_messages, 4);
+    assert_eq!(
+        prune(&database.service, LIMITS)
+            .await
+            .unwrap()
+            .webhook_messages,
+        4
+    );
     assert_eq!(
         database
             .count("SELECT count(*) FROM webhook_messages WHERE failure = 'stays'")

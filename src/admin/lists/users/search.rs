@@ -1,12 +1,12 @@
 //! Search for users by a text.
 
 use serde::{Deserialize, Serialize};
-use sqlx::{PgPool, Postgres, QueryBuilder};
+use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use crate::admin::lists::users::filter::Filters;
 use crate::admin::lists::users::{COLUMNS, ListedUser, Row, cursor};
-use crate::database::{Error, planned_each_time, retrying};
+use crate::database::{Database, Error};
 use crate::domain::Email;
 use crate::domain::text::as_typed;
 
@@ -96,19 +96,19 @@ struct Text {
 /// If no user matches, it searches for parts of the text that staff may have pasted along with
 /// other text: an e-mail address, an id, or a text in quotes or brackets.
 pub async fn search(
-    pool: &PgPool,
+    database: &Database,
     text: &str,
     providers: &[String],
     filters: &Filters,
     start: Option<&Position>,
     size: usize,
 ) -> Result<Found, Error> {
-    let found = search_whole(pool, text, providers, filters, start, size).await?;
+    let found = search_whole(database, text, providers, filters, start, size).await?;
     if !found.users.is_empty() {
         return Ok(found);
     }
     for within in pasted(text) {
-        let within = search_whole(pool, &within, providers, filters, start, size).await?;
+        let within = search_whole(database, &within, providers, filters, start, size).await?;
         if !within.users.is_empty() {
             return Ok(within);
         }
@@ -148,58 +148,60 @@ fn pasted(text: &str) -> Vec<String> {
 }
 
 async fn search_whole(
-    pool: &PgPool,
+    database: &Database,
     text: &str,
     providers: &[String],
     filters: &Filters,
     start: Option<&Position>,
     size: usize,
 ) -> Result<Found, Error> {
-    retrying!(async {
-        // An extra row shows that there are more.
-        let wanted = size + 1;
-        let mut found = Vec::<(Way, Row)>::new();
-        let text = Text::read(pool, text, providers, size).await?;
-        let first = start.map_or(Way::Whole, |position| position.0);
-        for way in Way::ALL.into_iter().skip_while(|way| *way < first) {
-            let start = start.filter(|position| position.0 == way);
-            if found.len() < wanted && text.serves(way, start) {
-                let mut query = text.statement(way, filters, start, wanted - found.len());
-                let query = query.build_query_as::<Row>();
-                let rows = query
-                    .persistent(false)
-                    .fetch_all(&mut *planned_each_time(pool).await?)
-                    .await?;
-                found.extend(rows.into_iter().map(|row| (way, row)));
+    database
+        .run(|_| async {
+            // An extra row shows that there are more.
+            let wanted = size + 1;
+            let mut found = Vec::<(Way, Row)>::new();
+            let text = Text::read(database, text, providers, size).await?;
+            let first = start.map_or(Way::Whole, |position| position.0);
+            for way in Way::ALL.into_iter().skip_while(|way| *way < first) {
+                let start = start.filter(|position| position.0 == way);
+                if found.len() < wanted && text.serves(way, start) {
+                    let mut query = text.statement(way, filters, start, wanted - found.len());
+                    let query = query.build_query_as::<Row>();
+                    let rows = query
+                        .persistent(false)
+                        .fetch_all(database.planned_each_time())
+                        .await?;
+                    found.extend(rows.into_iter().map(|row| (way, row)));
+                }
             }
-        }
-        let more = found.len() > size;
-        found.truncate(size);
-        let after = found.last().filter(|_| more);
-        Ok::<_, Error>(Found {
-            after: after.map(|(way, row)| Position(*way, row.key.clone(), row.user.id)),
-            users: found.into_iter().map(|(_, row)| row.user).collect(),
-            remains: text.remains,
-            certain: text.named.len() == 1 && text.remains.is_none(),
+            let more = found.len() > size;
+            found.truncate(size);
+            let after = found.last().filter(|_| more);
+            Ok::<_, Error>(Found {
+                after: after.map(|(way, row)| Position(*way, row.key.clone(), row.user.id)),
+                users: found.into_iter().map(|(_, row)| row.user).collect(),
+                remains: text.remains,
+                certain: text.named.len() == 1 && text.remains.is_none(),
+            })
         })
-    })
+        .await
 }
 
 /// Returns the text with its typing mistakes corrected, if users match the result: the address at
 /// another domain, or the text with the most similar word of a name in place of each word that no
 /// user has. Needs the optional indexes of trigrams for names.
-pub async fn suggest(pool: &PgPool, text: &str) -> Result<Option<String>, Error> {
-    let text = Text::read(pool, text, &[], 1).await?;
+pub async fn suggest(database: &Database, text: &str) -> Result<Option<String>, Error> {
+    let text = Text::read(database, text, &[], 1).await?;
     if let Some((mailbox, _)) = text.email.split_once('@') {
         let mut sql = QueryBuilder::new("SELECT u.email FROM users u WHERE ");
         push_beginning(&mut sql, "u.email", &format!("{mailbox}@"));
-        let addresses = texts(pool, sql).await?;
+        let addresses = texts(database, sql).await?;
         return Ok(nearest(&text.email, addresses.iter().map(String::as_str)).map(str::to_owned));
     }
     let mut corrected = Vec::new();
     let mut changed = false;
     for word in split(&text.name) {
-        if text.known(pool, word).await? {
+        if text.known(database, word).await? {
             corrected.push(word.to_owned());
             continue;
         }
@@ -213,7 +215,7 @@ pub async fn suggest(pool: &PgPool, text: &str) -> Result<Option<String>, Error>
             sql.push(" OR u.folded_name LIKE ")
                 .push_bind(containing(&half));
         }
-        let names = texts(pool, sql).await?;
+        let names = texts(database, sql).await?;
         let Some(near) = nearest(word, names.iter().flat_map(|name| split(name))) else {
             return Ok(None);
         };
@@ -224,12 +226,12 @@ pub async fn suggest(pool: &PgPool, text: &str) -> Result<Option<String>, Error>
 }
 
 /// Returns the texts that a statement selects, up to some hundreds.
-async fn texts(pool: &PgPool, mut sql: QueryBuilder<Postgres>) -> Result<Vec<String>, Error> {
+async fn texts(database: &Database, mut sql: QueryBuilder<Postgres>) -> Result<Vec<String>, Error> {
     sql.push(" LIMIT ").push_bind(CANDIDATES);
     let query = sql.build_query_scalar();
     Ok(query
         .persistent(false)
-        .fetch_all(&mut *planned_each_time(pool).await?)
+        .fetch_all(database.planned_each_time())
         .await?)
 }
 
@@ -252,7 +254,7 @@ fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<
 
 impl Text {
     async fn read(
-        pool: &PgPool,
+        database: &Database,
         text: &str,
         providers: &[String],
         limit: usize,
@@ -268,7 +270,7 @@ impl Text {
             providers,
             limit
         );
-        let row = query.fetch_one(pool).await?;
+        let row = query.fetch_one(database).await?;
         let mut read = Self {
             words: words(&row.folded),
             parts: None,
@@ -298,7 +300,7 @@ impl Text {
     }
 
     /// Returns `true` if a user has a word that begins with this one.
-    async fn known(&self, pool: &PgPool, word: &str) -> Result<bool, Error> {
+    async fn known(&self, database: &Database, word: &str) -> Result<bool, Error> {
         let alone = Self {
             words: words(word),
             ..Self::default()
@@ -309,7 +311,7 @@ impl Text {
         let query = sql.build_query_scalar();
         Ok(query
             .persistent(false)
-            .fetch_one(&mut *planned_each_time(pool).await?)
+            .fetch_one(database.planned_each_time())
             .await?)
     }
 

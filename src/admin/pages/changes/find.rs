@@ -12,7 +12,6 @@ use crate::admin::lists::users::search::search;
 use crate::admin::lists::users::{Filters, ListedUser};
 use crate::admin::pages::changes::Visit;
 use crate::admin::pages::{Failure, Page, record};
-use crate::database::retrying;
 use crate::domain::{Role, printable};
 use crate::events::DataAccess;
 use crate::provider::Providers;
@@ -40,18 +39,20 @@ pub(super) async fn find(
     user: Uuid,
     moved: Option<Uuid>,
 ) -> Result<Page, Failure> {
-    let pool = visit.db.pool();
+    let db = visit.db;
     let member = &visit.staff.member;
     if member.role != Role::Admin {
         return Err(Status::Forbidden.into());
     }
-    let person = retrying!(person::user(pool, user))?
+    let person = db
+        .run(|_| person::user(db, user))
+        .await?
         .ok_or(Status::NotFound)?
         .user;
     let (title, identity) = match moved {
         None => (words::MERGE, None),
         Some(moved) => {
-            let identities = retrying!(identities::of_user(pool, user))?;
+            let identities = db.run(|_| identities::of_user(db, user)).await?;
             let row = identities
                 .into_iter()
                 .find(|row| row.id == moved)
@@ -59,7 +60,7 @@ pub(super) async fn find(
             (words::MOVE, Some(row))
         }
     };
-    record(pool, member, DataAccess::person(user), &visit.origin.0).await?;
+    record(db, member, DataAccess::person(user), &visit.origin.0).await?;
     let query = printable(visit.form.get("q").unwrap_or_default(), MAX_QUERY)
         .trim()
         .to_owned();
@@ -68,9 +69,9 @@ pub(super) async fn find(
     if !query.is_empty() {
         // One more, since the user may be among the results.
         let filters = Filters::default();
-        let found = search(pool, &query, &providers.names(), &filters, None, PAGE + 1).await?;
+        let found = search(db, &query, &providers.names(), &filters, None, PAGE + 1).await?;
         record(
-            pool,
+            db,
             member,
             DataAccess::list("users_viewed", &[("q", &query)]),
             &visit.origin.0,

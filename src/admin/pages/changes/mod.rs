@@ -20,7 +20,6 @@ use crate::admin::pages::changes::find::find;
 use crate::admin::pages::naming::called;
 use crate::admin::pages::{Failure, Page, Question, Signed, Staff, StaffForm, device, record};
 use crate::config;
-use crate::database::retrying;
 use crate::domain::{CustomClaims, LinkedIdentity, Role, UserState, merged};
 use crate::events::DataAccess;
 use crate::provider::Providers;
@@ -219,7 +218,7 @@ impl Visit<'_> {
         if change.role() == Role::Admin && member.role != Role::Admin {
             return Err(Status::Forbidden.into());
         }
-        Ok(preview(self.db.pool(), change, &member.email)
+        Ok(preview(self.db, change, &member.email)
             .await?
             .ok_or(Status::NotFound)?)
     }
@@ -230,10 +229,10 @@ impl Visit<'_> {
         preview: &Preview,
         alter: impl FnOnce(&mut Confirmation),
     ) -> Result<Page, Failure> {
-        let pool = self.db.pool();
+        let db = self.db;
         let mut device = None;
         if let Change::EndSession { session, user } = &preview.change {
-            let sessions = retrying!(sessions::of_user(pool, user.id))?;
+            let sessions = db.run(|_| sessions::of_user(db, user.id)).await?;
             let row = sessions.into_iter().find(|row| row.id == *session);
             device = row.map(|row| {
                 let own = [row.device_name, row.device_platform]
@@ -256,7 +255,7 @@ impl Visit<'_> {
             .flatten()
         {
             record(
-                pool,
+                db,
                 &self.staff.member,
                 DataAccess::person(id.id),
                 &self.origin.0,
@@ -268,7 +267,7 @@ impl Visit<'_> {
 
     /// Makes a change that its form confirms. If nothing was done, shows why, in the confirmation.
     async fn confirm(&self, change: Change) -> Result<Redirect, Failure> {
-        let pool = self.db.pool();
+        let db = self.db;
         let form = &self.form;
         let preview = self.preview(change).await?;
         let reason = match form.reason() {
@@ -286,9 +285,12 @@ impl Visit<'_> {
             .then(|| form.get("seen").unwrap_or_default());
         let user = change.user();
         let kept = change.other().unwrap_or(change.user());
-        match make(pool, &preview, seen, by).await? {
+        match make(db, &preview, seen, by).await? {
             Outcome::Done if matches!(change, Change::Delete { .. }) => {
-                let number = retrying!(store::deletion_of(pool, *user))?.ok_or(Status::NotFound)?;
+                let number = db
+                    .run(|_| store::deletion_of(db, *user))
+                    .await?
+                    .ok_or(Status::NotFound)?;
                 Ok(Redirect::to(receipt::path(number)))
             }
             Outcome::Done => {

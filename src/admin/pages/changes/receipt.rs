@@ -10,7 +10,6 @@ use uuid::Uuid;
 use crate::admin::changes::store::{self, DeletionRow};
 use crate::admin::pages::{Failure, Page, Staff};
 use crate::config::Events;
-use crate::database::retrying;
 use crate::web::Db;
 
 pub(in crate::admin) fn path(number: Uuid) -> String {
@@ -34,7 +33,10 @@ pub(super) async fn receipt(
     events: &State<Events>,
 ) -> Result<Page, Failure> {
     let number = crate::admin::pages::changes::id(number)?;
-    let deletion = retrying!(store::deletion(db.pool(), number))?.ok_or(Status::NotFound)?;
+    let deletion = db
+        .run(|_| store::deletion(db, number))
+        .await?
+        .ok_or(Status::NotFound)?;
     let retention_days = events.retention_days;
     let until = deletion
         .created_at

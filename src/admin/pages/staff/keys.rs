@@ -16,7 +16,6 @@ use crate::admin::staff::api_keys::store::KeyRow;
 use crate::admin::staff::api_keys::{add, revoke, store};
 use crate::admin::staff::store::Changed;
 use crate::clock;
-use crate::database::retrying;
 use crate::domain::{KeyName, KeyRole};
 use crate::web::Db;
 use crate::web::guard::ClientOrigin;
@@ -56,7 +55,7 @@ async fn page(
     mistake: Option<Mistake>,
     db: &Db,
 ) -> Result<Page, Failure> {
-    let rows = retrying!(store::all(db.pool()))?.into_iter();
+    let rows = db.run(|_| store::all(db)).await?.into_iter();
     let keys = rows.map(|row| Lasting::new(row.role, row.expires_at, row, &staff.member));
     let status = if mistake.is_some() {
         Status::BadRequest
@@ -161,7 +160,7 @@ async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Fa
     let reason = added.question().confirmed(&staff, &form)?;
     let name = added.name.to_string();
     let by = staff.by(&reason, &origin.0);
-    match add(db.pool(), &added.name, added.role, added.expires_at, by).await? {
+    match add(db, &added.name, added.role, added.expires_at, by).await? {
         Ok(key) => Ok(Page::new(
             &staff,
             "admin/new_key",
@@ -172,7 +171,7 @@ async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Fa
         )),
         Err(Changed::NotPermitted) => Err(Status::Forbidden.into()),
         Err(_) => {
-            let rows = retrying!(store::all(db.pool()))?;
+            let rows = db.run(|_| store::all(db)).await?;
             let is_reload = rows.iter().any(|row| {
                 let age = clock::now() - row.created_at.unix_timestamp();
                 row.name == name && row.created_by == staff.member.email && age < RELOAD
@@ -217,7 +216,7 @@ async fn revoke_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Redir
     let Signed { staff, form } = sent.of_admin()?;
     let name = name(&form).map_err(|_| Status::BadRequest)?;
     let reason = revoking(&name).confirmed(&staff, &form)?;
-    match revoke(db.pool(), &name, staff.by(&reason, &origin.0)).await? {
+    match revoke(db, &name, staff.by(&reason, &origin.0)).await? {
         Changed::Done => Ok(Redirect::to("/admin/keys?done=revoked")),
         Changed::Already => Err(Failure::Conflict(NO_KEY)),
         Changed::NotPermitted | Changed::LastAdmin => Err(Status::Forbidden.into()),

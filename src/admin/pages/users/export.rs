@@ -1,20 +1,18 @@
 //! The list of users as a file.
 
-use sqlx::PgPool;
-
 use crate::admin::lists::users;
 use crate::admin::lists::users::search::{Position, search};
 use crate::admin::lists::users::{Cursor, Filters, ListedUser, Sort};
 use crate::admin::pages::csv::{Column, Rows};
 use crate::admin::pages::users::query::ListQuery;
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::web::rfc3339;
 
 const BATCH: usize = 2_000;
 
 /// The users whom a list or a search still has.
 pub(super) struct Export {
-    pool: PgPool,
+    database: Database,
     text: String,
     providers: Vec<String>,
     sort: Sort,
@@ -30,13 +28,13 @@ impl Export {
         asked: &ListQuery,
         zone: Option<&str>,
         providers: Vec<String>,
-        pool: PgPool,
+        database: Database,
     ) -> Self {
         let text = asked.q().to_owned();
         let sort = asked.sort();
         let filters = asked.filters(zone).ok();
         Self {
-            pool,
+            database,
             text,
             providers,
             sort,
@@ -70,14 +68,28 @@ impl Rows for Export {
             return Ok(Vec::new());
         };
         let users = if self.text.is_empty() {
-            let page =
-                users::page(&self.pool, &filters, self.sort, self.cursor.as_ref(), BATCH).await?;
+            let page = users::page(
+                &self.database,
+                &filters,
+                self.sort,
+                self.cursor.as_ref(),
+                BATCH,
+            )
+            .await?;
             self.cursor = page.after;
             page.users
         } else {
             let text = &self.text;
             let start = self.position.as_ref();
-            let found = search(&self.pool, text, &self.providers, &filters, start, BATCH).await?;
+            let found = search(
+                &self.database,
+                text,
+                &self.providers,
+                &filters,
+                start,
+                BATCH,
+            )
+            .await?;
             self.position = found.after;
             found.users
         };

@@ -3,13 +3,12 @@
 
 pub mod store;
 
-use sqlx::PgPool;
 use time::OffsetDateTime;
 
 use crate::accounts::OpaqueToken;
 use crate::admin::staff::api_keys::store::KeyRow;
 use crate::admin::staff::store::Changed;
-use crate::database::{Error, changing, retrying};
+use crate::database::{Database, Error};
 use crate::domain::{By, KeyName, KeyRole};
 use crate::secret::Secret;
 
@@ -26,17 +25,16 @@ pub fn parse(text: &str) -> Option<KeyHash> {
 
 /// Adds an API key and returns it. If a connection broke, a key may be stored whose text is lost.
 pub async fn add(
-    pool: &PgPool,
+    database: &Database,
     name: &KeyName,
     role: KeyRole,
     expires_at: Option<OffsetDateTime>,
     by: By<'_>,
 ) -> Result<Result<Secret<String>, Changed>, Error> {
     let token = OpaqueToken::generate();
-    let added = changing!(
-        store::add(pool, name, &token.hash, role, expires_at, by),
-        Changed::Already
-    )?;
+    let add = || store::add(database, name, &token.hash, role, expires_at, by);
+    let added = database.run(|attempt| attempt.certain(add(), |done| *done == Changed::Already));
+    let added = added.await?;
     let secret = || Secret::new(format!("{PREFIX}{}", token.text.expose()));
     Ok(if added == Changed::Done {
         Ok(secret())
@@ -45,11 +43,14 @@ pub async fn add(
     })
 }
 
-pub async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
-    changing!(store::revoke(pool, name, by), Changed::Already)
+pub async fn revoke(database: &Database, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
+    let revoke = || store::revoke(database, name, by);
+    database
+        .run(|attempt| attempt.certain(revoke(), |done| *done == Changed::Already))
+        .await
 }
 
 /// Returns the key with that hash, or `None` if it was revoked or has expired. Records its use.
-pub async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
-    retrying!(store::find(pool, hash))
+pub async fn find(database: &Database, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
+    database.run(|_| store::find(database, hash)).await
 }

@@ -2,13 +2,13 @@
 //! the role of staff (`admin::staff::store` says why).
 
 use serde::Serialize;
-use sqlx::{FromRow, PgPool};
+use sqlx::FromRow;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::admin::staff::api_keys::KeyHash;
 use crate::admin::staff::store::Changed;
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::{By, KeyName, KeyRole, Role};
 use crate::events::Author;
 
@@ -32,16 +32,16 @@ pub struct KeyRow {
 }
 
 /// Returns all keys, ordered by name, expired ones included.
-pub async fn all(pool: &PgPool) -> Result<Vec<KeyRow>, Error> {
+pub async fn all(database: &Database) -> Result<Vec<KeyRow>, Error> {
     let rows = sqlx::query_as(
         "SELECT id, name, role, created_at, created_by, expires_at, last_used_at FROM api_keys ORDER BY name",
     );
-    Ok(rows.fetch_all(pool).await?)
+    Ok(rows.fetch_all(database).await?)
 }
 
 /// Returns the key with that hash unless it has expired, and records its use once a minute. Of
 /// concurrent requests, one writes, and the others do not wait for it.
-pub(super) async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
+pub(super) async fn find(database: &Database, hash: &KeyHash) -> Result<Option<KeyRow>, Error> {
     let row = sqlx::query_as(
         "WITH used AS (
              UPDATE api_keys SET last_used_at = now() WHERE id = (
@@ -53,11 +53,11 @@ pub(super) async fn find(pool: &PgPool, hash: &KeyHash) -> Result<Option<KeyRow>
          SELECT id, name, role, created_at, created_by, expires_at, last_used_at
          FROM api_keys WHERE hash = $1 AND (expires_at IS NULL OR expires_at > now())",
     );
-    Ok(row.bind(hash.as_slice()).fetch_optional(pool).await?)
+    Ok(row.bind(hash.as_slice()).fetch_optional(database).await?)
 }
 
 pub(super) async fn add(
-    pool: &PgPool,
+    database: &Database,
     name: &KeyName,
     hash: &KeyHash,
     role: KeyRole,
@@ -89,11 +89,15 @@ pub(super) async fn add(
         expires_at,
         Author::needing(Role::Admin, by) as Author<'_>,
     );
-    let row = row.fetch_one(pool).await?;
+    let row = row.fetch_one(database).await?;
     Ok(Changed::of(row.done, row.permitted))
 }
 
-pub(super) async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
+pub(super) async fn revoke(
+    database: &Database,
+    name: &KeyName,
+    by: By<'_>,
+) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (
                SELECT author_allowed($2) AS yes
@@ -110,6 +114,6 @@ pub(super) async fn revoke(pool: &PgPool, name: &KeyName, by: By<'_>) -> Result<
         name.as_str(),
         Author::needing(Role::Admin, by) as Author<'_>,
     );
-    let row = row.fetch_one(pool).await?;
+    let row = row.fetch_one(database).await?;
     Ok(Changed::of(row.done, row.permitted))
 }

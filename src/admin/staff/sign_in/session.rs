@@ -4,13 +4,12 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sqlx::PgPool;
 
 use crate::accounts::OpaqueToken;
 use crate::admin::staff::sign_in::store;
 use crate::admin::staff::sign_in::store::{Candidate, Pending, Stranger};
 use crate::config::Provider;
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::{Origin, Reason, VerifiedClaims};
 use crate::secret::Secret;
 
@@ -25,13 +24,13 @@ pub struct Begun {
     pub code_challenge: String,
 }
 
-pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
+pub async fn begin(database: &Database, next: String) -> Result<Begun, Error> {
     let [state, browser, nonce, verifier] = std::array::from_fn(|_| OpaqueToken::generate());
     let nonce = nonce.text.expose().clone();
     let code_verifier = verifier.text.expose().clone();
     let code_challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, code_verifier.as_bytes()));
     store::begin(
-        pool,
+        database,
         &state.hash,
         &browser.hash,
         &Pending {
@@ -53,7 +52,7 @@ pub async fn begin(pool: &PgPool, next: String) -> Result<Begun, Error> {
 /// they first signed in with, and refuses anyone else. The session of the cookie `before`, which
 /// the browser had, ends.
 pub async fn sign_in(
-    pool: &PgPool,
+    database: &Database,
     provider: &Provider,
     claims: &VerifiedClaims,
     before: Option<&str>,
@@ -77,12 +76,12 @@ pub async fn sign_in(
     };
     let session = OpaqueToken::generate();
     Ok(
-        match store::open_session(pool, candidate, &session.hash, origin).await? {
+        match store::open_session(database, candidate, &session.hash, origin).await? {
             Ok(()) => Ok(session.text),
             Err(Stranger::NotStaff) if claims.email_verified && !authoritative => {
                 Err(Stranger::NotAuthoritative)
             }
-            Err(Stranger::NotStaff) if store::all(pool).await?.is_empty() => {
+            Err(Stranger::NotStaff) if store::all(database).await?.is_empty() => {
                 Err(Stranger::NobodyYet)
             }
             Err(stranger) => Err(stranger),

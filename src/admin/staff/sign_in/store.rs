@@ -4,12 +4,12 @@
 //! other.
 
 use serde::Serialize;
-use sqlx::{FromRow, PgPool};
+use sqlx::FromRow;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::accounts::OpaqueToken;
-use crate::database::Error;
+use crate::database::{Database, Error};
 use crate::domain::{Access, Origin, Role};
 
 #[derive(Debug, Clone, FromRow, Serialize)]
@@ -43,19 +43,19 @@ impl StaffRow {
 }
 
 /// Returns all members, ordered by e-mail address, including members whose access has ended.
-pub async fn all(pool: &PgPool) -> Result<Vec<StaffRow>, Error> {
+pub async fn all(database: &Database) -> Result<Vec<StaffRow>, Error> {
     let rows = sqlx::query_as(
         "SELECT id, email, role, may_export, ends_at, last_seen_at, time_zone, provider, subject FROM staff ORDER BY email",
     );
-    Ok(rows.fetch_all(pool).await?)
+    Ok(rows.fetch_all(database).await?)
 }
 
-pub async fn may_export(pool: &PgPool, id: Uuid) -> Result<bool, Error> {
+pub async fn may_export(database: &Database, id: Uuid) -> Result<bool, Error> {
     let found = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM current_staff WHERE id = $1 AND (may_export OR role = 'admin')) AS "found!""#,
         id
     );
-    Ok(found.fetch_one(pool).await?)
+    Ok(found.fetch_one(database).await?)
 }
 
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ pub struct Pending {
 }
 
 pub async fn begin(
-    pool: &PgPool,
+    database: &Database,
     state: &[u8; 32],
     browser: &[u8; 32],
     pending: &Pending,
@@ -81,14 +81,18 @@ pub async fn begin(
         pending.code_verifier,
         pending.next,
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(())
 }
 
 /// Removes and returns a pending sign-in: once, within ten minutes, and only for the browser that
 /// began it.
-pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pending>, Error> {
+pub async fn take(
+    database: &Database,
+    state: &str,
+    browser: &str,
+) -> Result<Option<Pending>, Error> {
     let Some((state, browser)) = OpaqueToken::parse(state).zip(OpaqueToken::parse(browser)) else {
         return Ok(None);
     };
@@ -100,7 +104,7 @@ pub async fn take(pool: &PgPool, state: &str, browser: &str) -> Result<Option<Pe
         state.as_slice(),
         browser.as_slice(),
     );
-    Ok(pending.fetch_optional(pool).await?)
+    Ok(pending.fetch_optional(database).await?)
 }
 
 /// A person whom a provider has authenticated, and who asks for access to the pages.
@@ -138,7 +142,7 @@ const MAX_SESSIONS: i64 = 5;
 /// first sign-in pins the member's identity. The session that the browser had before ends, even if
 /// it was another member's.
 pub async fn open_session(
-    pool: &PgPool,
+    database: &Database,
     candidate: Candidate<'_>,
     hash: &[u8; 32],
     origin: &Origin,
@@ -201,7 +205,7 @@ pub async fn open_session(
         before.map(<[u8; 32]>::as_slice),
         MAX_SESSIONS,
     );
-    let row = row.fetch_one(pool).await?;
+    let row = row.fetch_one(database).await?;
     Ok(match (row.opened, row.suspended, row.listed) {
         (true, ..) => Ok(()),
         (false, true, _) => Err(Stranger::Suspended),
@@ -212,7 +216,7 @@ pub async fn open_session(
 
 /// Returns the member of a session, and records the visit. Returns `None` if the session was idle
 /// for half an hour or is older than twelve hours, or if the member's access has ended.
-pub async fn by_session(pool: &PgPool, session: &str) -> Result<Option<StaffRow>, Error> {
+pub async fn by_session(database: &Database, session: &str) -> Result<Option<StaffRow>, Error> {
     let Some(hash) = OpaqueToken::parse(session) else {
         return Ok(None);
     };
@@ -231,11 +235,15 @@ pub async fn by_session(pool: &PgPool, session: &str) -> Result<Option<StaffRow>
          UPDATE current_staff s SET last_seen_at = now() FROM visit v WHERE s.id = v.staff_id
          RETURNING s.id, s.email, s.role, s.may_export, s.ends_at, s.last_seen_at, s.time_zone, s.provider, s.subject",
     );
-    Ok(row.bind(hash.as_slice()).fetch_optional(pool).await?)
+    Ok(row.bind(hash.as_slice()).fetch_optional(database).await?)
 }
 
 /// Ends a session, or all of its member.
-pub async fn end_sessions(pool: &PgPool, session: &str, everywhere: bool) -> Result<(), Error> {
+pub async fn end_sessions(
+    database: &Database,
+    session: &str,
+    everywhere: bool,
+) -> Result<(), Error> {
     let Some(hash) = OpaqueToken::parse(session) else {
         return Ok(());
     };
@@ -249,13 +257,13 @@ pub async fn end_sessions(pool: &PgPool, session: &str, everywhere: bool) -> Res
         hash.as_slice(),
         everywhere,
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(())
 }
 
 pub async fn set_time_zone(
-    pool: &PgPool,
+    database: &Database,
     member: Uuid,
     time_zone: Option<&str>,
 ) -> Result<(), Error> {
@@ -264,7 +272,7 @@ pub async fn set_time_zone(
         member,
         time_zone
     )
-    .execute(pool)
+    .execute(database)
     .await?;
     Ok(())
 }

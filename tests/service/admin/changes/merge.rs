@@ -24,7 +24,7 @@ async fn found(app: &App, email: &str) -> Vec<(String, Option<String>, Option<St
         email: Some(email.to_owned()),
         ..Filter::default()
     };
-    let events = event_log::page(&app.database.pool, &filter, None, 100)
+    let events = event_log::page(&app.database.service, &filter, None, 100)
         .await
         .unwrap()
         .0;
@@ -43,7 +43,7 @@ async fn a_merge_event_is_found_by_address_and_survives_its_erasure() {
     assert_eq!(merge(&app, from, user(&into)).await, Outcome::Done);
     let merged = ("users_merged".to_owned(), Some(ADDRESS.to_owned()), None);
     assert_eq!(found(&app, ADDRESS).await, [merged]);
-    let page = event_log::of_user(&app.database.pool, user(&into), 100)
+    let page = event_log::of_user(&app.database.service, user(&into), 100)
         .await
         .unwrap();
     let shown: Vec<_> = page
@@ -90,8 +90,9 @@ async fn a_merged_address_is_erased_when_the_surviving_user_is_deleted() {
     let into = app.sign_in(&claims("into", "into@example.com")).await;
     assert_eq!(merge(&app, from, user(&into)).await, Outcome::Done);
     let origin = by().origin;
-    let pool = &app.database.pool;
-    access::add(pool, STAFF, Role::Support, by()).await.unwrap();
+    access::add(&app.database.service, STAFF, Role::Support, by())
+        .await
+        .unwrap();
     let look = DataAccess {
         kind: "users_viewed",
         user: None,
@@ -99,7 +100,7 @@ async fn a_merged_address_is_erased_when_the_surviving_user_is_deleted() {
         reason: None,
     };
     assert!(
-        record_access(pool, look, Actor::Staff(STAFF), origin)
+        record_access(&app.database.service, look, Actor::Staff(STAFF), origin)
             .await
             .unwrap()
     );
@@ -201,7 +202,9 @@ async fn a_merge_of_anybody_but_who_was_looked_at_changes_nothing() {
             "claims" => {
                 let claims = CustomClaims::parse(r#"{"plan": "pro"}"#).unwrap();
                 assert_eq!(
-                    set_claims(pool, into_id, &claims, by()).await.unwrap(),
+                    set_claims(&app.database.service, into_id, &claims, by())
+                        .await
+                        .unwrap(),
                     ClaimsSet::Done
                 );
             }
@@ -259,7 +262,7 @@ async fn whoever_remains_was_last_seen_when_either_was() {
         let last = async || {
             let mut days = Vec::new();
             for id in &ids {
-                let found = directory::user(&app.database.pool, *id).await.unwrap();
+                let found = directory::user(&app.database.service, *id).await.unwrap();
                 days.extend(found.and_then(|found| found.user.last_seen_on));
             }
             days
@@ -276,7 +279,6 @@ async fn whoever_remains_was_last_seen_when_either_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merge_with_an_outdated_list_of_identities_changes_nothing() {
     let app = App::start().await;
-    let pool = &app.database.pool;
     let from = app.sign_in(&claims("from", "from@example.com")).await;
     assert_eq!(
         app.link(&from.access_token(), "second", &at("second", "from-2", ""))
@@ -287,12 +289,12 @@ async fn a_merge_with_an_outdated_list_of_identities_changes_nothing() {
     let into = app.sign_in(&claims("into", "into@example.com")).await;
     let mut pair = Vec::new();
     for user in [user(&from), user(&into)] {
-        pair.extend(store::users(pool, &[user]).await.unwrap());
+        pair.extend(store::users(&app.database.service, &[user]).await.unwrap());
     }
     let [mut from, into] = <[_; 2]>::try_from(pair).expect("two users");
     from.identities.pop().expect("one of two");
     let before = app.database.everything(&[]).await;
-    let _ = store::merge(pool, &from, &into, Asking::Staff(by()))
+    let _ = store::merge(&app.database.service, &from, &into, Asking::Staff(by()))
         .await
         .unwrap();
     assert_eq!(app.database.everything(&[]).await, before);

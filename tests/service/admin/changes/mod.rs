@@ -42,7 +42,7 @@ fn identity(answer: &Answer) -> Uuid {
 }
 
 async fn preview(pool: &PgPool, change: Change) -> Preview {
-    changes::preview(pool, change, STAFF)
+    changes::preview(&pool.clone().into(), change, STAFF)
         .await
         .unwrap()
         .expect("users, and an identity of theirs")

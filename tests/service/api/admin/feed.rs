@@ -198,6 +198,7 @@ async fn a_backend_reading_behind_eight_writers_gets_each_event_once() {
 struct Serving {
     name: String,
     pool: PgPool,
+    service: vestibule::database::Database,
 }
 
 impl Serving {
@@ -212,7 +213,11 @@ impl Serving {
         let mut url = url::Url::parse(&database.url).unwrap();
         url.set_username(&name).unwrap();
         let pool = PgPool::connect(url.as_str()).await.unwrap();
-        Self { name, pool }
+        Self {
+            name,
+            service: pool.clone().into(),
+            pool,
+        }
     }
 
     async fn remove(self, database: &Database) {
@@ -226,7 +231,7 @@ impl Serving {
     }
 
     async fn tested(&self) -> Vec<String> {
-        let events = events_after(&self.pool, Uuid::nil(), 500).await.unwrap();
+        let events = events_after(&self.service, Uuid::nil(), 500).await.unwrap();
         let tested = events.into_iter().filter(|event| event.kind == "tested");
         tested.map(|event| event.request_id.unwrap()).collect()
     }
@@ -274,7 +279,7 @@ async fn an_event_that_another_role_commits_late_is_counted() {
     let database = Database::create().await;
     let serving = Serving::create(&database).await;
     let counted = async || {
-        catch_up(&serving.pool).await.unwrap();
+        catch_up(&serving.service).await.unwrap();
         database
             .count("SELECT coalesce(sum(count), 0)::bigint FROM event_counts")
             .await

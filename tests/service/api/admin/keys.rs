@@ -140,9 +140,13 @@ async fn a_revoked_or_expired_key_is_refused_at_once() {
     for key in [&one, &other] {
         assert_accepted(&ask(&app, &[("Authorization", &bearer(key))]).await);
     }
-    revoke(&pool, &"one".parse().unwrap(), By::COMMAND_LINE)
-        .await
-        .unwrap();
+    revoke(
+        &app.database.service,
+        &"one".parse().unwrap(),
+        By::COMMAND_LINE,
+    )
+    .await
+    .unwrap();
     assert_challenged(
         &ask(&app, &[("Authorization", &bearer(&one))]).await,
         INVALID,
@@ -334,7 +338,7 @@ async fn of_a_revocation_and_a_change_one_comes_first() {
         let name = "backend".parse().unwrap();
         let (changed, revoked) = at_once(
             app.as_user(&key, Method::PUT, &path, Some(&change)),
-            revoke(pool, &name, By::COMMAND_LINE),
+            revoke(&app.database.service, &name, By::COMMAND_LINE),
         )
         .await;
         revoked.unwrap();
@@ -464,7 +468,7 @@ async fn no_key_is_stored_or_logged() {
     let service = Process::ready(&database, &provider, &[("RUST_LOG", "debug")]).await;
     let name = "backend".parse().unwrap();
     let added = add(
-        &database.pool,
+        &database.service,
         &name,
         KeyRole::Support,
         None,

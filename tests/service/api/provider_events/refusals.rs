@@ -114,10 +114,21 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
     );
     let before = house.app.database.rows().await;
     let origin = Origin::default();
-    assert_eq!(opened_within(pool, session, 600).await.unwrap(), None);
-    let named = users::set_name(pool, ada, session, Some("Eve"), &origin)
-        .await
-        .unwrap();
+    assert_eq!(
+        opened_within(&house.app.database.service, session, 600)
+            .await
+            .unwrap(),
+        None
+    );
+    let named = users::set_name(
+        &house.app.database.service,
+        ada,
+        session,
+        Some("Eve"),
+        &origin,
+    )
+    .await
+    .unwrap();
     assert!(named.is_none(), "{named:?}");
     let claims = VerifiedClaims {
         subject: "eve".into(),
@@ -130,15 +141,25 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
         issued_at: clock::system().into(),
         for_first: true,
     };
-    let linked = identities::link(pool, ada, session, "idp", &claims, false, &origin)
+    let linked = identities::link(
+        &house.app.database.service,
+        ada,
+        session,
+        "idp",
+        &claims,
+        false,
+        &origin,
+    )
+    .await
+    .unwrap();
+    assert!(matches!(linked, Linked::NoUser), "{linked:?}");
+    let both = merging::users(&house.app.database.service, &[ada, grace])
         .await
         .unwrap();
-    assert!(matches!(linked, Linked::NoUser), "{linked:?}");
-    let both = merging::users(pool, &[ada, grace]).await.unwrap();
     let state = |id| both.iter().find(|user| user.id == id).unwrap();
     let by = Asking::User(session, &origin);
     assert_eq!(
-        merging::merge(pool, state(grace), state(ada), by)
+        merging::merge(&house.app.database.service, state(grace), state(ada), by)
             .await
             .unwrap(),
         Merge::NotPermitted
@@ -269,7 +290,7 @@ async fn message_ids_are_kept_longer_than_messages_are_accepted() {
     let age = "UPDATE provider_events SET received_at = received_at - $1 * interval '1 day'";
     for (days, provider_events) in [(89, 0), (1, 1)] {
         run!(pool, age, f64::from(days));
-        let pruned = prune(pool, LIMITS).await.unwrap();
+        let pruned = prune(&house.app.database.service, LIMITS).await.unwrap();
         assert_eq!(
             pruned,
             Pruned {
@@ -354,7 +375,9 @@ async fn hijacked_staff_are_locked_out_until_enabled_or_given_another_account() 
         origin: &Origin::default(),
     };
     assert_eq!(
-        reset(pool, "ada@example.com", by).await.unwrap(),
+        reset(&desk.app.database.service, "ada@example.com", by)
+            .await
+            .unwrap(),
         Changed::Done
     );
     assert!(refused().await.contains("hijacked, disabled or deleted"));
@@ -366,7 +389,9 @@ async fn hijacked_staff_are_locked_out_until_enabled_or_given_another_account() 
     let landed = Browser::new(&desk.app.url).sign_in_with(&other).await;
     assert_eq!(landed.status, 303, "{}", landed.text);
     assert_eq!(
-        reset(pool, "ada@example.com", by).await.unwrap(),
+        reset(&desk.app.database.service, "ada@example.com", by)
+            .await
+            .unwrap(),
         Changed::Done
     );
     assert!(refused().await.contains("hijacked, disabled or deleted"));
