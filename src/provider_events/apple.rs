@@ -8,23 +8,18 @@
 
 use serde_json::Value;
 
-use super::Error;
 use super::report::{Event, EventKind, Report, Subject};
 use crate::domain::security_event::{Refused, issued_at, message_id};
 use crate::domain::{Email, IdToken, Object, is_subject};
-use crate::provider::Provider;
 
 /// The number of events in one notification. Apple sends one.
 const MAX_EVENTS: usize = 16;
 
-pub(super) async fn read(provider: &Provider, body: Vec<u8>, now: i64) -> Result<Report, Error> {
-    let token = payload(&body)?;
-    drop(body);
-    let claims = provider.verify_event(&token, now).await?;
-    Ok(report(&claims, now)?)
-}
-
-fn payload(body: &[u8]) -> Result<IdToken, Refused> {
+/// Returns the signed token in the body of a notification.
+///
+/// # Errors
+/// The body has another form.
+pub fn payload(body: &[u8]) -> Result<IdToken, Refused> {
     let token = Object::parse(body)
         .ok()
         .and_then(|mut body| match body.remove("payload")? {
@@ -39,7 +34,10 @@ fn payload(body: &[u8]) -> Result<IdToken, Refused> {
 /// Reads a notification from claims that Apple has signed for one of our client ids. An event of an
 /// unknown type is left out: there is nothing to do about it, and Apple would send it again and
 /// again.
-fn report(claims: &Object, now: i64) -> Result<Report, Refused> {
+///
+/// # Errors
+/// The claims have another form, or the notification is too old.
+pub fn report(claims: &Object, now: i64) -> Result<Report, Refused> {
     let issued = issued_at(claims, now)?;
     let id = message_id(claims)?.to_owned();
     let mut at = i64::MIN;

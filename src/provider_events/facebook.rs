@@ -6,6 +6,8 @@
 //! sender and that this app is meant. Facebook gives a request no id, so the hash of its payload is
 //! the id.
 
+use std::borrow::Cow;
+
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, verify};
 use base64::Engine;
@@ -13,11 +15,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use url::form_urlencoded;
 
-use super::Error;
 use super::report::{Event, EventKind, Report, Subject};
 use crate::domain::security_event::{Fault, Refused, check_time};
 use crate::domain::{Object, is_subject};
-use crate::provider::Provider;
 use crate::secret::Secret;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,29 +29,31 @@ pub struct SignedRequest {
     pub subject: String,
 }
 
-/// Verifies the signed request in a form.
-pub fn read(
-    provider: &Provider,
-    media_type: &str,
-    body: &[u8],
-    now: i64,
-) -> Result<SignedRequest, Error> {
+/// Returns the signed request in a form. `media_type` is in lower case and without parameters.
+///
+/// # Errors
+/// The body is not a form with exactly one signed request.
+pub fn in_form<'b>(media_type: &str, body: &'b [u8]) -> Result<Cow<'b, str>, Refused> {
     if media_type != "application/x-www-form-urlencoded" {
         return Err(Refused::malformed(
             "`Content-Type` must be `application/x-www-form-urlencoded`",
-        )
-        .into());
+        ));
     }
     let mut requests = form_urlencoded::parse(body).filter(|(name, _)| name == "signed_request");
-    let (Some((_, request)), None) = (requests.next(), requests.next()) else {
-        return Err(Refused::malformed("the form must have one `signed_request`").into());
-    };
-    Ok(SignedRequest::read(&request, &provider.app_secret()?, now)?)
+    match (requests.next(), requests.next()) {
+        (Some((_, request)), None) => Ok(request),
+        _ => Err(Refused::malformed(
+            "the form must have one `signed_request`",
+        )),
+    }
 }
 
 impl SignedRequest {
-    /// Reads a request that was signed with the app secret.
-    fn read(text: &str, app_secret: &Secret<String>, now: i64) -> Result<Self, Refused> {
+    /// Reads a request that was signed with the app secret, at `now` in seconds since the epoch.
+    ///
+    /// # Errors
+    /// The request is malformed, forged or too old.
+    pub fn read(text: &str, app_secret: &Secret<String>, now: i64) -> Result<Self, Refused> {
         const MALFORMED: Refused =
             Refused::malformed("`signed_request` must be two base64url parts separated by a dot");
         const FORGED: Refused = Refused::new(

@@ -6,11 +6,12 @@
 
 mod apple;
 pub mod data_deletion;
-pub mod facebook;
+mod facebook;
 pub mod report;
 mod security_event;
 mod store;
 
+use self::facebook::SignedRequest;
 use self::report::Report;
 use crate::config::Preset;
 use crate::database::Database;
@@ -49,9 +50,26 @@ pub async fn read(
 ) -> Result<Report, Error> {
     match Sender::of(provider.settings.kind()) {
         Sender::SecurityEvents => security_event::read(provider, media_type, body, now).await,
-        Sender::Apple => apple::read(provider, body, now).await,
-        Sender::Facebook => Ok(facebook::read(provider, media_type, &body, now)?.deauthorization()),
+        Sender::Apple => {
+            let token = apple::payload(&body)?;
+            drop(body);
+            let claims = provider.verify_event(&token, now).await?;
+            Ok(apple::report(&claims, now)?)
+        }
+        Sender::Facebook => Ok(signed_request(provider, media_type, &body, now)?.deauthorization()),
     }
+}
+
+/// Verifies a request of Facebook. `media_type` is the media type of the request, in lower case and
+/// without parameters.
+pub fn signed_request(
+    provider: &Provider,
+    media_type: &str,
+    body: &[u8],
+    now: i64,
+) -> Result<SignedRequest, Error> {
+    let request = facebook::in_form(media_type, body)?;
+    Ok(SignedRequest::read(&request, &provider.app_secret()?, now)?)
 }
 
 /// Applies a report of a provider, if it has not been applied before, to its accounts and to the

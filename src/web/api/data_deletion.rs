@@ -10,7 +10,7 @@ use crate::accounts::Issuer;
 use crate::clock;
 use crate::provider::Providers;
 use crate::provider_events::data_deletion::carry_out;
-use crate::provider_events::{Sender, facebook};
+use crate::provider_events::{Sender, signed_request};
 use crate::web::guard::shared::named;
 use crate::web::guard::{ClientOrigin, EventSender};
 use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
@@ -19,7 +19,10 @@ resource!("Providers": request_data_deletion);
 
 /// A form with a signed request.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes what `facebook::read` reads by hand")]
+#[expect(
+    dead_code,
+    reason = "it describes what `facebook::in_form` reads by hand"
+)]
 struct DeletionRequest {
     /// The signature and the payload, each in base64url, separated by a dot.
     #[schema(example = "c2lnbmF0dXJl.eyJ1c2VyX2lkIjoiMjE4NDcxIn0")]
@@ -79,7 +82,7 @@ async fn request_data_deletion(
         ));
     }
     let Message { media_type, body } = message?;
-    let request = facebook::read(provider, &media_type, &body, clock::now());
+    let request = signed_request(provider, &media_type, &body, clock::now());
     let request = request.map_err(|error| Problem::from(error).about(name))?;
     from.is_genuine();
     let others = providers.others_of_issuer(provider);
