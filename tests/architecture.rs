@@ -38,7 +38,7 @@ const MAY_USE: [(&str, &str); 25] = [
     ),
     (
         "provider_events",
-        "accounts config database domain events provider secret",
+        "accounts database domain events provider",
     ),
     ("prune", "database events provider_tokens webhooks"),
     (

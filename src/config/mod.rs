@@ -9,7 +9,6 @@ mod keys;
 mod log;
 mod maintenance;
 mod observers;
-mod preset;
 mod protocol;
 mod provider;
 mod proxy;
@@ -34,7 +33,6 @@ pub use self::keys::Keys;
 pub use self::log::{LogFormat, LogLevel};
 pub use self::maintenance::Maintenance;
 pub use self::observers::Observers;
-pub use self::preset::Preset;
 pub use self::protocol::{CERTIFICATE, ClientAuthentication, Protocol, Verify};
 pub use self::provider::Provider;
 pub use self::proxy::{ForwardedHeader, Proxies};
@@ -45,6 +43,7 @@ pub use self::session::Session;
 pub use self::sources::{Environment, defaults, figment, figment_of};
 pub use self::web::Web;
 pub use self::webhook::Webhook;
+pub use crate::domain::presets::Preset;
 use crate::secret::SecretKeys;
 
 pub struct Config {

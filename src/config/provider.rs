@@ -13,7 +13,6 @@ use url::Url;
 pub(super) use self::reader::{read, read_each};
 use self::values::Client;
 use super::error;
-use super::preset::Preset;
 use super::protocol::{ClientAuthentication, Protocol, Verify};
 use super::text::{self, DAY};
 use crate::domain::claims::{Dialect, EmailProof, Nonces};
@@ -21,11 +20,12 @@ use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Tenants;
 use crate::domain::linking::{Doubt, Policy};
+use crate::domain::presets::Preset;
 use crate::domain::{Binding, Issuers, Link, NonceForm, NonceRule};
 use crate::secret::{Replaceable, Secret};
 
 /// A provider's settings, valid as a whole. Each field is a setting, or is derived from settings
-/// when they are read. Defaults come from the preset, then from `preset::OF_EACH`, then from the
+/// when they are read. Defaults come from the preset, then from `presets::OF_EACH`, then from the
 /// field's type.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -12,9 +12,10 @@ use super::authorization_code::{Rejected, error, refused};
 use super::error::Error;
 use super::upstream::Provider;
 use super::{attempt, credentials};
-use crate::config::{ClientAuthentication, Preset};
+use crate::config::ClientAuthentication;
 use crate::domain::id_token::Format;
 use crate::domain::metadata::Endpoint;
+use crate::domain::presets::Preset;
 use crate::domain::{IdToken, Object};
 use crate::secret::Secret;
 

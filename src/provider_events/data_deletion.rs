@@ -13,10 +13,11 @@ use uuid::Uuid;
 
 use self::store::{Account, Registered};
 pub use self::store::{Status, status};
-use super::facebook::SignedRequest;
 use crate::accounts::users;
 use crate::accounts::users::Deletion;
 use crate::database::{Database, Error};
+use crate::database::{Error};
+use crate::domain::presets::facebook::SignedRequest;
 use crate::domain::{Actor, By, Origin};
 use crate::events::{Asking, erasure};
 

@@ -1,13 +1,10 @@
 //! Reports of providers about their accounts: an account was hijacked, disabled or deleted, or its
 //! owner no longer uses this app. A message is judged, applied once, and only then acknowledged.
 //!
-//! Each kind of sender has a file that reads its messages into a [`report::Report`]. One statement
-//! applies it, and [`report::Effect`] decides what an event does.
+//! Each kind of sender has a file that reads its messages into a [`Report`]. One statement applies
+//! it, and `domain::report::Effect` decides what an event does.
 
-mod apple;
 pub mod data_deletion;
-mod facebook;
-pub mod report;
 mod security_event;
 mod store;
 
@@ -15,6 +12,9 @@ use self::facebook::SignedRequest;
 use self::report::Report;
 use crate::config::Preset;
 use crate::database::Database;
+use crate::domain::presets::facebook::{self, SignedRequest};
+use crate::domain::presets::{Preset, apple};
+use crate::domain::report::Report;
 pub use crate::provider::EventError as Error;
 use crate::provider::Provider;
 

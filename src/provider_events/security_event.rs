@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::Error;
-use super::report::{Event, EventKind, Report, Subject, word};
+use crate::domain::report::{Event, EventKind, Report, Subject, word};
 use crate::domain::security_event::{self, Refused, seconds};
 use crate::domain::{IdToken, Issuers, Object};
 use crate::provider::Provider;

@@ -10,7 +10,6 @@ use url::Url;
 use super::Provider;
 use super::values::{APPLES_ID, CLIENT_ID, Client, ISSUER};
 use crate::config::error::Error;
-use crate::config::preset::{self, GOOGLE_TOKENINFO, Preset};
 use crate::config::protocol::{Protocol, Verify};
 use crate::config::section::Section;
 use crate::config::text::is_name;
@@ -19,6 +18,7 @@ use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;
 use crate::domain::issuer::Tenants;
 use crate::domain::linking::Policy;
+use crate::domain::presets::{self, GOOGLE_TOKENINFO, Preset};
 use crate::domain::{Issuers, Link, NoncePolicy, metadata};
 use crate::secret::Secret;
 
@@ -60,11 +60,11 @@ pub(in crate::config) fn read_each(
     let defaults = |toml: &str| Toml::string(&format!("[default.{key}]\n{toml}")).nested();
     let joined = figment
         .clone()
-        .join(defaults(&preset::select(
+        .join(defaults(&presets::select(
             &tenants,
-            preset::defaults(preset),
+            presets::defaults(preset),
         )))
-        .join(defaults(preset::OF_EACH));
+        .join(defaults(presets::OF_EACH));
     let mut provider: Provider = Section {
         figment: &joined,
         key,

@@ -6,6 +6,7 @@ use url::Url;
 
 use crate::config::protocol::CERTIFICATE;
 use crate::config::text;
+use crate::domain::issuer::{MICROSOFT_ACCOUNTS, Tenants, is_tenant_id};
 use crate::domain::{Binding, Issuers, NonceForm, NonceRule, metadata};
 use crate::secret::Secret;
 
@@ -43,6 +44,28 @@ pub(super) fn issuer<'de, D: Deserializer<'de>>(
         )));
     }
     Ok(Some(issuer))
+}
+
+/// One of Microsoft's words for a group of tenants, or a list of ids. An empty list is all tenants.
+impl<'de> Deserialize<'de> for Tenants {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let texts: Vec<_> = text::list(deserializer)?
+            .iter()
+            .map(|text| text.to_ascii_lowercase())
+            .collect();
+        match texts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [] | ["common"] => Ok(Self::Any),
+            ["organizations"] => Ok(Self::Organizations),
+            ["consumers"] => Ok(Self::Listed(vec![MICROSOFT_ACCOUNTS.to_owned()])),
+            _ if texts.iter().all(|id| is_tenant_id(id)) => Ok(Self::Listed(texts.clone())),
+            _ => {
+                let problem =
+                    "are neither ids nor one of `common`, `organizations` and `consumers`";
+                let remedy = "set it to the ids of the organisations that may sign in";
+                Err(D::Error::custom(format_args!("{problem}; {remedy}")))
+            }
+        }
+    }
 }
 
 pub(super) fn issuers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Issuers, D::Error> {

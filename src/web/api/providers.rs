@@ -9,7 +9,8 @@ use strum::VariantNames;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
-use crate::config::{self, Preset};
+use crate::config;
+use crate::domain::presets::Preset;
 use crate::domain::{NonceForm, NoncePolicy, NonceRule};
 use crate::provider::Providers;
 use crate::web::guard::RateLimited;

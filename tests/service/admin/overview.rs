@@ -1,9 +1,9 @@
 //! The overview: sign-ins of the last days, health of providers, and warnings.
 
 use serde_json::json;
+use vestibule::domain::report::{Event, EventKind, Report, Subject};
 use vestibule::domain::staff::Role;
 use vestibule::provider_events::apply;
-use vestibule::provider_events::report::{Event, EventKind, Report, Subject};
 
 use super::{desk_with, person};
 use crate::support::desk::Desk;

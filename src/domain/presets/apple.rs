@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::report::{Event, EventKind, Report, Subject};
+use crate::domain::report::{Event, EventKind, Report, Subject};
 use crate::domain::security_event::{Refused, issued_at, message_id};
 use crate::domain::{Email, IdToken, Object, is_subject};
 

@@ -1,10 +1,11 @@
 //! Presets: the settings of well-known providers.
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+pub mod apple;
+pub mod facebook;
 
-use super::text;
-use crate::domain::issuer::{MICROSOFT_ACCOUNTS, Tenants, is_tenant_id};
+use serde::{Deserialize, Serialize};
+
+use crate::domain::issuer::{MICROSOFT_ACCOUNTS, Tenants};
 
 /// `preset`: the provider whose defaults are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::VariantNames)]
@@ -28,7 +29,7 @@ pub enum Preset {
 
 /// The defaults of settings that apply to every provider, where they differ from the defaults of
 /// the types. Presets and operators override them.
-pub(super) const OF_EACH: &str = r#"
+pub const OF_EACH: &str = r#"
 name = "idp"
 enabled = true
 max_token_age = 86400
@@ -37,7 +38,7 @@ max_calls = 64
 "#;
 
 /// Returns the settings of a preset in TOML.
-pub(super) const fn defaults(preset: Option<Preset>) -> &'static str {
+pub const fn defaults(preset: Option<Preset>) -> &'static str {
     match preset {
         None => CUSTOM,
         Some(Preset::Google) => GOOGLE,
@@ -51,7 +52,7 @@ pub(super) const fn defaults(preset: Option<Preset>) -> &'static str {
     }
 }
 
-pub(super) const GOOGLE_TOKENINFO: &str = "https://oauth2.googleapis.com/tokeninfo";
+pub const GOOGLE_TOKENINFO: &str = "https://oauth2.googleapis.com/tokeninfo";
 
 /// Google (developers.google.com/identity, "OpenID Connect" and "Authenticate with a backend
 /// server"). Its tokeninfo endpoint returns every claim as a string. `aud` is the client id of the
@@ -162,30 +163,8 @@ const OIDC: &str = r#"verify = "jwks""#;
 /// No preset: a provider that is defined by its settings alone. Its tokens may have any format.
 const CUSTOM: &str = r#"token_format = "any""#;
 
-/// One of Microsoft's words for a group of tenants, or a list of ids. An empty list is all tenants.
-impl<'de> Deserialize<'de> for Tenants {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let texts: Vec<_> = text::list(deserializer)?
-            .iter()
-            .map(|text| text.to_ascii_lowercase())
-            .collect();
-        match texts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            [] | ["common"] => Ok(Self::Any),
-            ["organizations"] => Ok(Self::Organizations),
-            ["consumers"] => Ok(Self::Listed(vec![MICROSOFT_ACCOUNTS.to_owned()])),
-            _ if texts.iter().all(|id| is_tenant_id(id)) => Ok(Self::Listed(texts.clone())),
-            _ => {
-                let problem =
-                    "are neither ids nor one of `common`, `organizations` and `consumers`";
-                let remedy = "set it to the ids of the organisations that may sign in";
-                Err(D::Error::custom(format_args!("{problem}; {remedy}")))
-            }
-        }
-    }
-}
-
 /// Puts the path segment that selects tenants into the URLs above.
-pub(super) fn select(tenants: &Tenants, settings: &str) -> String {
+pub fn select(tenants: &Tenants, settings: &str) -> String {
     let segment = match tenants {
         Tenants::Organizations => "organizations",
         Tenants::Listed(ids) if *ids == [MICROSOFT_ACCOUNTS] => "consumers",

@@ -15,7 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use url::form_urlencoded;
 
-use super::report::{Event, EventKind, Report, Subject};
+use crate::domain::report::{Event, EventKind, Report, Subject};
 use crate::domain::security_event::{Fault, Refused, check_time};
 use crate::domain::{Object, is_subject};
 use crate::secret::Secret;
