@@ -4,12 +4,12 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use vestibule_fuzz::domain::claims::Dialect;
 use vestibule_fuzz::domain::id_token::{Format, IdToken};
 use vestibule_fuzz::domain::issuer::Issuers;
 use vestibule_fuzz::domain::json::Object;
 use vestibule_fuzz::domain::jwk::KeySet;
 use vestibule_fuzz::domain::jws::Jws;
+use vestibule_fuzz::domain::presets::Dialect;
 use vestibule_fuzz::expected;
 
 /// The public keys of RFC 7515 §A.2 and §A.3. The target has no private keys.
@@ -27,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let issuers = Issuers::Listed(vec!["https://accounts.google.com".to_owned()]);
     let audiences = ["1234567890".to_owned()];
-    let expected = expected(&issuers, &audiences, Dialect::default());
+    let expected = expected(&issuers, &audiences, Dialect::STANDARD);
     let [jwt, any] = [Format::Jwt, Format::Any].map(|format| IdToken::parse(text, format).ok());
     assert!(jwt.is_none() || any.is_some(), "what is a JWT is a token");
     if let Some(token) = jwt {

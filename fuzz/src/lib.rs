@@ -8,11 +8,11 @@ pub mod secret;
 
 use std::sync::LazyLock;
 
-use domain::claims::{
-    Dialect, EmailProof, Expected, NoncePolicy, NonceRule, Nonces, VerifiedClaims,
-};
-use domain::issuer::{Issuers, Tenants};
+use domain::claims::{Expected, NoncePolicy, NonceRule, Nonces, VerifiedClaims};
+use domain::issuer::Issuers;
 use domain::json::{MAX_VALUES, Object};
+use domain::presets::microsoft::Tenants;
+use domain::presets::{Dialect, EmailProof};
 
 /// The current time of all targets.
 pub const NOW: i64 = 2_000_000_000;
@@ -36,26 +36,26 @@ static NONCES: LazyLock<Nonces> = LazyLock::new(|| Nonces {
 pub fn judge(claims: &Object) {
     let listed = |issuer: &str| Issuers::Listed(vec![issuer.to_owned()]);
     let kinds = [
-        (listed("https://accounts.google.com"), Dialect::default()),
+        (listed("https://accounts.google.com"), Dialect::STANDARD),
         (
             listed("https://access.line.me"),
             Dialect {
                 numeric_audience: true,
-                ..Dialect::default()
+                ..Dialect::STANDARD
             },
         ),
         (
             listed("https://server.example.com/"),
             Dialect {
                 client_id: true,
-                ..Dialect::default()
+                ..Dialect::STANDARD
             },
         ),
         (
             Issuers::Tenants(Tenants::Any),
             Dialect {
                 email_proof: EmailProof::DomainOwnerVerified,
-                ..Dialect::default()
+                ..Dialect::STANDARD
             },
         ),
     ];

@@ -13,7 +13,7 @@ use crate::admin::Admin;
 use crate::admin::staff::sign_in::store::all as members;
 use crate::check_result::CheckResult;
 use crate::clock;
-use crate::config::{Config, Preset, Provider};
+use crate::config::{Config, Provider};
 use crate::database::error::reason;
 use crate::database::migrations::Difference;
 use crate::database::pool::{Certificate, Place, Settings};
@@ -79,9 +79,9 @@ pub async fn check(config: &Config, mut say: impl FnMut(&str, CheckResult)) -> R
         if !settings.enabled {
             continue;
         }
-        if settings.kind() == Preset::Apple && settings.client_key.is_none() {
-            let problem =
-                "tokens cannot be revoked when an account is deleted, which Apple demands";
+        if let Some(problem) = settings.preset.without_client_key
+            && settings.client_key.is_none()
+        {
             let [team, key, file] =
                 ["team_id", "key_id", "private_key_file"].map(|field| settings.setting(field));
             let remedy = format!("set {team}, {key} and {file}");
@@ -99,28 +99,23 @@ pub async fn check(config: &Config, mut say: impl FnMut(&str, CheckResult)) -> R
 
 /// Says where to register our address at a provider that reports events.
 fn events(provider: &Provider, public_url: &str) -> Option<CheckResult> {
-    let name = &provider.name;
-    let url = format!("{public_url}/api/v1/providers/{name}");
-    Some(match provider.kind() {
-        Preset::Apple => CheckResult::Ok(format!(
-            "are received at {url}/events; register it as the server-to-server notification endpoint of the primary App ID"
-        )),
-        Preset::Facebook if provider.client_secret.is_none() => CheckResult::warn(
-            "cannot be verified, nor can requests to delete data, which Facebook demands to be answered",
-            format!(
-                "set {} to the app secret",
-                provider.setting("client_secret")
-            ),
-        ),
-        Preset::Facebook => CheckResult::Ok(format!(
-            "are received at {url}/events; register it as the deauthorize callback of the app, and {url}/data-deletion as its \
-             data deletion request URL"
-        )),
-        _ if provider.ssf_url.is_some() => CheckResult::Ok(format!(
-            "are received at {url}/events; register it at the provider"
-        )),
-        _ => return None,
-    })
+    let preset = provider.preset;
+    if let Some(problem) = preset.without_client_secret
+        && provider.client_secret.is_none()
+    {
+        let remedy = format!(
+            "set {} to the app secret",
+            provider.setting("client_secret")
+        );
+        return Some(CheckResult::warn(problem, remedy));
+    }
+    let elsewhere = provider.ssf_url.as_ref().map(|_| "at the provider");
+    let url = format!("{public_url}/api/v1/providers/{}", provider.name);
+    let place = preset.messages_registered.or(elsewhere)?;
+    let place = place.replace("{url}", &url);
+    Some(CheckResult::Ok(format!(
+        "are received at {url}/events; register it {place}"
+    )))
 }
 
 /// Warns if no proxy is configured. Rocket 0.5 has no timeouts for connections, so a proxy is part

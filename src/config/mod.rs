@@ -33,7 +33,7 @@ pub use self::keys::Keys;
 pub use self::log::{LogFormat, LogLevel};
 pub use self::maintenance::Maintenance;
 pub use self::observers::Observers;
-pub use self::protocol::{CERTIFICATE, ClientAuthentication, Protocol, Verify};
+pub use self::protocol::{CERTIFICATE, ClientAuthentication, Verify};
 pub use self::provider::Provider;
 pub use self::proxy::{ForwardedHeader, Proxies};
 pub use self::rate_limit::RateLimit;
@@ -43,7 +43,6 @@ pub use self::session::Session;
 pub use self::sources::{Environment, defaults, figment, figment_of};
 pub use self::web::Web;
 pub use self::webhook::Webhook;
-pub use crate::domain::presets::Preset;
 use crate::secret::SecretKeys;
 
 pub struct Config {

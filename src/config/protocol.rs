@@ -16,16 +16,6 @@ pub enum Verify {
     Both,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// `GET ?id_token=…`
-    Tokeninfo,
-    /// `POST` of the `id_token` and the `client_id` that it was issued for.
-    TokeninfoForClient,
-    /// Token introspection (RFC 7662).
-    Introspection,
-}
-
 /// Our authentication at a token or introspection endpoint (RFC 6749 §2.3, RFC 7662 §2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

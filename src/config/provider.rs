@@ -13,14 +13,14 @@ use url::Url;
 pub(super) use self::reader::{read, read_each};
 use self::values::Client;
 use super::error;
-use super::protocol::{ClientAuthentication, Protocol, Verify};
+use super::protocol::{ClientAuthentication, Verify};
 use super::text::{self, DAY};
-use crate::domain::claims::{Dialect, EmailProof, Nonces};
-use crate::domain::client_key::ClientKey;
+use crate::domain::claims::Nonces;
 use crate::domain::id_token::Format;
-use crate::domain::issuer::Tenants;
 use crate::domain::linking::{Doubt, Policy};
-use crate::domain::presets::Preset;
+use crate::domain::presets::apple::ClientKey;
+use crate::domain::presets::microsoft::Tenants;
+use crate::domain::presets::{Dialect, Preset, Protocol, google};
 use crate::domain::{Binding, Issuers, Link, NonceForm, NonceRule};
 use crate::secret::{Replaceable, Secret};
 
@@ -35,8 +35,7 @@ pub struct Provider {
     /// The section of its settings: `idp` or `providers.<name>`.
     #[serde(skip)]
     pub key: String,
-    /// The preset; `None` for a provider that is defined by its settings alone.
-    pub preset: Option<Preset>,
+    pub preset: &'static Preset,
     /// If false, every sign-in gets `provider_disabled`.
     #[serde(deserialize_with = "text::flag")]
     pub enabled: bool,
@@ -123,38 +122,12 @@ pub struct Provider {
 /// The section of the default provider.
 pub(super) const DEFAULT: &str = "idp";
 
-/// Google's `iss`, also if Google is configured without its preset.
-const GOOGLE: &str = "https://accounts.google.com";
-const GOOGLE_HOSTS: [&str; 2] = ["accounts.google.com", "oauth2.googleapis.com"];
-
 impl Provider {
-    /// Returns the preset, or `oidc` if it has none.
-    pub fn kind(&self) -> Preset {
-        self.preset.unwrap_or(Preset::Oidc)
-    }
-
-    pub fn protocol(&self) -> Protocol {
-        match self.preset {
-            Some(Preset::Line) => Protocol::TokeninfoForClient,
-            Some(Preset::Rfc7662 | Preset::Keycloak | Preset::Oidc) => Protocol::Introspection,
-            _ => Protocol::Tokeninfo,
-        }
-    }
-
-    /// Returns true if the endpoint is known to answer about an `id_token`.
-    pub fn introspects_id_tokens(&self) -> bool {
-        self.preset != Some(Preset::Oidc)
-    }
-
+    /// Returns the deviations of the claims of this provider.
     pub fn dialect(&self) -> Dialect {
         Dialect {
-            numeric_audience: self.preset == Some(Preset::Line),
-            client_id: self.protocol() == Protocol::Introspection,
-            resource_audience: self.preset == Some(Preset::Keycloak),
-            email_proof: match self.preset {
-                Some(Preset::Microsoft) => EmailProof::DomainOwnerVerified,
-                _ => EmailProof::EmailVerified,
-            },
+            client_id: self.preset.protocol == Protocol::Introspection,
+            ..self.preset.dialect
         }
     }
 
@@ -162,30 +135,20 @@ impl Provider {
     /// account keeps an address of another mail service that it verified once, even if the mailbox
     /// has a new owner today.
     pub fn staff_link(&self) -> Link {
-        if self.issuers.include(GOOGLE) {
+        if self.issuers.include(google::ISSUER) {
             Link::Authoritative
         } else {
             Link::Verified
         }
     }
 
-    /// Returns the field of an endpoint for the sign-in of staff that was left at Google, although
-    /// the tokens, or the other endpoint, are another provider's.
-    pub fn strayed_endpoint(&self) -> Option<&'static str> {
-        let is_google = |url: &Url| {
-            url.host_str()
-                .is_some_and(|host| GOOGLE_HOSTS.contains(&host))
-        };
-        let [page, token] =
-            [&self.authorization_url, &self.token_url].map(|url| url.as_ref().map(is_google));
-        let issued_by_google = self.issuers.include(GOOGLE);
-        match (page, token) {
-            (Some(true), token) if token == Some(false) || !issued_by_google => {
-                Some("authorization_url")
-            }
-            (page, Some(true)) if page == Some(false) || !issued_by_google => Some("token_url"),
-            _ => None,
-        }
+    /// Returns the setting of an endpoint for the sign-in of staff that was left at Google.
+    pub fn stray_endpoint(&self) -> Option<&'static str> {
+        google::stray_endpoint(
+            &self.issuers,
+            self.authorization_url.as_ref(),
+            self.token_url.as_ref(),
+        )
     }
 
     /// Returns true if an authorization code of this client can be exchanged, and its token be

@@ -15,6 +15,7 @@ use super::email::Email;
 use super::issuer::Issuers;
 use super::json::Object;
 use super::kind;
+use super::presets::{Dialect, EmailProof};
 use super::refusal::{Reason, Refusal, visible};
 use super::text::{is_blank, is_control};
 
@@ -25,7 +26,6 @@ const MAX_SUBJECT_LENGTH: usize = 255;
 /// The most characters of a name.
 pub(crate) const MAX_NAME_CHARS: usize = 200;
 const MAX_PICTURE_LENGTH: usize = 2048;
-pub(super) const EMAIL_VERIFIED: &str = "email_verified";
 
 /// The last second that has a date (9999-12-31T23:59:59Z). A later time would never expire, or is
 /// in milliseconds.
@@ -96,30 +96,6 @@ impl Nonces {
     pub fn of(&self, client_id: &str) -> NoncePolicy {
         self.by_client.get(client_id).copied().unwrap_or(self.usual)
     }
-}
-
-/// Deviations of a provider's claims from OpenID Connect Core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Dialect {
-    /// `aud` may be a number instead of a string of digits.
-    pub numeric_audience: bool,
-    /// `client_id` also names the application that a token was issued to (RFC 7662 §2.2).
-    pub client_id: bool,
-    /// `aud` of an introspection names resource servers, not the clients that the token is for.
-    pub resource_audience: bool,
-    /// The claim that verifies the e-mail address.
-    pub email_proof: EmailProof,
-}
-
-/// The claim by which a provider confirms an e-mail address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EmailProof {
-    /// `email_verified` (OpenID Connect Core §5.1).
-    #[default]
-    EmailVerified,
-    /// Microsoft's `xms_edov`: the owner of the domain was verified. No other claim of a tenant
-    /// shows the owner of the e-mail address.
-    DomainOwnerVerified,
 }
 
 /// The expected values: the provider's settings, this request's nonce and the time.
@@ -226,24 +202,6 @@ impl VerifiedClaims {
             email_verified,
             ..self
         }
-    }
-}
-
-impl EmailProof {
-    /// Returns the provider's statement; `None` if the claim is absent. A `null` is a statement,
-    /// and verifies nothing.
-    pub fn given(self, claims: &Object) -> Option<bool> {
-        let (name, domain) = match self {
-            Self::EmailVerified => (EMAIL_VERIFIED, false),
-            Self::DomainOwnerVerified => ("xms_edov", true),
-        };
-        claims.has(name).then(|| match claims.get(name) {
-            Some(Value::Bool(verified)) => *verified,
-            // `xms_edov` is documented as a Boolean, but `"1"` was seen as well.
-            Some(Value::String(verified)) => verified == "true" || domain && verified == "1",
-            Some(Value::Number(verified)) => domain && verified.as_u64() == Some(1),
-            _ => false,
-        })
     }
 }
 

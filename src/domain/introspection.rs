@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::claims::{Dialect, EMAIL_VERIFIED, audience};
+use super::claims::audience;
+use super::presets::{Dialect, EMAIL_VERIFIED};
 use super::{Email, Object, Reason, Refusal, issuer};
 
 /// The error of an endpoint that does not introspect tokens of this kind (defined by RFC 7009

@@ -1,9 +1,7 @@
 //! The accepted issuers of a provider (OpenID Connect Core §3.1.3.7, 2).
 
 use super::json::Object;
-
-/// The tenant of personal Microsoft accounts.
-pub const MICROSOFT_ACCOUNTS: &str = "9188040d-6c67-4c5b-b112-36a304b66dad";
+use super::presets::microsoft::{Tenants, tenant};
 
 /// Accepted values of `iss`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,17 +17,6 @@ impl Default for Issuers {
     fn default() -> Self {
         Self::Listed(Vec::new())
     }
-}
-
-/// The Microsoft tenants whose accounts may sign in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tenants {
-    /// All accounts.
-    Any,
-    /// Accounts of all organisations, but no personal accounts.
-    Organizations,
-    /// Accounts of these organisations, by their ids in lower case.
-    Listed(Vec<String>),
 }
 
 impl Issuers {
@@ -75,45 +62,6 @@ impl Issuers {
             }),
         }
     }
-}
-
-impl Tenants {
-    fn include(&self, tenant: &str) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Organizations => tenant != MICROSOFT_ACCOUNTS,
-            Self::Listed(ids) => ids.iter().any(|id| id == tenant),
-        }
-    }
-
-    fn overlap(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Listed(ids), tenants) | (tenants, Self::Listed(ids)) => {
-                ids.iter().any(|id| tenants.include(id))
-            }
-            _ => true,
-        }
-    }
-}
-
-fn tenant(iss: &str) -> Option<&str> {
-    let id = iss
-        .strip_prefix("https://login.microsoftonline.com/")?
-        .strip_suffix("/v2.0")?;
-    is_tenant_id(id).then_some(id)
-}
-
-/// Returns true if the text is a GUID in lower case.
-pub fn is_tenant_id(text: &str) -> bool {
-    let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-    text.len() == 36
-        && text.bytes().enumerate().all(|(at, b)| {
-            if matches!(at, 8 | 13 | 18 | 23) {
-                b == b'-'
-            } else {
-                digit(b)
-            }
-        })
 }
 
 /// Returns true if both name the same issuer. One of them may lack its scheme, as Google's do.

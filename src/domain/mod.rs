@@ -4,7 +4,6 @@
 pub mod actor;
 pub mod api_key;
 pub mod claims;
-pub mod client_key;
 pub mod custom_claims;
 pub mod database_url;
 pub mod dpop;

@@ -1,9 +1,10 @@
 //! The reason why a token was not verified.
 
 use super::answer::Unavailable;
-use crate::config::{self, Protocol};
+use crate::config;
 use crate::domain::claims::UNKNOWN_COMPANION;
 use crate::domain::id_token::Format;
+use crate::domain::presets::Protocol;
 use crate::domain::{Issuers, Reason, Refusal};
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -32,7 +33,7 @@ impl Error {
                 let added = format!(
                     "; if the provider adds the other audience to yours, list it in {companions}"
                 );
-                match (provider.protocol(), provider.token_format) {
+                match (provider.preset.protocol, provider.token_format) {
                     (Protocol::Introspection, Format::Any) => String::new(),
                     _ if refusal.detail == UNKNOWN_COMPANION => {
                         format!("{added}; if it is a client id of yours, add it to {clients}")

@@ -14,7 +14,6 @@ use crate::config;
 use crate::domain::jwk::KeySet;
 use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::{Endpoint, Transmitter, transmitter_address};
-use crate::domain::presets::Preset;
 use crate::domain::security_event::{self, Fault, Refused};
 use crate::domain::{IdToken, Issuers, Object, Refusal};
 use crate::secret::{Replaceable, Secret};
@@ -106,7 +105,7 @@ impl Provider {
 
     async fn judge(&self, token: &IdToken, now: i64) -> Result<Object, EventError> {
         // Checks that cost no call come first: attackers can send messages, too.
-        security_event::check_kind(token, self.settings.kind() == Preset::Apple)?;
+        security_event::check_kind(token, self.settings.preset.messages_expire)?;
         let jws = Jws::read_event(token).map_err(|refusal| Refused {
             fault: Fault::InvalidKey,
             ..failed(refusal)

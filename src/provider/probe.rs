@@ -21,9 +21,10 @@ use super::error::Error;
 use super::upstream::Provider;
 use super::{freshness, tokeninfo};
 use crate::check_result::{CheckResult, Fault};
-use crate::config::{self, CERTIFICATE, Protocol, Verify};
+use crate::config::{self, CERTIFICATE, Verify};
 use crate::domain::jwk::KeySet;
 use crate::domain::metadata::{Endpoint, Metadata};
+use crate::domain::presets::{Protocol, google};
 use crate::domain::{IdToken, Issuers, introspection};
 
 /// A code, and a part of its verifier, that no provider has issued.
@@ -148,7 +149,7 @@ impl Probe<'_> {
         let settings = self.settings;
         let client = &self.provider.upstream.client;
         let setting = settings.setting(tokeninfo::endpoint_setting(settings));
-        let introspected = settings.protocol() == Protocol::Introspection;
+        let introspected = settings.preset.protocol == Protocol::Introspection;
         let Some(token) = worthless_token(settings, self.time()) else {
             return;
         };
@@ -202,7 +203,7 @@ impl Probe<'_> {
             }
         };
         if self.call("endpoint", url, &setting, call).await.is_some()
-            && !settings.introspects_id_tokens()
+            && !settings.preset.introspects_id_tokens
         {
             let problem = "may not support id_tokens: RFC 7662 is about access tokens, and only a sign-in can tell";
             let verify = settings.setting("verify");
@@ -243,13 +244,12 @@ impl Probe<'_> {
             self.code("staff sign-in", &settings.client_ids[0], &fields, "")
                 .await;
         }
-        if let Some(strayed) = settings.strayed_endpoint() {
-            let problem = "is Google's, but the tokens come from elsewhere";
+        if let Some(stray) = settings.stray_endpoint() {
             let remedy = format!(
                 "set {} to the provider's own endpoint",
-                settings.setting(strayed)
+                settings.setting(stray)
             );
-            self.not_called(PAGE, Fault::new(problem, remedy));
+            self.not_called(PAGE, Fault::new(google::STRAY, remedy));
         }
     }
 

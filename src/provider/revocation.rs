@@ -15,7 +15,6 @@ use super::{attempt, credentials};
 use crate::config::ClientAuthentication;
 use crate::domain::id_token::Format;
 use crate::domain::metadata::Endpoint;
-use crate::domain::presets::Preset;
 use crate::domain::{IdToken, Object};
 use crate::secret::Secret;
 
@@ -103,8 +102,7 @@ impl Provider {
     /// `id_token`; Apple always sends one.
     fn check_subject(&self, answer: &Object, subject: &str) -> Result<(), Error> {
         let Some(token) = answer.get("id_token") else {
-            let required = self.settings.kind() == Preset::Apple;
-            return if required {
+            return if self.settings.preset.code_yields_id_token {
                 Err(refused("its answer has no id_token"))
             } else {
                 Ok(())

@@ -11,7 +11,8 @@ use super::answer::{self, Class, Unavailable};
 use super::attempt::{self, Failure};
 use super::credentials;
 use super::error::Error;
-use crate::config::{ClientAuthentication, Protocol, Provider};
+use crate::config::{ClientAuthentication, Provider};
+use crate::domain::presets::Protocol;
 use crate::domain::{IdToken, Object, Reason, Refusal, introspection};
 
 /// The likely reason for which an introspection endpoint forbids the request.
@@ -41,7 +42,7 @@ pub(super) async fn classify(
     provider: &Provider,
     response: Response,
 ) -> Result<Object, Failure<Error>> {
-    match (response.status(), provider.protocol()) {
+    match (response.status(), provider.preset.protocol) {
         (StatusCode::OK, Protocol::Introspection) => introspected(provider, response).await,
         (StatusCode::FORBIDDEN, Protocol::Introspection) => {
             let why = Some(CONFIDENTIAL.to_owned());
@@ -91,7 +92,7 @@ pub(super) fn request(
     token: &IdToken,
 ) -> RequestBuilder {
     let id_token = ("id_token", token.expose());
-    match provider.protocol() {
+    match provider.preset.protocol {
         Protocol::Tokeninfo => {
             let mut target = url.clone();
             target.query_pairs_mut().extend_pairs([id_token]);

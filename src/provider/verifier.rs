@@ -11,11 +11,12 @@ use super::answer::{Class, DEADLINE, Unavailable, late};
 use super::error::Error;
 use super::upstream::Provider;
 use super::{authorization_code, document, probe, tokeninfo};
-use crate::config::{ClientAuthentication, Protocol, Verify};
+use crate::config::{ClientAuthentication, Verify};
 use crate::domain::claims::{self, Expected};
 use crate::domain::id_token::Unverified;
 use crate::domain::jws::{Failure, Jws};
 use crate::domain::metadata::{Endpoint, Metadata};
+use crate::domain::presets::Protocol;
 use crate::domain::{IdToken, Object, Refusal, VerifiedClaims, introspection, issuer};
 
 /// Time for the waits before a call, in addition to the timeout of the call itself.
@@ -121,7 +122,7 @@ impl Provider {
     }
 
     fn introspects(&self) -> bool {
-        self.settings.protocol() == Protocol::Introspection
+        self.settings.preset.protocol == Protocol::Introspection
     }
 
     async fn endpoint(&self, token: &IdToken, now: i64) -> Result<Arc<Object>, Error> {

@@ -16,7 +16,6 @@ pub use self::store::{Status, status};
 use crate::accounts::users;
 use crate::accounts::users::Deletion;
 use crate::database::{Database, Error};
-use crate::database::{Error};
 use crate::domain::presets::facebook::SignedRequest;
 use crate::domain::{Actor, By, Origin};
 use crate::events::{Asking, erasure};

@@ -8,37 +8,15 @@ pub mod data_deletion;
 mod security_event;
 mod store;
 
-use self::facebook::SignedRequest;
-use self::report::Report;
-use crate::config::Preset;
 use crate::database::Database;
 use crate::domain::presets::facebook::{self, SignedRequest};
-use crate::domain::presets::{Preset, apple};
+use crate::domain::presets::{Sender, apple};
 use crate::domain::report::Report;
 pub use crate::provider::EventError as Error;
 use crate::provider::Provider;
 
 /// The longest message, in bytes.
 pub const MAX_LENGTH: usize = 256 << 10;
-
-/// The rules by which a provider sends its messages and expects answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sender {
-    /// Security Event Tokens (RFC 8417), pushed as RFC 8935 describes.
-    SecurityEvents,
-    Apple,
-    Facebook,
-}
-
-impl Sender {
-    pub const fn of(kind: Preset) -> Self {
-        match kind {
-            Preset::Apple => Self::Apple,
-            Preset::Facebook => Self::Facebook,
-            _ => Self::SecurityEvents,
-        }
-    }
-}
 
 /// Judges a message of a provider, and returns its report. `media_type` is the media type of the
 /// request, in lower case and without parameters.
@@ -48,7 +26,7 @@ pub async fn read(
     body: Vec<u8>,
     now: i64,
 ) -> Result<Report, Error> {
-    match Sender::of(provider.settings.kind()) {
+    match provider.settings.preset.sender {
         Sender::SecurityEvents => security_event::read(provider, media_type, body, now).await,
         Sender::Apple => {
             let token = apple::payload(&body)?;

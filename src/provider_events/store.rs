@@ -2,9 +2,7 @@
 
 use time::OffsetDateTime;
 
-use super::report::{Effect, Event, Report, Subject};
 use crate::database::{Database, Error};
-use crate::database::Error;
 use crate::domain::Email;
 use crate::domain::report::{Effect, Event, Report, Subject};
 

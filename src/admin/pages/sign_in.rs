@@ -17,6 +17,7 @@ use crate::admin::staff::sign_in::flow::{Admin, next as next_page};
 use crate::admin::staff::sign_in::session;
 use crate::admin::staff::sign_in::store::{self, Stranger};
 use crate::clock;
+use crate::domain::presets::google;
 use crate::domain::{IdToken, VerifiedClaims};
 use crate::provider::{self, Provider, Providers};
 use crate::web::guard::rate_limited::StaffSignIn;
@@ -135,8 +136,7 @@ async fn begin(
     cookies: &CookieJar<'_>,
 ) -> Result<Redirect, Failure> {
     if let Some(setting) = admin.strayed() {
-        let cause =
-            format!("an endpoint is Google's, but the tokens come from elsewhere; check {setting}");
+        let cause = format!("an endpoint {}; check {setting}", google::STRAY);
         return Err(Failure::misconfigured(&admin.provider, cause));
     }
     admin

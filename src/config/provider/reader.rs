@@ -8,17 +8,17 @@ use figment::providers::{Format as _, Toml};
 use url::Url;
 
 use super::Provider;
-use super::values::{APPLES_ID, CLIENT_ID, Client, ISSUER};
+use super::values::{CLIENT_ID, Client, ISSUER};
 use crate::config::error::Error;
-use crate::config::protocol::{Protocol, Verify};
+use crate::config::protocol::Verify;
 use crate::config::section::Section;
 use crate::config::text::is_name;
 use crate::domain::claims::Nonces;
-use crate::domain::client_key::ClientKey;
 use crate::domain::id_token::Format;
-use crate::domain::issuer::Tenants;
 use crate::domain::linking::Policy;
-use crate::domain::presets::{self, GOOGLE_TOKENINFO, Preset};
+use crate::domain::presets::apple::{self, ClientKey};
+use crate::domain::presets::microsoft::Tenants;
+use crate::domain::presets::{OF_EACH, PRESETS, Preset, Protocol, google};
 use crate::domain::{Issuers, Link, NoncePolicy, metadata};
 use crate::secret::Secret;
 
@@ -55,16 +55,16 @@ pub(in crate::config) fn read_each(
         settings.refuse(settings.sets("name"), "name", "is set twice", remedy)?;
         valid(name, "")?;
     }
-    let preset = settings.get("preset")?.or_else(|| implied(settings));
+    let preset = match settings.get("preset")? {
+        Some(preset) => preset,
+        None => implied(settings),
+    };
     let tenants = settings.get("tenants")?.unwrap_or(Tenants::Any);
     let defaults = |toml: &str| Toml::string(&format!("[default.{key}]\n{toml}")).nested();
     let joined = figment
         .clone()
-        .join(defaults(&presets::select(
-            &tenants,
-            presets::defaults(preset),
-        )))
-        .join(defaults(presets::OF_EACH));
+        .join(defaults(&tenants.select(preset.settings)))
+        .join(defaults(OF_EACH));
     let mut provider: Provider = Section {
         figment: &joined,
         key,
@@ -81,12 +81,31 @@ pub(in crate::config) fn read_each(
 }
 
 /// Returns Google as the preset, unless another token-information endpoint or a URL of keys is set.
-fn implied(settings: Section<'_>) -> Option<Preset> {
+fn implied(settings: Section<'_>) -> &'static Preset {
     let url = settings.get::<String>("tokeninfo_url").ok().flatten();
     let google = url.map_or(!settings.sets("tokeninfo_url"), |url| {
-        Url::parse(&url).is_ok_and(|url| url.as_str() == GOOGLE_TOKENINFO)
+        Url::parse(&url).is_ok_and(|url| url.as_str() == google::TOKENINFO)
     });
-    (google && !settings.sets("jwks_url")).then_some(Preset::Google)
+    if google && !settings.sets("jwks_url") {
+        &google::PRESET
+    } else {
+        &Preset::CUSTOM
+    }
+}
+
+/// Returns the problem with a setting that only some presets have.
+fn only_for(has: impl Fn(&Preset) -> bool) -> String {
+    let names: Vec<_> = PRESETS
+        .iter()
+        .filter(|preset| has(preset))
+        .map(|preset| format!("`{}`", preset.name))
+        .collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => {
+            format!("is for the presets {} and {last} only", others.join(", "))
+        }
+        _ => format!("is for the preset {} only", names.concat()),
+    }
 }
 
 impl Provider {
@@ -150,33 +169,29 @@ impl Provider {
     /// Refuses settings of other presets, and rules on `hd` if the provider's tokens never have it:
     /// no user could sign in or link.
     fn check_preset(&self, settings: Section<'_>) -> Result<(), Error> {
-        let discovers = matches!(self.preset, Some(Preset::Keycloak | Preset::Oidc));
+        let preset = self.preset;
         settings.refuse(
-            discovers && self.issuer.is_none(),
+            preset.has_discovery && self.issuer.is_none(),
             "issuer",
             "is missing",
             ISSUER,
         )?;
-        let problem = "is for the presets `keycloak` and `oidc` only";
+        let problem = only_for(|preset| preset.has_discovery);
         let remedy = "remove it, or set `preset`; list accepted issuers in `issuers`";
         settings.refuse(
-            !discovers && self.issuer.is_some(),
+            !preset.has_discovery && self.issuer.is_some(),
             "issuer",
-            problem,
+            &problem,
             remedy,
         )?;
-        let stray = self.tenants.is_some() && self.preset != Some(Preset::Microsoft);
         settings.refuse(
-            stray,
+            self.tenants.is_some() && !preset.has_tenants,
             "tenants",
-            "is for the preset `microsoft` only",
+            &only_for(|preset| preset.has_tenants),
             "remove it, or set `preset`",
         )?;
         let problem = "cannot be used here: this provider's tokens have no `hd`";
-        let hosted = !matches!(
-            self.preset,
-            Some(Preset::Line | Preset::Apple | Preset::Microsoft | Preset::Facebook)
-        );
+        let hosted = preset.has_hosted_domains;
         let domains = !self.allowed_domains.is_empty();
         settings.refuse(domains && !hosted, "allowed_domains", problem, "remove it")?;
         let authoritative = self.link == Link::Authoritative;
@@ -189,13 +204,9 @@ impl Provider {
     fn check_verification(&self, settings: Section<'_>) -> Result<(), Error> {
         let asked = self.verify != Verify::Jwks;
         let signed = self.verify != Verify::Tokeninfo;
-        let mute = matches!(
-            self.preset,
-            Some(Preset::Apple | Preset::Microsoft | Preset::Facebook)
-        );
         let problem = "cannot be used here: this provider has no token-information endpoint";
         settings.refuse(
-            asked && mute,
+            asked && !self.preset.has_tokeninfo,
             "verify",
             problem,
             "set it to \"jwks\" or remove it",
@@ -234,15 +245,15 @@ impl Provider {
             let remedy = "remove it, or correct `verify`";
             settings.refuse(settings.sets(field) && !used, field, problem, remedy)?;
         }
-        let mute = self.protocol() == Protocol::Introspection && self.client_secret.is_none();
+        let mute = self.preset.protocol == Protocol::Introspection && self.client_secret.is_none();
         let remedy = "set it to the client secret that the provider issued";
         settings.refuse(asked && mute, "client_secret", "is missing", remedy)
     }
 
     fn issuers(&self, settings: Section<'_>) -> Result<Issuers, Error> {
-        let listed = match (&self.issuers, self.preset) {
-            (Issuers::Listed(listed), _) if !listed.is_empty() => Some(self.issuers.clone()),
-            (_, Some(Preset::Microsoft)) => Some(Issuers::Tenants(
+        let listed = match &self.issuers {
+            Issuers::Listed(listed) if !listed.is_empty() => Some(self.issuers.clone()),
+            _ if self.preset.has_tenants => Some(Issuers::Tenants(
                 self.tenants.clone().unwrap_or(Tenants::Any),
             )),
             _ => self
@@ -270,24 +281,27 @@ impl Provider {
         else {
             return Ok(None);
         };
-        let stray = self.preset != Some(Preset::Apple);
+        let takes_key = |preset: &Preset| preset.without_client_key.is_some();
         settings.refuse(
-            stray,
+            !takes_key(self.preset),
             first,
-            "is for the preset `apple` only",
+            &only_for(takes_key),
             "remove it, or set `preset`",
         )?;
-        let team_id = settings.require("team_id", self.team_id.take(), APPLES_ID)?;
-        let key_id = settings.require("key_id", self.key_id.take(), APPLES_ID)?;
+        let team_id = settings.require("team_id", self.team_id.take(), apple::ID_REMEDY)?;
+        let key_id = settings.require("key_id", self.key_id.take(), apple::ID_REMEDY)?;
         let set = self.private_key.take();
         let file = self.private_key_file.as_deref();
         let pem = settings.secret("private_key", set, file, |text| Ok(Secret::new(text)))?;
-        let remedy =
-            "set it to the contents of the .p8 file that Apple's developer pages offer once";
-        let pem = settings.require("private_key", pem, remedy)?;
+        let pem = settings.require("private_key", pem, apple::KEY_REMEDY)?;
         let key = ClientKey::read(team_id, key_id, pem.expose());
-        let key =
-            key.map_err(|_| settings.error(key_field, "is not a private key of Apple's", remedy))?;
+        let key = key.map_err(|_| {
+            settings.error(
+                key_field,
+                "is not a private key of Apple's",
+                apple::KEY_REMEDY,
+            )
+        })?;
         Ok(Some(Arc::new(key)))
     }
 }

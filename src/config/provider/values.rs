@@ -6,15 +6,14 @@ use url::Url;
 
 use crate::config::protocol::CERTIFICATE;
 use crate::config::text;
-use crate::domain::issuer::{MICROSOFT_ACCOUNTS, Tenants, is_tenant_id};
+use crate::domain::presets::apple;
+use crate::domain::presets::microsoft::Tenants;
 use crate::domain::{Binding, Issuers, NonceForm, NonceRule, metadata};
 use crate::secret::Secret;
 
 pub(super) const CLIENT_ID: &str = "set it to the client id that the provider issued";
 pub(super) const ISSUER: &str =
     "set it to the provider's issuer URL, such as https://id.example.com/realms/people";
-pub(super) const APPLES_ID: &str =
-    "set it to the ten letters and digits that Apple's developer pages show";
 
 /// Settings that differ for one client id.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -46,25 +45,9 @@ pub(super) fn issuer<'de, D: Deserializer<'de>>(
     Ok(Some(issuer))
 }
 
-/// One of Microsoft's words for a group of tenants, or a list of ids. An empty list is all tenants.
 impl<'de> Deserialize<'de> for Tenants {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let texts: Vec<_> = text::list(deserializer)?
-            .iter()
-            .map(|text| text.to_ascii_lowercase())
-            .collect();
-        match texts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            [] | ["common"] => Ok(Self::Any),
-            ["organizations"] => Ok(Self::Organizations),
-            ["consumers"] => Ok(Self::Listed(vec![MICROSOFT_ACCOUNTS.to_owned()])),
-            _ if texts.iter().all(|id| is_tenant_id(id)) => Ok(Self::Listed(texts.clone())),
-            _ => {
-                let problem =
-                    "are neither ids nor one of `common`, `organizations` and `consumers`";
-                let remedy = "set it to the ids of the organisations that may sign in";
-                Err(D::Error::custom(format_args!("{problem}; {remedy}")))
-            }
-        }
+        Self::named(&text::list(deserializer)?).map_err(D::Error::custom)
     }
 }
 
@@ -136,9 +119,10 @@ pub(super) fn apples_id<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     let id = String::deserialize(deserializer)?;
-    if id.len() != 10 || !id.bytes().all(|b| b.is_ascii_alphanumeric()) {
+    if !apple::is_id(&id) {
         return Err(D::Error::custom(format_args!(
-            "is not an id of Apple's; {APPLES_ID}"
+            "is not an id of Apple's; {}",
+            apple::ID_REMEDY
         )));
     }
     Ok(Some(id))

@@ -1,16 +1,144 @@
-//! Apple's server-to-server notifications (developer.apple.com, "Processing changes for Sign in
-//! with Apple accounts").
+//! Sign in with Apple (developer.apple.com, "Verifying a user", "Fetch Apple's public key to verify
+//! token signatures").
 //!
-//! The body is `{"payload": "<JWS>"}`. The claim `events` is a JSON object in a string, and its
+//! Apple has no token-information endpoint, so only the signature is checked. `email_verified` and
+//! `is_private_email` are strings or Booleans. A private relay e-mail address is treated like any
+//! other; it is known only to the apps of one team. Apps hash their nonce with SHA-256 before they
+//! hand it to Apple, and only the hash is in the token. Apple has two issuers: it changed to the
+//! second one overnight (supabase/auth #2051). `email` may be missing, and `name` is never in the
+//! token. Staff cannot sign in with Apple: that would need a response by POST.
+//!
+//! Apple's tokens have to be revoked when a user deletes the account (technical note TN3194). The
+//! client secret for that is a JWT that a key of the team signs ("Token validation", "Token
+//! revocation").
+//!
+//! Apple notifies our server of changes of an account ("Processing changes for Sign in with Apple
+//! accounts"). The body is `{"payload": "<JWS>"}`. The claim `events` is a JSON object in a string, and its
 //! `event_time` is in milliseconds. The documentation says `account-deleted` and Apple sends
 //! `account-delete`. `exp` is a day after `iat` and is not checked: a late notification is still
 //! true, and a notification is never applied twice.
 
-use serde_json::Value;
+use std::fmt;
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+
+use super::{Preset, Sender};
 use crate::domain::report::{Event, EventKind, Report, Subject};
 use crate::domain::security_event::{Refused, issued_at, message_id};
 use crate::domain::{Email, IdToken, Object, is_subject};
+use crate::secret::Secret;
+
+pub const PRESET: Preset = Preset {
+    name: "apple",
+    settings: r#"
+verify = "jwks"
+jwks_url = "https://appleid.apple.com/auth/keys"
+token_url = "https://appleid.apple.com/auth/token"
+token_auth = "client_secret_post"
+revocation_url = "https://appleid.apple.com/auth/revoke"
+issuers = ["https://appleid.apple.com", "https://account.apple.com"]
+nonce_form = "sha256"
+"#,
+    has_tokeninfo: false,
+    has_hosted_domains: false,
+    sender: Sender::Apple,
+    messages_expire: true,
+    code_yields_id_token: true,
+    messages_registered: Some(
+        "as the server-to-server notification endpoint of the primary App ID",
+    ),
+    without_client_key: Some(
+        "tokens cannot be revoked when an account is deleted, which Apple demands",
+    ),
+    ..Preset::CUSTOM
+};
+
+/// Says what to do about an id of a team or a key that [`is_id`] refuses.
+pub const ID_REMEDY: &str =
+    "set it to the ten letters and digits that Apple's developer pages show";
+/// Says what to do about a text that [`ClientKey::read`] refuses.
+pub const KEY_REMEDY: &str =
+    "set it to the contents of the .p8 file that Apple's developer pages offer once";
+
+/// Returns true if the text has the form of an id of a team or a key.
+pub fn is_id(text: &str) -> bool {
+    text.len() == 10 && text.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+/// The audience of a client secret.
+const AUDIENCE: &str = "https://appleid.apple.com";
+/// The lifetime of a client secret, in seconds. Apple accepts up to six months.
+const LIFETIME: i64 = 5 * 60;
+
+/// The private key by which Apple knows our client. It signs a client secret for each request
+/// ("Creating a client secret").
+pub struct ClientKey {
+    team_id: String,
+    key_id: String,
+    pair: EcdsaKeyPair,
+}
+
+/// The text is not a private key as Apple issues them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the key is no P-256 key in PKCS#8")]
+pub struct NoKey;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system's random number generator failed")]
+pub struct NotSigned;
+
+impl ClientKey {
+    /// Reads the contents of a `.p8` file. A line break may be written as `\n`, as in environment
+    /// variables.
+    pub fn read(team_id: String, key_id: String, pem: &str) -> Result<Self, NoKey> {
+        let pem = pem.replace("\\n", "\n");
+        let der = pkcs8(&pem).ok_or(NoKey)?;
+        let pair =
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).map_err(|_| NoKey)?;
+        Ok(Self {
+            team_id,
+            key_id,
+            pair,
+        })
+    }
+
+    /// Returns a client secret for one of our client ids: a JWT with ES256, in its compact form
+    /// (RFC 7515 §7.1).
+    pub fn secret(&self, client_id: &str, now: i64) -> Result<Secret<String>, NotSigned> {
+        let header = json!({ "alg": "ES256", "kid": self.key_id });
+        let claims = json!({
+            "iss": self.team_id, "iat": now, "exp": now.saturating_add(LIFETIME), "aud": AUDIENCE, "sub": client_id,
+        });
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let message = format!("{}.{}", part(&header), part(&claims));
+        let signature = self
+            .pair
+            .sign(&SystemRandom::new(), message.as_bytes())
+            .map_err(|_| NotSigned)?;
+        Ok(Secret::new(format!(
+            "{message}.{}",
+            URL_SAFE_NO_PAD.encode(signature)
+        )))
+    }
+}
+
+/// Returns the PKCS#8 document of a private key in PEM (RFC 7468 §10), or `None` for another text.
+fn pkcs8(pem: &str) -> Option<Vec<u8>> {
+    let (_, rest) = pem.split_once("-----BEGIN PRIVATE KEY-----")?;
+    let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;
+    let body: String = body.split_whitespace().collect();
+    STANDARD.decode(body).ok()
+}
+
+impl fmt::Debug for ClientKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClientKey").field(&self.key_id).finish()
+    }
+}
 
 /// The number of events in one notification. Apple sends one.
 const MAX_EVENTS: usize = 16;
@@ -113,8 +241,6 @@ fn event(told: &Object) -> Result<Option<Event>, Refused> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     const NOW: i64 = 2_000_000_000;

@@ -1,7 +1,11 @@
-//! Facebook's signed requests (developers.facebook.com, "Data Deletion Request Callback", "Parsing
-//! the Signed Request").
+//! Facebook Limited Login (developers.facebook.com, "OIDC Token for Limited Login", "Validating the
+//! Limited Login OIDC Token"). Classic Facebook Login has access tokens only and is not supported.
 //!
-//! A signed request is `<signature>.<payload>`, each in base64url. The signature is the HMAC-SHA256
+//! Facebook has no endpoint for these tokens, so only the signature (RS256) is checked. There is no
+//! `email_verified`, and `email` is present only if the user grants it.
+//!
+//! Facebook sends signed requests when a user removes the app or asks to have data deleted ("Data
+//! Deletion Request Callback", "Parsing the Signed Request"). Such a request is `<signature>.<payload>`, each in base64url. The signature is the HMAC-SHA256
 //! of the encoded payload with the app secret, which is the `client_secret`: it proves both the
 //! sender and that this app is meant. Facebook gives a request no id, so the hash of its payload is
 //! the id.
@@ -15,11 +19,34 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use url::form_urlencoded;
 
+use super::{Preset, Sender};
 use crate::domain::report::{Event, EventKind, Report, Subject};
 use crate::domain::security_event::{Fault, Refused, check_time};
 use crate::domain::{Object, is_subject};
 use crate::secret::Secret;
 
+pub const PRESET: Preset = Preset {
+    name: "facebook",
+    settings: r#"
+verify = "jwks"
+jwks_url = "https://limited.facebook.com/.well-known/oauth/openid/jwks/"
+issuers = "https://www.facebook.com"
+# The SDK makes up a nonce if the app gives none.
+nonce = "if_sent"
+"#,
+    has_tokeninfo: false,
+    has_hosted_domains: false,
+    sender: Sender::Facebook,
+    messages_registered: Some(
+        "as the deauthorize callback of the app, and {url}/data-deletion as its data deletion request URL",
+    ),
+    without_client_secret: Some(
+        "cannot be verified, nor can requests to delete data, which Facebook demands to be answered",
+    ),
+    ..Preset::CUSTOM
+};
+
+/// A request that Facebook has signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedRequest {
     pub id: String,

@@ -1,31 +1,43 @@
-//! Presets: the settings of well-known providers.
+//! Presets: all that is known about each kind of provider, in a file of its own. A new preset is a
+//! file and a row in [`PRESETS`].
 
 pub mod apple;
 pub mod facebook;
+pub mod google;
+mod keycloak;
+mod line;
+pub mod microsoft;
+mod oidc;
+mod rfc7662;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
-use crate::domain::issuer::{MICROSOFT_ACCOUNTS, Tenants};
+use super::json::Object;
 
-/// `preset`: the provider whose defaults are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::VariantNames)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Preset {
-    Google,
-    /// LINE Login v2.1.
-    Line,
-    Apple,
-    /// Microsoft Entra ID and personal Microsoft accounts.
-    Microsoft,
-    /// Facebook Limited Login.
-    Facebook,
-    /// Any endpoint for token introspection (RFC 7662).
-    Rfc7662,
-    Keycloak,
-    /// Any OpenID provider with a discovery document.
-    Oidc,
-}
+/// The presets, in the order in which the API names them.
+pub const PRESETS: &[&Preset] = &[
+    &google::PRESET,
+    &line::PRESET,
+    &apple::PRESET,
+    &microsoft::PRESET,
+    &facebook::PRESET,
+    &rfc7662::PRESET,
+    &keycloak::PRESET,
+    &oidc::PRESET,
+];
+
+/// The names of the presets.
+pub const NAMES: &[&str] = &{
+    let mut names = [""; PRESETS.len()];
+    let mut row = 0;
+    while row < PRESETS.len() {
+        names[row] = PRESETS[row].name;
+        row += 1;
+    }
+    names
+};
 
 /// The defaults of settings that apply to every provider, where they differ from the defaults of
 /// the types. Presets and operators override them.
@@ -37,139 +49,161 @@ max_token_age = 86400
 max_calls = 64
 "#;
 
-/// Returns the settings of a preset in TOML.
-pub const fn defaults(preset: Option<Preset>) -> &'static str {
-    match preset {
-        None => CUSTOM,
-        Some(Preset::Google) => GOOGLE,
-        Some(Preset::Line) => LINE,
-        Some(Preset::Apple) => APPLE,
-        Some(Preset::Microsoft) => MICROSOFT,
-        Some(Preset::Facebook) => FACEBOOK,
-        Some(Preset::Rfc7662) => RFC7662,
-        Some(Preset::Keycloak) => KEYCLOAK,
-        Some(Preset::Oidc) => OIDC,
+/// A kind of provider. Each preset states how it differs from [`Preset::CUSTOM`].
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact about the provider, and depends on no other one"
+)]
+pub struct Preset {
+    /// The value of the setting `preset`, and of `kind` in the API.
+    pub name: &'static str,
+    /// The defaults of the provider's settings, in TOML.
+    pub settings: &'static str,
+    /// The request to the endpoint that is asked about a token.
+    pub protocol: Protocol,
+    /// True if the provider has an endpoint that can be asked about a token.
+    pub has_tokeninfo: bool,
+    /// True if that endpoint is known to answer about an `id_token`.
+    pub introspects_id_tokens: bool,
+    /// True if the provider has a discovery document, whose issuer is the setting `issuer`.
+    pub has_discovery: bool,
+    /// True if the provider has an issuer for each tenant, which the setting `tenants` selects.
+    pub has_tenants: bool,
+    /// True if tokens may have `hd`, the organisation that hosts the account.
+    pub has_hosted_domains: bool,
+    /// The deviations of the claims. `client_id` follows from the protocol instead.
+    pub dialect: Dialect,
+    /// The form of the provider's messages about its accounts.
+    pub sender: Sender,
+    /// True if these messages have `exp`.
+    pub messages_expire: bool,
+    /// True if the response to an authorization code always has an `id_token`.
+    pub code_yields_id_token: bool,
+    /// The place where an operator registers our address for messages. It continues "register it",
+    /// and `{url}` stands for the address of the provider in our API. `None` if an operator
+    /// registers it only where the setting `ssf_url` names a document.
+    pub messages_registered: Option<&'static str>,
+    /// The problem with messages if there is no `client_secret`, for `vestibule check`. `None` if
+    /// the secret is not needed for them.
+    pub without_client_secret: Option<&'static str>,
+    /// The problem if there is no key that signs client secrets, for `vestibule check`. `None` if
+    /// the provider accepts no such client secrets, and the settings of the key are refused.
+    pub without_client_key: Option<&'static str>,
+}
+
+impl Preset {
+    /// A provider without a preset, which is defined by its settings alone. Its tokens may have any
+    /// format. The API describes it as a provider with the preset `oidc`.
+    pub const CUSTOM: Self = Self {
+        name: "oidc",
+        settings: r#"token_format = "any""#,
+        protocol: Protocol::Tokeninfo,
+        has_tokeninfo: true,
+        introspects_id_tokens: true,
+        has_discovery: false,
+        has_tenants: false,
+        has_hosted_domains: true,
+        dialect: Dialect::STANDARD,
+        sender: Sender::SecurityEvents,
+        messages_expire: false,
+        code_yields_id_token: false,
+        messages_registered: None,
+        without_client_secret: None,
+        without_client_key: None,
+    };
+}
+
+impl Default for &'static Preset {
+    fn default() -> Self {
+        &Preset::CUSTOM
     }
 }
 
-pub const GOOGLE_TOKENINFO: &str = "https://oauth2.googleapis.com/tokeninfo";
+/// A preset is written as its name.
+impl<'de> Deserialize<'de> for &'static Preset {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        PRESETS
+            .iter()
+            .copied()
+            .find(|preset| preset.name == name)
+            .ok_or_else(|| D::Error::unknown_variant(&name, NAMES))
+    }
+}
 
-/// Google (developers.google.com/identity, "OpenID Connect" and "Authenticate with a backend
-/// server"). Its tokeninfo endpoint returns every claim as a string. `aud` is the client id of the
-/// backend, and `azp` is the client id of the Android or iOS app; `hd` is the organisation.
-const GOOGLE: &str = r#"
-tokeninfo_url = "https://oauth2.googleapis.com/tokeninfo"
-jwks_url = "https://www.googleapis.com/oauth2/v3/certs"
-ssf_url = "https://accounts.google.com/.well-known/risc-configuration"
-authorization_url = "https://accounts.google.com/o/oauth2/v2/auth"
-token_url = "https://oauth2.googleapis.com/token"
-# Google uses both spellings in its tokens.
-issuers = ["https://accounts.google.com", "accounts.google.com"]
-"#;
+/// The request by which a provider's endpoint is asked about a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// `GET ?id_token=…`
+    Tokeninfo,
+    /// `POST` of the `id_token` and the `client_id` that it was issued for.
+    TokeninfoForClient,
+    /// Token introspection (RFC 7662).
+    Introspection,
+}
 
-/// LINE Login v2.1 (developers.line.biz, "LINE Login v2.1 API reference", "Verify ID token").
-///
-/// The endpoint takes the channel id together with the token. There is no `email_verified`, so an
-/// e-mail address from LINE never links to an existing user; often there is no `email` either. LINE
-/// documents `aud` as a string, but its SDK writes a number. Tokens of native apps and LIFF are
-/// signed with ES256, and tokens of web logins with the channel secret (HS256): only the endpoint
-/// verifies both.
-const LINE: &str = r#"
-tokeninfo_url = "https://api.line.me/oauth2/v2.1/verify"
-jwks_url = "https://api.line.me/oauth2/v2.1/certs"
-authorization_url = "https://access.line.me/oauth2/v2.1/authorize"
-token_url = "https://api.line.me/oauth2/v2.1/token"
-token_auth = "client_secret_post"
-issuers = "https://access.line.me"
-# The SDKs make up a nonce if the app gives none.
-nonce = "if_sent"
-"#;
+/// The rules by which a provider sends messages about its accounts, and expects responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    /// Security Event Tokens (RFC 8417), pushed as RFC 8935 describes.
+    SecurityEvents,
+    /// Apple's notifications; see [`apple`].
+    Apple,
+    /// Facebook's signed requests; see [`facebook`].
+    Facebook,
+}
 
-/// Sign in with Apple (developer.apple.com, "Verifying a user", "Fetch Apple's public key to verify
-/// token signatures").
-///
-/// Apple has no token-information endpoint, so only the signature is checked. `email_verified` and
-/// `is_private_email` are strings or Booleans. A private relay e-mail address is treated like any
-/// other; it is known only to the apps of one team. Apps hash their nonce with SHA-256 before they
-/// hand it to Apple, and only the hash is in the token. Apple has two issuers: it changed to the
-/// second one overnight (supabase/auth #2051). `email` may be missing, and `name` is never in the
-/// token. Staff cannot sign in with Apple: that would need a response by POST.
-///
-/// Apple's tokens have to be revoked when a user deletes the account (technical note TN3194). The
-/// client secret for that is a JWT that a key of the team signs ("Token validation", "Token
-/// revocation").
-const APPLE: &str = r#"
-verify = "jwks"
-jwks_url = "https://appleid.apple.com/auth/keys"
-token_url = "https://appleid.apple.com/auth/token"
-token_auth = "client_secret_post"
-revocation_url = "https://appleid.apple.com/auth/revoke"
-issuers = ["https://appleid.apple.com", "https://account.apple.com"]
-nonce_form = "sha256"
-"#;
+/// The claim that verifies the e-mail address (OpenID Connect Core §5.1).
+pub(super) const EMAIL_VERIFIED: &str = "email_verified";
 
-/// Microsoft Entra ID and personal Microsoft accounts (learn.microsoft.com, "ID token claims
-/// reference", "Optional claims reference", "Secure applications and APIs by validating claims").
-///
-/// Microsoft has no token-information endpoint, so only the signature is checked. Each tenant has
-/// its own issuer (`https://login.microsoftonline.com/{tid}/v2.0`). A tenant's administrator may
-/// enter any e-mail address; only the optional claim `xms_edov` shows that its domain was verified.
-const MICROSOFT: &str = r#"
-verify = "jwks"
-jwks_url = "https://login.microsoftonline.com/common/discovery/v2.0/keys"
-authorization_url = "https://login.microsoftonline.com/common/oauth2/v2.0/authorize"
-token_url = "https://login.microsoftonline.com/common/oauth2/v2.0/token"
-"#;
+/// Deviations of a provider's claims from OpenID Connect Core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dialect {
+    /// `aud` may be a number instead of a string of digits.
+    pub numeric_audience: bool,
+    /// `client_id` also names the application that a token was issued to (RFC 7662 §2.2).
+    pub client_id: bool,
+    /// `aud` of an introspection names resource servers, not the clients that the token is for.
+    pub resource_audience: bool,
+    /// The claim that verifies the e-mail address.
+    pub email_proof: EmailProof,
+}
 
-/// Facebook Limited Login (developers.facebook.com, "OIDC Token for Limited Login", "Validating the
-/// Limited Login OIDC Token"). Classic Facebook Login has access tokens only and is not supported.
-///
-/// Facebook has no endpoint for these tokens, so only the signature (RS256) is checked. There is no
-/// `email_verified`, and `email` is present only if the user grants it.
-const FACEBOOK: &str = r#"
-verify = "jwks"
-jwks_url = "https://limited.facebook.com/.well-known/oauth/openid/jwks/"
-issuers = "https://www.facebook.com"
-# The SDK makes up a nonce if the app gives none.
-nonce = "if_sent"
-"#;
+/// The claim by which a provider confirms an e-mail address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmailProof {
+    /// `email_verified` (OpenID Connect Core §5.1).
+    EmailVerified,
+    /// Microsoft's `xms_edov`: the owner of the domain was verified. No other claim of a tenant
+    /// shows the owner of the e-mail address.
+    DomainOwnerVerified,
+}
 
-/// Token introspection (RFC 7662): the operator sets the endpoint and the issuers. The response for
-/// an inactive token is a 200 with `active: false`. The response must have every claim that is
-/// checked, including claims that are optional in the standard.
-///
-/// A token that is not a JWT does not show its type, and most introspected tokens are access
-/// tokens: any service that receives one could sign in with it here. `token_format = "jwt"`
-/// prevents that. A JWT is checked by its own claims and must be an `id_token`.
-const RFC7662: &str = r#"token_format = "any""#;
-
-/// Keycloak (keycloak.org, "Securing applications: OpenID Connect"): `issuer` is the URL of the
-/// realm, such as `https://id.example.com/realms/people`.
-///
-/// The default is verification by signature. Introspection returns the audiences of the user's
-/// roles (`account`) instead of the token's audiences, so its `aud` does not count. Keycloak's
-/// access and refresh tokens are recognised by `typ` in the payload.
-const KEYCLOAK: &str = r#"verify = "jwks""#;
-
-/// Any OpenID provider with a discovery document (OpenID Connect Discovery 1.0). The document
-/// always names the keys and only sometimes an introspection endpoint. RFC 7662 §2.1 covers access
-/// and refresh tokens, so not every server introspects an `id_token`.
-///
-/// Some providers, such as Dex, issue access tokens with the same claims as their `id_token`s. For
-/// such a provider, set `nonce = "always"` and `nonce_form = "sha256"`: a service that receives
-/// such an access token knows only the hash.
-const OIDC: &str = r#"verify = "jwks""#;
-
-/// No preset: a provider that is defined by its settings alone. Its tokens may have any format.
-const CUSTOM: &str = r#"token_format = "any""#;
-
-/// Puts the path segment that selects tenants into the URLs above.
-pub fn select(tenants: &Tenants, settings: &str) -> String {
-    let segment = match tenants {
-        Tenants::Organizations => "organizations",
-        Tenants::Listed(ids) if *ids == [MICROSOFT_ACCOUNTS] => "consumers",
-        Tenants::Listed(ids) if ids.len() == 1 => &ids[0],
-        Tenants::Any | Tenants::Listed(_) => "common",
+impl Dialect {
+    /// The claims of OpenID Connect Core.
+    pub const STANDARD: Self = Self {
+        numeric_audience: false,
+        client_id: false,
+        resource_audience: false,
+        email_proof: EmailProof::EmailVerified,
     };
-    settings.replace("/common/", &format!("/{segment}/"))
+}
+
+impl EmailProof {
+    /// Returns the provider's statement; `None` if the claim is absent. A `null` is a statement,
+    /// and verifies nothing.
+    pub fn given(self, claims: &Object) -> Option<bool> {
+        let (name, domain) = match self {
+            Self::EmailVerified => (EMAIL_VERIFIED, false),
+            Self::DomainOwnerVerified => ("xms_edov", true),
+        };
+        claims.has(name).then(|| match claims.get(name) {
+            Some(Value::Bool(verified)) => *verified,
+            // `xms_edov` is documented as a Boolean, but `"1"` was seen as well.
+            Some(Value::String(verified)) => verified == "true" || domain && verified == "1",
+            Some(Value::Number(verified)) => domain && verified.as_u64() == Some(1),
+            _ => false,
+        })
+    }
 }

@@ -8,9 +8,10 @@ use utoipa::ToSchema;
 use super::provider_events::Message;
 use crate::accounts::Issuer;
 use crate::clock;
+use crate::domain::presets::Sender;
 use crate::provider::Providers;
 use crate::provider_events::data_deletion::carry_out;
-use crate::provider_events::{Sender, signed_request};
+use crate::provider_events::signed_request;
 use crate::web::guard::shared::named;
 use crate::web::guard::{ClientOrigin, EventSender};
 use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
@@ -21,7 +22,7 @@ resource!("Providers": request_data_deletion);
 #[derive(ToSchema)]
 #[expect(
     dead_code,
-    reason = "it describes what `facebook::in_form` reads by hand"
+    reason = "it describes what `presets::facebook` reads by hand"
 )]
 struct DeletionRequest {
     /// The signature and the payload, each in base64url, separated by a dot.
@@ -75,7 +76,7 @@ async fn request_data_deletion(
     origin: ClientOrigin,
 ) -> Result<Json<DeletionReceipt>, Problem> {
     let provider = named(providers, name)?;
-    if Sender::of(provider.settings.kind()) != Sender::Facebook {
+    if provider.settings.preset.sender != Sender::Facebook {
         return Err(Problem::new(
             ErrorCode::NotFound,
             "this provider sends no requests to delete data",

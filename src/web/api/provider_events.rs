@@ -9,9 +9,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::clock;
+use crate::domain::presets::Sender;
 use crate::domain::security_event::Refused;
 use crate::provider::Providers;
-use crate::provider_events::{self, Error, MAX_LENGTH, Sender};
+use crate::provider_events::{self, Error, MAX_LENGTH};
 use crate::web::guard::shared::named;
 use crate::web::guard::{ClientOrigin, EventSender, json_body};
 use crate::web::http::fields;
@@ -148,7 +149,7 @@ async fn receive_provider_events(
     origin: ClientOrigin,
 ) -> Result<Cached<(Status, ())>, Failure> {
     let provider = named(providers, name)?;
-    let sender = Sender::of(provider.settings.kind());
+    let sender = provider.settings.preset.sender;
     if sender == Sender::SecurityEvents && !provider.signs_events() {
         return Err(Problem::new(
             ErrorCode::NotFound,

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::config;
-use crate::domain::presets::Preset;
+use crate::domain::presets;
 use crate::domain::{NonceForm, NoncePolicy, NonceRule};
 use crate::provider::Providers;
 use crate::web::guard::RateLimited;
@@ -33,8 +33,8 @@ struct Provider<'a> {
     /// The provider's name, as in the path of the sign-in.
     name: &'a str,
     /// The kind of provider, for the choice of the SDK and the button.
-    #[schema(schema_with = names::<Preset>)]
-    kind: Preset,
+    #[schema(schema_with = kinds)]
+    kind: &'static str,
     /// The issuer with a discovery document, for OpenID Connect libraries; `null` if the SDK knows
     /// its provider.
     #[schema(required = true)]
@@ -62,11 +62,20 @@ struct Nonce {
     nonce_form: NonceForm,
 }
 
+/// Describes a string that is the name of a preset.
+fn kinds() -> Object {
+    one_of(presets::NAMES)
+}
+
 /// Describes a string that is one of the names of an enum.
 fn names<T: VariantNames>() -> Object {
+    one_of(T::VARIANTS)
+}
+
+fn one_of(names: &[&'static str]) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
-        .enum_values(Some(T::VARIANTS.iter().copied()))
+        .enum_values(Some(names.iter().copied()))
         .build()
 }
 
@@ -75,7 +84,7 @@ impl<'a> From<&'a config::Provider> for Provider<'a> {
         let clients = provider.nonces.by_client.iter();
         Self {
             name: &provider.name,
-            kind: provider.kind(),
+            kind: provider.preset.name,
             issuer: provider.issuer.as_deref(),
             client_id: &provider.client_ids[0],
             nonce: provider.nonces.usual.into(),

@@ -40,7 +40,7 @@ impl Admin {
             client_id: provider.client_ids[0].clone(),
             nonce_form: provider.nonces.of(&provider.client_ids[0]).form,
             strayed: provider
-                .strayed_endpoint()
+                .stray_endpoint()
                 .map(|field| provider.setting(field)),
             complete: provider.client_secret.is_some()
                 && (endpoints || provider.discovery.is_some()),
