@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use vestibule::domain::presets;
 use vestibule::web::problem::ErrorCode;
 
 /// The page about messages that end the start.
@@ -192,6 +193,18 @@ fn every_error_has_its_row_for_apps() {
             kind.entry().error
         );
     }
+}
+
+#[test]
+fn every_preset_has_its_row() {
+    let text = prose(&root().join("docs/configuration.md"));
+    let (_, table) = text.split_once("### Presets").unwrap();
+    let rows = table
+        .lines()
+        .skip_while(|line| !line.starts_with("| `"))
+        .map_while(|line| line.strip_prefix("| `")?.split_once('`'));
+    let named: Vec<_> = rows.map(|(name, _)| name).collect();
+    assert_eq!(named, presets::NAMES);
 }
 
 /// The string literals in a source file, without comments and tests, with their line breaks undone.
