@@ -84,8 +84,7 @@ public data class Session(
  * An identity provider that the app can offer.
  *
  * @property name The provider's name at the service.
- * @property kind The kind of provider: `google`, `apple`, `line`, `microsoft`, `facebook`, `keycloak`, `oidc`,
- *   `rfc7662`.
+ * @property kind The kind of provider: the name of a preset, such as `google`, `apple` or `oidc`.
  * @property clientId The backend's client id, which some SDKs call the server client id.
  * @property issuer The issuer with a discovery document, for OpenID Connect libraries.
  * @property nonce The rule for nonces: `both_or_neither`, `if_sent` or `always`.
