@@ -15,9 +15,9 @@ use vestibule::dev::Error;
 use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::secret::Secret;
 
-use crate::support::desk::serve;
 use crate::support::folder::{Folder, folder};
 use crate::support::process::free_port;
+use crate::support::staff_app::serve;
 
 const CLIENT: &str = "development-client";
 const SECRET: &str = "a secret: with % and + in it";

@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::browser::axe::Axe;
 use crate::browser::chromium::{Scripts, Window};
 use crate::browser::measures::measure;
-use crate::support::desk::Desk;
 use crate::support::pages::{self, Address, Content, Viewer};
 use crate::support::people::People;
+use crate::support::staff_app::Desk;
 
 /// The folder of the screenshots.
 const PICTURES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/screenshots");

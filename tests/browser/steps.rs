@@ -3,8 +3,8 @@
 
 use crate::browser::chromium::{Scripts, Window};
 use crate::browser::webdriver::Element;
-use crate::support::desk::Desk;
 use crate::support::people::{ADMIN, People};
+use crate::support::staff_app::Desk;
 
 impl Window {
     /// Opens a window, if Chromium is installed, in which an admin has signed in, with a populated

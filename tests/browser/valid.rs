@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::browser::tools::npm;
 use crate::programs::program;
-use crate::support::desk::Desk;
 use crate::support::pages::{self, Content};
 use crate::support::people::People;
+use crate::support::staff_app::Desk;
 
 /// An invalid page, which proves that the checker finds faults.
 const WRONG: &str =

@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 
 use crate::browser::chromium::{Scripts, Window};
 use crate::real::installed::{npm, printed, project};
-use crate::support::desk::Desk;
 use crate::support::process::free_port;
+use crate::support::staff_app::Desk;
 
 const SIGNED_IN: &str = "Signed in as ada@example.com";
 const COOKIE: &str = "vestibule";

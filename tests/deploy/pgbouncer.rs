@@ -18,9 +18,9 @@ use crate::deploy::tools::{Running, alone, folder, shipped};
 use crate::deploy::vestibule::Vestibule;
 use crate::programs::{program, version};
 use crate::support::cluster::Database;
-use crate::support::desk::{Browser, serve};
 use crate::support::process::{eventually, free_port, until};
 use crate::support::provider::Provider;
+use crate::support::staff_app::{Browser, serve};
 use crate::support::token::CLIENT_ID;
 
 /// Longest wait for a database that has recovered.

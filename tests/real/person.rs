@@ -5,7 +5,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::support::app::Answer;
-use crate::support::desk::Browser;
+use crate::support::staff_app::Browser;
 
 /// The redirect URI of apps. No server listens there.
 pub const BACK: &str = "http://127.0.0.1/back";

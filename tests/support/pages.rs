@@ -7,8 +7,8 @@ use reqwest::Method;
 use uuid::Uuid;
 
 use super::app::{Answer, App};
-use super::desk::{Browser, Desk};
 use super::people::{ADMIN, People, SUPPORT};
+use super::staff_app::{Browser, Desk};
 
 /// The viewer of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

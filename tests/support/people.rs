@@ -5,7 +5,7 @@ use serde_json::json;
 use vestibule::domain::staff::Role;
 
 use super::app::Answer;
-use super::desk::Desk;
+use super::staff_app::Desk;
 
 /// Addresses of members of staff, named for their roles.
 pub const ADMIN: &str = "staff@example.com";

@@ -3,8 +3,8 @@
 
 use serde_json::json;
 
-use super::house::{House, NOW, class, word};
 use super::presets::{PRESETS, Preset};
+use super::under_test::{House, NOW, class, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::Signer;
 

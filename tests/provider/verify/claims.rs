@@ -5,8 +5,8 @@ use vestibule::domain::claims::LEEWAY;
 use vestibule::domain::email::Email;
 use vestibule::domain::refusal::Reason;
 
-use super::house::{House, NOW, refusal, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset};
+use super::under_test::{House, NOW, refusal, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::{Signer, base64, hs256, signed};
 use crate::support::token::with;

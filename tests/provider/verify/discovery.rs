@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use vestibule::provider::Error;
 
-use super::house::{House, NOW, class, read, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
+use super::under_test::{House, NOW, class, read, word};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::signer::{Signer, jwks};
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::house::{House, NOW, class, opaque_of, unavailable, word};
 use super::presets::{PRESETS, Preset, preset};
+use super::under_test::{House, NOW, class, opaque_of, unavailable, word};
 use crate::support::provider::{Behaviour, End, Provider, Refusing, Silent, odd_bodies};
 use crate::support::tls::SelfSigned;
 

@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::house::{House, NOW, class, refusal, word};
 use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
+use super::under_test::{House, NOW, class, refusal, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::Signer;
 use crate::support::token::with;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use rocket::futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::house::{House, NOW, class, refusal, unavailable, word};
 use super::presets::preset;
+use super::under_test::{House, NOW, class, refusal, unavailable, word};
 use crate::support::provider::{Behaviour, odd_bodies};
 use crate::support::signer::{Signer, base64, jwks};
 use crate::support::token::with;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::house::NOW;
+use super::under_test::NOW;
 
 const MINUTE: i128 = 60;
 const DAY: i128 = 24 * 60 * MINUTE;

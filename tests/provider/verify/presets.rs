@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::house::{NOW, opaque};
+use super::under_test::{NOW, opaque};
 use crate::support::signer::Signer;
 
 /// Our client id at every provider. Its digits might be parsed as a number.

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use vestibule::provider::{Breaker, CallStats};
 
-use super::house::{House, NOW, class, opaque_of, unavailable, word};
 use super::presets::{PRESETS, preset};
+use super::under_test::{House, NOW, class, opaque_of, unavailable, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::Signer;
 

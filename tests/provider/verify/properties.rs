@@ -14,9 +14,9 @@ use vestibule::domain::json::Object;
 use vestibule::domain::jwk::KeySet;
 use vestibule::domain::jws::Jws;
 
-use super::house::{NOW, read};
 use super::oracle::{Members, Rules};
 use super::presets::{CLIENT_ID, PRESETS, Preset};
+use super::under_test::{NOW, read};
 use crate::support::signer::{Signer, jwks};
 
 const ANDROID: &str = "android.example";

@@ -5,8 +5,8 @@ use vestibule::config::Config;
 use vestibule::domain::id_token::IdToken;
 use vestibule::provider::Providers;
 
-use super::house::{House, NOW, basics, opaque, refusal, word};
 use super::presets::{CLIENT_ID, preset};
+use super::under_test::{House, NOW, basics, opaque, refusal, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::{Signer, hs256, jwks, signed};
 use crate::support::token::with;

@@ -4,8 +4,8 @@ use figment::providers::{Format, Toml};
 use serde_json::{Value, json};
 use vestibule::config::{self, Config, Verify};
 
-use super::house::{basics, read};
 use super::presets::CLIENT_ID;
+use super::under_test::{basics, read};
 use crate::support::token::with;
 
 #[test]

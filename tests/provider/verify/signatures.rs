@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::house::{House, NOW, refusal, word};
 use super::presets::{PRESETS, Preset, preset};
+use super::under_test::{House, NOW, refusal, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::{Signer, base64, hs256, jwks, signed};
 use crate::support::token::{self, with};

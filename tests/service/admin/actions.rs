@@ -8,9 +8,9 @@ use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
 use crate::support::app::Answer;
-use crate::support::desk::{Desk, Form};
 use crate::support::process::eventually;
 use crate::support::raw::Raw;
+use crate::support::staff_app::{Desk, Form};
 
 const STAFF: &str = "staff@example.com";
 

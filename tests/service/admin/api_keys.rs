@@ -6,7 +6,7 @@ use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 
 use super::{EXPORTS, desk_with, file, person};
-use crate::support::desk::Browser;
+use crate::support::staff_app::Browser;
 
 async fn post(browser: &mut Browser, path: &str, fields: &[(&str, &str)]) -> (u16, String) {
     let answer = browser

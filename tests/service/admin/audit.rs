@@ -6,7 +6,7 @@ use vestibule::domain::staff::Role;
 
 use super::{EXPORTS, desk_with, file, person};
 use crate::support::app::Answer;
-use crate::support::desk::Browser;
+use crate::support::staff_app::Browser;
 
 /// Returns the events on a page, the latest first.
 fn events(page: &str) -> Vec<String> {

@@ -11,8 +11,8 @@ use vestibule::events::record::{DataAccess, record_access};
 
 use super::{EXPORTS, desk_with, file};
 use crate::support::cluster::Database;
-use crate::support::desk::{Browser, Desk};
 use crate::support::process::run;
+use crate::support::staff_app::{Browser, Desk};
 
 /// Adds `count` users with this name.
 async fn fill(desk: &Desk, count: i32, name: &str) {

@@ -5,8 +5,8 @@ use sqlx::PgPool;
 use vestibule::domain::staff::Role;
 
 use super::{EXPORTS, desk_with, file, person};
-use crate::support::desk::{Browser, Desk};
 use crate::support::process::eventually;
+use crate::support::staff_app::{Browser, Desk};
 
 /// Adds users `user-1` to `user-<count>`, created in this order.
 async fn fill(pool: &PgPool, count: i32) {

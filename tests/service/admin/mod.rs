@@ -19,8 +19,8 @@ mod users;
 use reqwest::{Method, RequestBuilder};
 use vestibule::domain::staff::{Access, Role};
 
-use crate::support::desk::{Browser, Desk};
 use crate::support::people::sign_in as person;
+use crate::support::staff_app::{Browser, Desk};
 
 /// Role support with the right to export.
 const EXPORTS: Access = Access {

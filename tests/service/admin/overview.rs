@@ -6,8 +6,8 @@ use vestibule::domain::staff::Role;
 use vestibule::provider_events::apply;
 
 use super::{desk_with, person};
-use crate::support::desk::Desk;
 use crate::support::provider::Behaviour;
+use crate::support::staff_app::Desk;
 use crate::support::token::{at, now};
 
 /// Returns the text of the table row that begins with `begin`, without its markup.

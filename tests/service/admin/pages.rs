@@ -5,9 +5,9 @@ use vestibule::domain::staff::Role;
 
 use super::desk_with;
 use crate::support::app::Answer;
-use crate::support::desk::Desk;
 use crate::support::pages::{self, Content};
 use crate::support::people::People;
+use crate::support::staff_app::Desk;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_has_its_listed_status_and_privacy_headers() {

@@ -7,7 +7,7 @@ use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
 use crate::support::app::Answer;
-use crate::support::desk::{Browser, Desk, Form};
+use crate::support::staff_app::{Browser, Desk, Form};
 
 /// Returns the value of a form field.
 fn held<'a>(page: &'a str, field: &str) -> &'a str {

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::EXPORTS;
 use super::sign_in::SESSION;
-use crate::support::desk::{Browser, Desk};
 use crate::support::pages::covers;
 use crate::support::people::{ADMIN, People, SUPPORT};
+use crate::support::staff_app::{Browser, Desk};
 
 /// The least role that a route needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]

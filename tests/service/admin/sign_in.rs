@@ -10,9 +10,9 @@ use vestibule::admin::staff::store::{Changed, remove, reset};
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::staff::Role;
 
-use crate::support::desk::{Browser, Desk};
 use crate::support::provider::{Behaviour, Provider, Recorded};
 use crate::support::signer::{Signer, jwks};
+use crate::support::staff_app::{Browser, Desk};
 use crate::support::token::{CLIENT_ID, now, with};
 
 pub const SESSION: &str = "__Host-vestibule-staff";

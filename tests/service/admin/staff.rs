@@ -12,8 +12,8 @@ use vestibule::domain::staff::{Access, Role};
 
 use super::{desk_with, person};
 use crate::support::cluster::Database;
-use crate::support::desk::{Browser, Desk};
 use crate::support::race::{at_once, rounds};
+use crate::support::staff_app::{Browser, Desk};
 
 async fn members(desk: &Desk) -> Vec<(String, String)> {
     desk.app

@@ -8,7 +8,7 @@ use vestibule::domain::staff::Role;
 
 use super::{desk_with, person};
 use crate::support::app::Answer;
-use crate::support::desk::Browser;
+use crate::support::staff_app::Browser;
 
 /// Follows a search to its page.
 async fn searched(browser: &mut Browser, text: &str) -> Answer {

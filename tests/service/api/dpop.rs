@@ -8,12 +8,12 @@ use vestibule::domain::staff::Role;
 use vestibule::secret::Secret;
 
 use crate::support::app::{Answer, App};
-use crate::support::desk::Desk;
 use crate::support::keys::{ISSUER, second_instance};
 use crate::support::problem::assert_problem;
 use crate::support::process::eventually;
 use crate::support::race::{at_once, rounds};
 use crate::support::signer::{Signer, base64};
+use crate::support::staff_app::Desk;
 use crate::support::token::{CLIENT_ID, claims, now, with};
 
 const REFRESH: &str = "/api/v1/auth/refresh";

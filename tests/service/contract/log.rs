@@ -12,10 +12,10 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::support::cluster::Database;
-use crate::support::desk::Browser;
 use crate::support::process::{Process, eventually, free_port, run, until};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::race::rounds;
+use crate::support::staff_app::Browser;
 use crate::support::token::{CLIENT_ID, claims, encode, now};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,10 +8,10 @@ use serde_json::json;
 use vestibule::domain::api_key::KeyRole;
 
 use crate::support::app::App;
-use crate::support::desk::{Browser, Desk};
 use crate::support::pages::{self, Viewer};
 use crate::support::people::{ADMIN, People, SUPPORT, sign_in};
 use crate::support::relay::Relay;
+use crate::support::staff_app::{Browser, Desk};
 use crate::support::token::{at, claims};
 
 /// A relay to the tests' PostgreSQL that cuts a connection before the server receives one

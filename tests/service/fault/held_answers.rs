@@ -12,8 +12,8 @@ use vestibule::domain::staff::Role;
 use vestibule::web::http::deadline::Limit;
 
 use crate::support::cluster::Database;
-use crate::support::desk::Desk;
 use crate::support::relay::{Messages, Relay};
+use crate::support::staff_app::Desk;
 use crate::support::token::at;
 
 /// The time limit of a request.

@@ -15,11 +15,11 @@ use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 
 use crate::support::app::{App, figment};
-use crate::support::desk::Desk;
 use crate::support::people::sign_in;
 use crate::support::problem::assert_problem;
 use crate::support::process::{complete_settings, run};
 use crate::support::relay::{Messages, Relay};
+use crate::support::staff_app::Desk;
 use crate::support::token::{at, claims};
 
 /// `ReadyForQuery` outside a transaction, which PostgreSQL sends after a statement.

@@ -7,11 +7,11 @@ use vestibule::prune::prune;
 use super::{APP, WEB, apple, failure, posted, settings, sign_in, states, until, with_apple};
 use crate::support::app::{App, LIMITS};
 use crate::support::cluster::Database;
-use crate::support::desk::Desk;
 use crate::support::people::ADMIN;
 use crate::support::process::{eventually, run};
 use crate::support::provider::apple::{KEY_ID, TEAM_ID, other_key, private_key};
 use crate::support::provider::{Behaviour, Provider};
+use crate::support::staff_app::Desk;
 
 const DAY: i32 = 24 * 60 * 60;
 

@@ -1,8 +1,8 @@
 //! The service matches its cookies by their exact names, whatever other cookies are sent.
 
 use crate::support::app::{Answer, App};
-use crate::support::desk::{Browser, Desk};
 use crate::support::raw::Raw;
+use crate::support::staff_app::{Browser, Desk};
 use crate::support::token::claims;
 use reqwest::Method;
 use serde_json::json;

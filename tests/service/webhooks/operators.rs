@@ -13,12 +13,12 @@ use super::{change, emptied, environment, with_receivers};
 use crate::support::app::{App, LIMITS};
 use crate::support::cluster::Database;
 use crate::support::description::Document;
-use crate::support::desk::Desk;
 use crate::support::people::ADMIN;
 use crate::support::problem::assert_problem;
 use crate::support::process::{eventually, run};
 use crate::support::provider::{Behaviour, End};
 use crate::support::receiver::{Receiver, SECRET};
+use crate::support::staff_app::Desk;
 
 const DUE: &str = "the message is due now; an instance sends it\n";
 const ALL_DUE: &str = "messages due now: 1 of 1; an instance sends them\n";

@@ -8,9 +8,9 @@ use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 
 use crate::support::app::App;
-use crate::support::desk::Desk;
 use crate::support::people::sign_in;
 use crate::support::problem::assert_problem;
+use crate::support::staff_app::Desk;
 
 /// All mounted routes, and the least role of their keys.
 const ROUTES: [(&str, &str, KeyRole); 18] = [
@@ -137,7 +137,7 @@ async fn every_admin_route_admits_exactly_the_keys_of_its_row() {
 }
 
 async fn browser_without_cookies(
-    browser: &mut crate::support::desk::Browser,
+    browser: &mut crate::support::staff_app::Browser,
     path: &str,
     key: &str,
 ) -> u16 {

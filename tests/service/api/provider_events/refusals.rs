@@ -17,10 +17,10 @@ use vestibule::prune::{Pruned, prune};
 
 use super::{House, MEDIA_TYPE, NAME, RISC, SENDER, State, account, genuine, message, transmitter};
 use crate::support::app::{Answer, LIMITS};
-use crate::support::desk::{Browser, Desk};
 use crate::support::problem::assert_problem;
 use crate::support::provider::Provider;
 use crate::support::signer::Signer;
+use crate::support::staff_app::{Browser, Desk};
 use crate::support::token::{CLIENT_ID, claims, now, with};
 
 #[tokio::test(flavor = "multi_thread")]
