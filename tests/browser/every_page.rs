@@ -10,7 +10,7 @@ use crate::browser::chromium::{Scripts, Window};
 use crate::browser::measures::measure;
 use crate::support::pages::{self, Address, Content, Viewer};
 use crate::support::people::People;
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 
 /// The folder of the screenshots.
 const PICTURES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/screenshots");
@@ -21,9 +21,9 @@ async fn pages_pass_accessibility_and_layout_checks_on_every_medium() {
     let Some(window) = Window::open(Scripts::On).await else {
         return;
     };
-    let desk = Desk::open().await;
-    let people = People::arrive(&desk).await;
-    let pages = pages::all(&desk, &people).await;
+    let staff_app = StaffApp::open().await;
+    let people = People::arrive(&staff_app).await;
+    let pages = pages::all(&staff_app, &people).await;
     // A zone with a long abbreviation.
     window
         .devtools(
@@ -37,7 +37,7 @@ async fn pages_pass_accessibility_and_layout_checks_on_every_medium() {
         window.client.delete_all_cookies().await.unwrap();
         if let Some(email) = viewer.email() {
             window
-                .sign_in(&format!("{}/admin", desk.app.url), email)
+                .sign_in(&format!("{}/admin", staff_app.app.url), email)
                 .await;
             window.arrive("Overview").await;
         }
@@ -54,7 +54,7 @@ async fn pages_pass_accessibility_and_layout_checks_on_every_medium() {
                 window.resize(width).await;
                 window.prefer(scheme).await;
                 let look = format!("{}-{width}-{scheme}", page.name);
-                let found = judge(&axe, &window, &desk.app.url, page, width).await;
+                let found = judge(&axe, &window, &staff_app.app.url, page, width).await;
                 wrong.extend(found.into_iter().map(|what| format!("{look}: {what}")));
                 window
                     .photograph(&Path::new(PICTURES).join(format!("{look}.png")))

@@ -24,10 +24,13 @@ async fn a_window_runs_scripts_only_where_they_are_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_action_needs_a_reason_and_sign_out_hides_pages() {
     for scripts in BOTH {
-        let Some((window, desk, people)) = Window::at_work(scripts).await else {
+        let Some((window, staff_app, people)) = Window::at_work(scripts).await else {
             return;
         };
-        let page = format!("{}/admin/users/{}/end-sessions", desk.app.url, people.ada);
+        let page = format!(
+            "{}/admin/users/{}/end-sessions",
+            staff_app.app.url, people.ada
+        );
         window.client.goto(&page).await.unwrap();
         window.act("Reason", "", "Sign out everywhere").await;
         assert!(
@@ -51,7 +54,7 @@ async fn an_action_needs_a_reason_and_sign_out_hides_pages() {
 #[tokio::test(flavor = "multi_thread")]
 async fn times_use_the_browsers_zone_or_the_chosen_zone() {
     for (scripts, unchosen) in [(Scripts::On, "GMT+5:30"), (Scripts::Off, "UTC")] {
-        let Some((window, desk, people)) = Window::at_work(scripts).await else {
+        let Some((window, staff_app, people)) = Window::at_work(scripts).await else {
             return;
         };
         window
@@ -60,7 +63,7 @@ async fn times_use_the_browsers_zone_or_the_chosen_zone() {
                 json!({ "timezoneId": "Asia/Kolkata" }),
             )
             .await;
-        let page = format!("{}/admin/users/{}", desk.app.url, people.ada);
+        let page = format!("{}/admin/users/{}", staff_app.app.url, people.ada);
         window.client.goto(&page).await.unwrap();
         window.see(unchosen).await;
         window.unfold("Your account: staff@example.com").await;
@@ -78,7 +81,7 @@ async fn times_use_the_browsers_zone_or_the_chosen_zone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_each_action_nobody_is_kept_out() {
     let Some(axe) = Axe::find() else { return };
-    let Some((window, desk, people)) = Window::at_work(Scripts::On).await else {
+    let Some((window, staff_app, people)) = Window::at_work(Scripts::On).await else {
         return;
     };
     let mut wrong = Vec::new();
@@ -92,7 +95,7 @@ async fn after_each_action_nobody_is_kept_out() {
     };
     window
         .client
-        .goto(&format!("{}/admin/keys", desk.app.url))
+        .goto(&format!("{}/admin/keys", staff_app.app.url))
         .await
         .unwrap();
     window.fill("Name", "warehouse").await;
@@ -114,7 +117,7 @@ async fn after_each_action_nobody_is_kept_out() {
 
     window
         .client
-        .goto(&format!("{}/admin/users/{}", desk.app.url, people.ada))
+        .goto(&format!("{}/admin/users/{}", staff_app.app.url, people.ada))
         .await
         .unwrap();
     window.unfold("Add a note").await;
@@ -162,12 +165,12 @@ return left(at) < left(at + word.length - 1);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_turns_no_sentence_round() {
-    let Some((window, desk, people)) = Window::at_work(Scripts::On).await else {
+    let Some((window, staff_app, people)) = Window::at_work(Scripts::On).await else {
         return;
     };
     let [long, turned] = ["long", "hebrew"].map(|name| people.odd(name));
     for (from, into) in [(long, turned), (turned, long)] {
-        let preview = format!("{}/admin/users/{from}/merge?into={into}", desk.app.url);
+        let preview = format!("{}/admin/users/{from}/merge?into={into}", staff_app.app.url);
         window.client.goto(&preview).await.unwrap();
         let upright = window
             .client
@@ -182,7 +185,7 @@ async fn a_name_turns_no_sentence_round() {
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_take_the_list_of_users_home_as_a_file() {
     for scripts in BOTH {
-        let Some((window, _desk, _people)) = Window::at_work(scripts).await else {
+        let Some((window, _staff_app, _people)) = Window::at_work(scripts).await else {
             return;
         };
         let folder = own_folder();

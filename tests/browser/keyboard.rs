@@ -29,7 +29,7 @@ const PARTS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tab_moves_the_focus_in_order_and_it_stays_visible() {
-    let Some((window, desk, people)) = Window::at_work(Scripts::On).await else {
+    let Some((window, staff_app, people)) = Window::at_work(Scripts::On).await else {
         return;
     };
     for width in [390, 1280] {
@@ -43,7 +43,7 @@ async fn tab_moves_the_focus_in_order_and_it_stays_visible() {
         ] {
             window
                 .client
-                .goto(&format!("{}{path}", desk.app.url))
+                .goto(&format!("{}{path}", staff_app.app.url))
                 .await
                 .unwrap();
             let mut focus = window.evaluate(FOCUS).await;
@@ -72,12 +72,12 @@ async fn tab_moves_the_focus_in_order_and_it_stays_visible() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_stop_leads_past_the_navigation() {
-    let Some((window, desk, _people)) = Window::at_work(Scripts::Off).await else {
+    let Some((window, staff_app, _people)) = Window::at_work(Scripts::Off).await else {
         return;
     };
     window
         .client
-        .goto(&format!("{}/admin/users", desk.app.url))
+        .goto(&format!("{}/admin/users", staff_app.app.url))
         .await
         .unwrap();
     window.client.strike(TAB).await.unwrap();

@@ -123,12 +123,12 @@ pub async fn measure(window: &Window) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_header_and_a_list_of_fifty_users_stay_short() {
-    let Some((window, desk, _people)) = Window::at_work(Scripts::On).await else {
+    let Some((window, staff_app, _people)) = Window::at_work(Scripts::On).await else {
         return;
     };
     window
         .client
-        .goto(&format!("{}/admin/users", desk.app.url))
+        .goto(&format!("{}/admin/users", staff_app.app.url))
         .await
         .unwrap();
     for (width, header, list) in [(320, 112, 6_500), (390, 112, 5_000), (1280, 64, 3_500)] {

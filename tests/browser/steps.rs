@@ -4,20 +4,20 @@
 use crate::browser::chromium::{Scripts, Window};
 use crate::browser::webdriver::Element;
 use crate::support::people::{ADMIN, People};
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 
 impl Window {
     /// Opens a window, if Chromium is installed, in which an admin has signed in, with a populated
     /// database.
-    pub async fn at_work(scripts: Scripts) -> Option<(Self, Desk, People)> {
+    pub async fn at_work(scripts: Scripts) -> Option<(Self, StaffApp, People)> {
         let window = Self::open(scripts).await?;
-        let desk = Desk::open().await;
-        let people = People::arrive(&desk).await;
+        let staff_app = StaffApp::open().await;
+        let people = People::arrive(&staff_app).await;
         window
-            .sign_in(&format!("{}/admin", desk.app.url), ADMIN)
+            .sign_in(&format!("{}/admin", staff_app.app.url), ADMIN)
             .await;
         window.arrive("Overview").await;
-        Some((window, desk, people))
+        Some((window, staff_app, people))
     }
 
     /// Waits for the element of that `XPath`.

@@ -168,10 +168,10 @@ const TASKS: [(&str, u32, &[Step]); 14] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn each_task_takes_the_stated_clicks_with_and_without_scripts() {
     for scripts in [Scripts::On, Scripts::Off] {
-        let Some((window, desk, _people)) = Window::at_work(scripts).await else {
+        let Some((window, staff_app, _people)) = Window::at_work(scripts).await else {
             return;
         };
-        let overview = format!("{}/admin", desk.app.url);
+        let overview = format!("{}/admin", staff_app.app.url);
         for (task, expected, steps) in TASKS {
             window.client.goto(&overview).await.unwrap();
             let mut clicks = 0;

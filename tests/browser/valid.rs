@@ -10,7 +10,7 @@ use crate::browser::tools::npm;
 use crate::programs::program;
 use crate::support::pages::{self, Content};
 use crate::support::people::People;
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 
 /// An invalid page, which proves that the checker finds faults.
 const WRONG: &str =
@@ -29,14 +29,14 @@ async fn every_page_is_valid_html() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("wrong.html"), WRONG).unwrap();
 
-    let desk = Desk::open().await;
-    let people = People::arrive(&desk).await;
-    for page in pages::all(&desk, &people)
+    let staff_app = StaffApp::open().await;
+    let people = People::arrive(&staff_app).await;
+    for page in pages::all(&staff_app, &people)
         .await
         .iter()
         .filter(|page| page.content == Content::Page)
     {
-        let answer = page.open(&desk).await;
+        let answer = page.open(&staff_app).await;
         fs::write(folder.join(format!("{}.html", page.name)), answer.text).unwrap();
     }
 

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use crate::browser::chromium::{Scripts, Window};
 use crate::real::installed::{npm, printed, project};
 use crate::support::process::free_port;
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 
 const SIGNED_IN: &str = "Signed in as ada@example.com";
 const COOKIE: &str = "vestibule";
@@ -131,10 +131,10 @@ struct Site {
 }
 
 impl Site {
-    async fn start(port: u16, desk: &Desk, client: &Path) -> Self {
+    async fn start(port: u16, staff_app: &StaffApp, client: &Path) -> Self {
         let shown = Shown {
-            page: page(&service(desk)),
-            provider: format!("{}/dev/idp", desk.app.url),
+            page: page(&service(staff_app)),
+            provider: format!("{}/dev/idp", staff_app.app.url),
         };
         let settings = rocket::Config::figment()
             .merge(("port", port))
@@ -167,14 +167,14 @@ impl Drop for Site {
 }
 
 /// The service by the name of this machine.
-fn service(desk: &Desk) -> String {
-    desk.app.url.replace("127.0.0.1", "localhost")
+fn service(staff_app: &StaffApp) -> String {
+    staff_app.app.url.replace("127.0.0.1", "localhost")
 }
 
 /// The servers, and a window with the page, in which Ada is signed in.
 struct Scene {
     window: Window,
-    desk: Desk,
+    staff_app: StaffApp,
     listed: Site,
     /// The page at a port that the service does not list.
     unlisted: Site,
@@ -186,7 +186,7 @@ impl Scene {
         let window = Window::open(Scripts::On).await?;
         let ports = [free_port(), free_port()];
         let origin = format!("http://localhost:{}", ports[0]);
-        let desk = Desk::open_altered(|figment| {
+        let staff_app = StaffApp::open_altered(|figment| {
             // The page proves its key for the URL that it uses.
             let port: u16 = figment.extract_inner("port").unwrap();
             figment
@@ -194,11 +194,11 @@ impl Scene {
                 .merge(("public_url", format!("http://localhost:{port}")))
         })
         .await;
-        let listed = Site::start(ports[0], &desk, client).await;
-        let unlisted = Site::start(ports[1], &desk, client).await;
+        let listed = Site::start(ports[0], &staff_app, client).await;
+        let unlisted = Site::start(ports[1], &staff_app, client).await;
         let scene = Self {
             window,
-            desk,
+            staff_app,
             listed,
             unlisted,
         };
@@ -226,7 +226,7 @@ impl Scene {
     }
 
     async fn live_sessions(&self) -> i64 {
-        self.desk
+        self.staff_app
             .app
             .database
             .count("SELECT count(*) FROM sessions WHERE ended_at IS NULL")
@@ -237,7 +237,7 @@ impl Scene {
     /// error for a form that the page posts, with or without the cookie.
     async fn assert_powerless(&self, origin: &str, form: &str) {
         let client = &self.window.client;
-        let service = service(&self.desk);
+        let service = service(&self.staff_app);
         client.goto(origin).await.unwrap();
         self.window.see("Signed out: unreachable").await;
         self.window.press("Sign in with Google").await;
@@ -316,7 +316,7 @@ async fn the_guides_page_survives_reloads_until_a_tab_signs_out() {
 
     scene.sign_in().await;
     scene
-        .desk
+        .staff_app
         .app
         .database
         .run("UPDATE sessions SET expires_at = now()")
@@ -338,7 +338,7 @@ async fn a_cookie_is_useless_without_its_key_which_scripts_cannot_copy() {
     let window = &scene.window;
     let client = &scene.window.client;
     let bound = "SELECT count(*) FROM sessions WHERE jkt IS NOT NULL AND ended_at IS NULL";
-    assert_eq!(scene.desk.app.database.count(bound).await, 1);
+    assert_eq!(scene.staff_app.app.database.count(bound).await, 1);
     let copied = client.execute_async(COPY, vec![]).await.unwrap();
     assert_eq!(copied, json!(["InvalidAccessError"]));
     client.execute_async(CLEAR, vec![]).await.unwrap();

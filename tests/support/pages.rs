@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::app::{Answer, App};
 use super::people::{ADMIN, People, SUPPORT};
-use super::staff_app::{Browser, Desk};
+use super::staff_app::{Browser, StaffApp};
 
 /// The viewer of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,10 +75,10 @@ impl Address {
     }
 
     /// Requests the address as its viewer.
-    pub async fn open(&self, desk: &Desk) -> Answer {
+    pub async fn open(&self, staff_app: &StaffApp) -> Answer {
         let browser = match self.viewer.email() {
-            Some(email) => desk.signed_in(email).await,
-            None => Browser::new(&desk.app.url),
+            Some(email) => staff_app.signed_in(email).await,
+            None => Browser::new(&staff_app.app.url),
         };
         App::answer(
             browser
@@ -101,13 +101,13 @@ pub fn covers(route: &str, address: &str) -> bool {
 }
 
 /// The addresses of all pages.
-pub async fn all(desk: &Desk, people: &People) -> Vec<Address> {
+pub async fn all(staff_app: &StaffApp, people: &People) -> Vec<Address> {
     let mut pages = admin(people);
-    let authorize = Browser::new(&desk.app.url).begin().await;
+    let authorize = Browser::new(&staff_app.app.url).begin().await;
     let query = authorize.query().unwrap();
     let code = Uuid::from_u128(1).simple();
     run!(
-        &desk.app.database.pool,
+        &staff_app.app.database.pool,
         "INSERT INTO provider_events (code, provider, message_id, outcome) VALUES ($1, 'idp', '', 'unlinked')
          ON CONFLICT DO NOTHING",
         code.as_uuid()

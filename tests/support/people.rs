@@ -5,7 +5,7 @@ use serde_json::json;
 use vestibule::domain::staff::Role;
 
 use super::app::Answer;
-use super::staff_app::Desk;
+use super::staff_app::StaffApp;
 
 /// Addresses of members of staff, named for their roles.
 pub const ADMIN: &str = "staff@example.com";
@@ -42,13 +42,13 @@ pub struct People {
 
 impl People {
     /// Fills the database with users and events.
-    pub async fn arrive(desk: &Desk) -> Self {
-        desk.appoint(ADMIN, Role::Admin).await;
-        desk.appoint(SUPPORT, Role::Support).await;
-        crowd(desk).await;
-        history(desk).await;
+    pub async fn arrive(staff_app: &StaffApp) -> Self {
+        staff_app.appoint(ADMIN, Role::Admin).await;
+        staff_app.appoint(SUPPORT, Role::Support).await;
+        crowd(staff_app).await;
+        history(staff_app).await;
         let ada = sign_in(
-            desk,
+            staff_app,
             &[
                 ("email", "ada.lovelace@example.com"),
                 ("name", "Ada Lovelace"),
@@ -56,7 +56,7 @@ impl People {
         )
         .await;
         sign_in(
-            desk,
+            staff_app,
             &[
                 ("email", "ada.lovelace@example.com"),
                 ("sub", "another-subject"),
@@ -69,11 +69,11 @@ impl People {
                 ("sub", subject),
                 ("verified", verified),
             ];
-            assert_eq!(sign_in(desk, &who).await.error(), "link_required");
+            assert_eq!(sign_in(staff_app, &who).await.error(), "link_required");
         }
         assert_eq!(
             sign_in(
-                desk,
+                staff_app,
                 &[("email", "ada.lovelace@example.com"), ("expired", "true")]
             )
             .await
@@ -81,11 +81,11 @@ impl People {
             "token_expired"
         );
         let disabled = sign_in(
-            desk,
+            staff_app,
             &[("email", "mallory@example.com"), ("name", "Mallory")],
         )
         .await;
-        let nobody = sign_in(desk, &[("sub", "a-subject-and-nothing-else")]).await;
+        let nobody = sign_in(staff_app, &[("sub", "a-subject-and-nothing-else")]).await;
         let mut odd = Vec::new();
         for (what, address, name) in [
             (
@@ -119,27 +119,28 @@ impl People {
             ),
             ("chinese", "chinese@example.com", "艾達·勒芙蕾絲".to_owned()),
         ] {
-            let answer = sign_in(desk, &[("email", address), ("name", &name)]).await;
+            let answer = sign_in(staff_app, &[("email", address), ("name", &name)]).await;
             odd.push((what, answer.user_id()));
         }
-        let gone = sign_in(desk, &[("email", "gone@example.com")]).await;
+        let gone = sign_in(staff_app, &[("email", "gone@example.com")]).await;
         assert_eq!(
-            desk.app
+            staff_app
+                .app
                 .delete(&gone.access_token(), "/api/v1/me")
                 .await
                 .status,
             204
         );
-        let deletion = desk
+        let deletion = staff_app
             .app
             .database
             .value("SELECT id::text FROM events WHERE kind = 'user_deleted'")
             .await;
-        desk.app.database.run(MARKUP).await;
+        staff_app.app.database.run(MARKUP).await;
         for case in CASES {
-            desk.app.database.run(case).await;
+            staff_app.app.database.run(case).await;
         }
-        let cases = async |sql: &'static str| desk.app.database.value(sql).await;
+        let cases = async |sql: &'static str| staff_app.app.database.value(sql).await;
         let people = Self {
             deleted: gone.user_id(),
             merged: "00000000-0000-7000-8000-000000000997".into(),
@@ -158,11 +159,11 @@ impl People {
             deletion,
             odd,
         };
-        people.looked_after(desk).await;
+        people.looked_after(staff_app).await;
         let session = "SELECT s.id::text FROM sessions s JOIN identities i ON i.id = s.identity_id
                        WHERE s.device_name LIKE 'Ada%' AND s.ended_at IS NULL";
         Self {
-            session: desk.app.database.value(session).await,
+            session: staff_app.app.database.value(session).await,
             ..people
         }
     }
@@ -178,8 +179,8 @@ impl People {
     }
 
     /// Makes changes to some users as staff.
-    async fn looked_after(&self, desk: &Desk) {
-        let mut staff = desk.signed_in(ADMIN).await;
+    async fn looked_after(&self, staff_app: &StaffApp) {
+        let mut staff = staff_app.signed_in(ADMIN).await;
         let csrf = staff.csrf().await;
         let reason = format!(
             "Asked by phone: <i>again</i> & again. {}",
@@ -203,7 +204,7 @@ impl People {
         ];
         for (name, platform) in devices {
             let back = sign_in_on(
-                desk,
+                staff_app,
                 &[("email", "ada.lovelace@example.com")],
                 name,
                 platform,
@@ -211,7 +212,7 @@ impl People {
             .await;
             assert_eq!(back.outcome(), "signed_in");
         }
-        let refused = sign_in(desk, &[("email", "mallory@example.com")]).await;
+        let refused = sign_in(staff_app, &[("email", "mallory@example.com")]).await;
         assert_eq!(refused.error(), "user_disabled");
     }
 }
@@ -261,8 +262,8 @@ const CASES: [&str; 9] = [
 ];
 
 /// Adds more users than fit on a page, older than all others.
-async fn crowd(desk: &Desk) {
-    desk.app
+async fn crowd(staff_app: &StaffApp) {
+    staff_app.app
         .database
         .run(
             "INSERT INTO users (id, email, name, created_at)
@@ -274,8 +275,8 @@ async fn crowd(desk: &Desk) {
 }
 
 /// Adds a month of sign-ins, more by day than by night.
-async fn history(desk: &Desk) {
-    desk.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
+async fn history(staff_app: &StaffApp) {
+    staff_app.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
          SELECT date_trunc('hour', now(), 'UTC') - n * interval '1 hour', kind, reason, provider,
                 1 + (weight * (1 + sin(n * pi() / 12)))::bigint
          FROM generate_series(1, 700) AS n, (VALUES
@@ -297,21 +298,30 @@ fn long_address() -> String {
 }
 
 /// Signs a user in with a token that the development provider mints.
-pub async fn sign_in(desk: &Desk, who: &[(&str, &str)]) -> Answer {
-    let token = minted(desk, who).await;
-    desk.app.post("idp", &json!({ "id_token": token })).await
+pub async fn sign_in(staff_app: &StaffApp, who: &[(&str, &str)]) -> Answer {
+    let token = minted(staff_app, who).await;
+    staff_app
+        .app
+        .post("idp", &json!({ "id_token": token }))
+        .await
 }
 
-async fn sign_in_on(desk: &Desk, who: &[(&str, &str)], device: &str, platform: &str) -> Answer {
-    let token = minted(desk, who).await;
+async fn sign_in_on(
+    staff_app: &StaffApp,
+    who: &[(&str, &str)],
+    device: &str,
+    platform: &str,
+) -> Answer {
+    let token = minted(staff_app, who).await;
     let device = json!({ "name": device.trim(), "platform": platform });
-    desk.app
+    staff_app
+        .app
         .post("idp", &json!({ "id_token": token, "device": device }))
         .await
 }
 
-async fn minted(desk: &Desk, who: &[(&str, &str)]) -> String {
-    let mint = format!("{}/dev/idp/mint", desk.app.url);
+async fn minted(staff_app: &StaffApp, who: &[(&str, &str)]) -> String {
+    let mint = format!("{}/dev/idp/mint", staff_app.app.url);
     let answer = Client::new().get(mint).query(who).send().await.unwrap();
     assert_eq!(answer.status(), 200, "{who:?}");
     answer.text().await.unwrap().trim().to_owned()

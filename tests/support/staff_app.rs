@@ -25,16 +25,16 @@ use super::token::CLIENT_ID;
 
 const CLIENT_SECRET: &str = "a-client-secret-of-the-tests";
 
-/// Guards the folder of the provider's key. Making the key is slow, so the first desk makes it for
+/// Guards the folder of the provider's key. Making the key is slow, so the first app makes it for
 /// all.
 static KEY: Mutex<()> = Mutex::new(());
 
-/// A service whose default provider is the development identity provider.
-pub struct Desk {
+/// An app in which staff can sign in: its default provider is the development identity provider.
+pub struct StaffApp {
     pub app: App,
 }
 
-impl Desk {
+impl StaffApp {
     pub async fn open() -> Self {
         Self::open_altered(|figment| figment).await
     }
@@ -58,7 +58,7 @@ impl Desk {
             let _right = KEY.lock();
             let folder = Path::new(concat!(
                 env!("CARGO_TARGET_TMPDIR"),
-                "/desk-",
+                "/staff-app-",
                 env!("CARGO_CRATE_NAME")
             ));
             IdentityProvider::open(folder, issuer.clone(), CLIENT_ID.into(), secret).unwrap()

@@ -6,11 +6,11 @@ use uuid::Uuid;
 use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 
-use super::{desk_with, person};
+use super::{person, staff_app_with};
 use crate::support::app::Answer;
 use crate::support::process::eventually;
 use crate::support::raw::Raw;
-use crate::support::staff_app::{Desk, Form};
+use crate::support::staff_app::{Form, StaffApp};
 
 const STAFF: &str = "staff@example.com";
 
@@ -24,17 +24,18 @@ fn text(page: &str) -> String {
 }
 
 /// Returns all tables except the tables about staff, without the events that record views by staff.
-async fn everything(desk: &Desk) -> String {
-    desk.app
+async fn everything(staff_app: &StaffApp) -> String {
+    staff_app
+        .app
         .database
         .everything(&["user_viewed", "users_viewed", "staff_signed_in"])
         .await
 }
 
 /// Signs in two users: the first with two identities, the second with one.
-async fn two_people(desk: &Desk) -> [Answer; 3] {
+async fn two_people(staff_app: &StaffApp) -> [Answer; 3] {
     let ada = person(
-        desk,
+        staff_app,
         &[
             ("email", "ada@example.com"),
             ("sub", "ada-1"),
@@ -42,10 +43,10 @@ async fn two_people(desk: &Desk) -> [Answer; 3] {
         ],
     )
     .await;
-    let second = person(desk, &[("email", "ada@example.com"), ("sub", "ada-2")]).await;
+    let second = person(staff_app, &[("email", "ada@example.com"), ("sub", "ada-2")]).await;
     assert_eq!(second.user_id(), ada.user_id());
     let grace = person(
-        desk,
+        staff_app,
         &[
             ("email", "grace@example.com"),
             ("sub", "grace-1"),
@@ -76,8 +77,8 @@ fn previews(ada: &Answer, second: &Answer, grace: &Answer) -> [(String, &'static
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_users_are_found_shown_and_merged() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let [ada, _, grace] = two_people(&desk).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let [ada, _, grace] = two_people(&staff_app).await;
     let from = ada.user_id();
     let into = grace.user_id();
     let page = browser.get(&format!("/admin/users/{from}")).await.text;
@@ -151,8 +152,8 @@ async fn two_users_are_found_shown_and_merged() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_are_shown_and_a_merge_says_what_becomes_of_them() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let [ada, _, grace] = two_people(&desk).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let [ada, _, grace] = two_people(&staff_app).await;
     let merge = format!(
         "/admin/users/{}/merge?into={}",
         ada.user_id(),
@@ -185,7 +186,7 @@ async fn claims_are_shown_and_a_merge_says_what_becomes_of_them() {
             let set = sqlx::query("UPDATE users SET claims = $2::jsonb WHERE id = $1::uuid");
             set.bind(user.user_id())
                 .bind(claims)
-                .execute(&desk.app.database.pool)
+                .execute(&staff_app.app.database.pool)
                 .await
                 .unwrap();
             let page = browser
@@ -223,8 +224,8 @@ async fn claims_are_shown_and_a_merge_says_what_becomes_of_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let [ada, second, grace] = two_people(&desk).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&staff_app).await;
     let path = format!(
         "/admin/users/{}/identities/{}/move",
         ada.user_id(),
@@ -271,7 +272,7 @@ async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
     );
     // The last change disables a user whose address is unverified.
     let nobody = person(
-        &desk,
+        &staff_app,
         &[
             ("email", "new@example.com"),
             ("verified", "false"),
@@ -303,8 +304,8 @@ async fn an_identity_is_moved_and_the_preview_says_what_it_means() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let [ada, second, _] = two_people(&desk).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let [ada, second, _] = two_people(&staff_app).await;
     let page_of = |answer: &Answer| {
         format!(
             "/admin/users/{}/identities/{}/unlink",
@@ -334,7 +335,8 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
         !page.contains("name=\"reason\""),
         "the proof of the address goes with its identity: {page}"
     );
-    desk.app
+    staff_app
+        .app
         .database
         .run("UPDATE users SET email_vouched = email_verified")
         .await;
@@ -347,14 +349,18 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
     );
     let done = Form::of(&page).with("reason", "x").send(&mut browser).await;
     assert_eq!(done.status, 303, "{}", done.text);
-    let back = person(&desk, &[("email", "ada@example.com"), ("sub", "ada-1")]).await;
+    let back = person(
+        &staff_app,
+        &[("email", "ada@example.com"), ("sub", "ada-1")],
+    )
+    .await;
     assert_eq!(
         (back.outcome().as_str(), back.user_id()),
         ("linked", ada.user_id())
     );
 
     let only = person(
-        &desk,
+        &staff_app,
         &[
             ("email", "new@example.com"),
             ("verified", "false"),
@@ -368,7 +374,7 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
         "it is explained before anybody asks for it"
     );
     assert!(!page.text.contains("name=\"reason\""), "{}", page.text);
-    let before = everything(&desk).await;
+    let before = everything(&staff_app).await;
     let refused = browser.submit(&page_of(&only), &[("reason", "x")]).await;
     assert_eq!(refused.status, 409);
     for page in [page.text, refused.text] {
@@ -377,7 +383,7 @@ async fn an_identity_is_unlinked_unless_nobody_could_come_back() {
             "{page}"
         );
     }
-    assert_eq!(everything(&desk).await, before);
+    assert_eq!(everything(&staff_app).await, before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -385,8 +391,8 @@ async fn a_preview_says_what_is_special_about_its_users() {
     const HELD: &str =
         "UPDATE identities SET held_at = now(), reported_at = NULL WHERE subject = 'ada-2'";
     const SAME: &str = "SELECT 1";
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let [ada, second, grace] = two_people(&desk).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&staff_app).await;
     let [moving, unlinking, merging, deleting] =
         previews(&ada, &second, &grace).map(|(path, _)| path);
     let releasing = unlinking.replace("/unlink", "/release");
@@ -471,7 +477,7 @@ async fn a_preview_says_what_is_special_about_its_users() {
             "The user ",
         ),
     ] {
-        desk.app.database.run(change).await;
+        staff_app.app.database.run(change).await;
         let page = text(&browser.get(path).await.text);
         assert!(page.contains(told), "{change}: {told}: {page}");
     }
@@ -479,8 +485,8 @@ async fn a_preview_says_what_is_special_about_its_users() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_delete_a_user_and_the_audit_records_the_deletion() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let [ada, _, _] = two_people(&desk).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let [ada, _, _] = two_people(&staff_app).await;
     let path = format!("/admin/users/{}/delete", ada.user_id());
     let page = browser.get(&path).await.text;
     let told = text(&page);
@@ -540,11 +546,11 @@ async fn staff_delete_a_user_and_the_audit_records_the_deletion() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receipt_exists_only_for_deletions_and_shows_unfinished_erasure() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     let event = async |kind: &str| -> String {
         value!(
-            &desk.app.database.pool,
+            &staff_app.app.database.pool,
             "SELECT id::text FROM events WHERE kind = $1",
             kind
         )
@@ -558,7 +564,8 @@ async fn a_receipt_exists_only_for_deletions_and_shows_unfinished_erasure() {
         assert_eq!(answer.status, 404, "{number}");
     }
     assert_eq!(
-        desk.app
+        staff_app
+            .app
             .delete(&ada.access_token(), "/api/v1/me")
             .await
             .status,
@@ -566,7 +573,7 @@ async fn a_receipt_exists_only_for_deletions_and_shows_unfinished_erasure() {
     );
     let receipt = format!("/admin/deletions/{}", event("user_deleted").await);
     let until = "SELECT ((created_at AT TIME ZONE 'UTC')::date + 400)::text FROM events WHERE kind = 'user_deleted'";
-    let until: String = desk.app.database.value(until).await;
+    let until: String = staff_app.app.database.value(until).await;
     let finished = text(&browser.get(&receipt).await.text);
     assert!(
         finished.contains(&format!("This record of the deletion, until {until}.")),
@@ -578,20 +585,22 @@ async fn a_receipt_exists_only_for_deletions_and_shows_unfinished_erasure() {
     );
     let pending = "INSERT INTO pending_erasures (field, value, requested_at)
                    SELECT 'email', 'x', created_at FROM events WHERE kind = 'user_deleted'";
-    desk.app.database.run(pending).await;
+    staff_app.app.database.run(pending).await;
     let page = text(&browser.get(&receipt).await.text);
     assert!(page.contains("This has not finished yet."), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_that_is_not_sound_changes_nothing() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    desk.appoint("support@example.com", Role::Support).await;
-    let mut support = desk.signed_in("support@example.com").await;
-    let [ada, second, grace] = two_people(&desk).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    staff_app
+        .appoint("support@example.com", Role::Support)
+        .await;
+    let mut support = staff_app.signed_in("support@example.com").await;
+    let [ada, second, grace] = two_people(&staff_app).await;
     let [(path, kind), ..] = previews(&ada, &second, &grace);
     let form = Form::of(&browser.get(&path).await.text).with("reason", "x");
-    let before = everything(&desk).await;
+    let before = everything(&staff_app).await;
     for (what, form, status) in [
         ("no token", form.clone().without("csrf"), 403),
         (
@@ -605,7 +614,7 @@ async fn a_form_that_is_not_sound_changes_nothing() {
         let answer = form.send(&mut browser).await;
         assert_eq!(answer.status, status, "{what}: {}", answer.text);
         assert!(answer.text.starts_with("<!doctype html>"), "{what}");
-        assert_eq!(everything(&desk).await, before, "{what}");
+        assert_eq!(everything(&staff_app).await, before, "{what}");
     }
     for (name, value) in [
         ("Origin", "https://evil.example"),
@@ -620,11 +629,11 @@ async fn a_form_that_is_not_sound_changes_nothing() {
         request.headers_mut().insert(name, value.parse().unwrap());
         let answer = reqwest::Client::new().execute(request).await.unwrap();
         assert_eq!(answer.status(), 403, "{name}: {value}");
-        assert_eq!(everything(&desk).await, before, "{name}: {value}");
+        assert_eq!(everything(&staff_app).await, before, "{name}: {value}");
     }
     assert_eq!(form.send(&mut browser).await.status, 303);
     let done = "SELECT count(*) FROM events WHERE kind = $1 AND actor = $2";
-    let done: i64 = value!(&desk.app.database.pool, done, kind, STAFF);
+    let done: i64 = value!(&staff_app.app.database.pool, done, kind, STAFF);
     assert!(done > 0, "the sound one does it");
     let page = support
         .get(&format!("/admin/users/{}", ada.user_id()))
@@ -646,11 +655,11 @@ async fn a_form_that_is_not_sound_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_changed_since_it_was_looked_at_is_shown_again() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let [ada, second, grace] = two_people(&desk).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&staff_app).await;
     for (path, kind) in previews(&ada, &second, &grace) {
         person(
-            &desk,
+            &staff_app,
             &[
                 ("email", "ada@example.com"),
                 ("sub", "ada-1"),
@@ -665,7 +674,7 @@ async fn what_has_changed_since_it_was_looked_at_is_shown_again() {
             303,
             "{kind}"
         );
-        let before = everything(&desk).await;
+        let before = everything(&staff_app).await;
         for unseen in [
             form.clone().without("seen"),
             form.clone().with("seen", &"x".repeat(43)),
@@ -674,7 +683,7 @@ async fn what_has_changed_since_it_was_looked_at_is_shown_again() {
         }
         let stale = form.send(&mut browser).await;
         assert_eq!(stale.status, 409, "{kind}");
-        assert_eq!(everything(&desk).await, before, "{kind}");
+        assert_eq!(everything(&staff_app).await, before, "{kind}");
         assert!(
             stale.text.contains("has changed since you looked"),
             "{kind}: {}",
@@ -697,13 +706,17 @@ async fn what_has_changed_since_it_was_looked_at_is_shown_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_disables_deletes_or_merges_away_themselves() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let me = person(&desk, &[("email", STAFF), ("sub", "me")]).await;
-    let other = person(&desk, &[("email", "other@example.com"), ("sub", "other")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let me = person(&staff_app, &[("email", STAFF), ("sub", "me")]).await;
+    let other = person(
+        &staff_app,
+        &[("email", "other@example.com"), ("sub", "other")],
+    )
+    .await;
     let user = |answer: &Answer| format!("/admin/users/{}", answer.user_id());
     let me_id = me.user_id();
     let other_id = other.user_id();
-    let before = everything(&desk).await;
+    let before = everything(&staff_app).await;
     for action in ["disable", "delete", "merge"] {
         let form = [("reason", "x"), ("into", other_id.as_str())];
         let refused = browser
@@ -715,7 +728,7 @@ async fn nobody_disables_deletes_or_merges_away_themselves() {
             "{action}: {}",
             refused.text
         );
-        assert_eq!(everything(&desk).await, before, "{action}");
+        assert_eq!(everything(&staff_app).await, before, "{action}");
     }
     for path in [
         format!("{}/delete", user(&me)),
@@ -746,7 +759,7 @@ async fn nobody_disables_deletes_or_merges_away_themselves() {
         409
     );
     let merge = format!("{}/merge?into={me_id}", user(&other));
-    let database = &desk.app.database;
+    let database = &staff_app.app.database;
     for (change, refused) in [
         ("UPDATE users SET disabled_at = now()", false),
         (
@@ -778,10 +791,10 @@ async fn nobody_disables_deletes_or_merges_away_themselves() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn looking_changes_nothing_and_whoever_is_not_there_is_not_found() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let [ada, second, grace] = two_people(&desk).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&staff_app).await;
     let nobody = "00000000-0000-7000-8000-000000000000";
-    let before = everything(&desk).await;
+    let before = everything(&staff_app).await;
     let csrf = browser.csrf().await;
     for (path, kind) in previews(&ada, &second, &grace) {
         for method in [Method::GET, Method::HEAD] {
@@ -829,31 +842,31 @@ async fn looking_changes_nothing_and_whoever_is_not_there_is_not_found() {
         400,
         "into whom?"
     );
-    assert_eq!(everything(&desk).await, before);
+    assert_eq!(everything(&staff_app).await, before);
 }
 
 /// Returns the access of all members except the member who acts.
-async fn access(desk: &Desk) -> Vec<(String, String)> {
+async fn access(staff_app: &StaffApp) -> Vec<(String, String)> {
     all!(
-        &desk.app.database.pool,
+        &staff_app.app.database.pool,
         "SELECT email, role FROM staff WHERE email <> $1 ORDER BY email",
         STAFF
     )
 }
 
 /// Waits until the request guard has admitted a request.
-async fn let_in(desk: &Desk) {
+async fn let_in(staff_app: &StaffApp) {
     let visits = "SELECT count(*) FROM staff_sessions WHERE last_used_at > created_at";
     eventually("a request is let in", async || {
-        (desk.app.database.count(visits).await > 0).then_some(())
+        (staff_app.app.database.count(visits).await > 0).then_some(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_is_refused_if_access_ends_before_its_last_byte() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let [ada, second, grace] = two_people(&desk).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let [ada, second, grace] = two_people(&staff_app).await;
     let mut forms = Vec::new();
     for (path, _) in previews(&ada, &second, &grace) {
         forms.push(Form::of(&browser.get(&path).await.text));
@@ -881,7 +894,7 @@ async fn a_form_is_refused_if_access_ends_before_its_last_byte() {
         "/admin/staff/remove".into(),
         &[("email", "root@example.com")],
     ));
-    desk.app.api_key("shop-backend", KeyRole::Admin).await;
+    staff_app.app.api_key("shop-backend", KeyRole::Admin).await;
     forms.push(form(
         "/admin/keys".into(),
         &[("name", "mine"), ("role", "admin")],
@@ -890,8 +903,8 @@ async fn a_form_is_refused_if_access_ends_before_its_last_byte() {
         "/admin/keys/revoke".into(),
         &[("name", "shop-backend")],
     ));
-    let pool = &desk.app.database.pool;
-    let before = (everything(&desk).await, access(&desk).await);
+    let pool = &staff_app.app.database.pool;
+    let before = (everything(&staff_app).await, access(&staff_app).await);
     for form in &forms {
         for change in [
             "DELETE FROM staff WHERE email = $1",
@@ -909,7 +922,7 @@ async fn a_form_is_refused_if_access_ends_before_its_last_byte() {
                 .execute(pool)
                 .await
                 .unwrap();
-            let mut browser = desk.signed_in(STAFF).await;
+            let mut browser = staff_app.signed_in(STAFF).await;
             let form = form
                 .clone()
                 .with("csrf", &browser.csrf().await)
@@ -933,9 +946,9 @@ async fn a_form_is_refused_if_access_ends_before_its_last_byte() {
                 cookies.join("; "),
                 body.len()
             );
-            let mut late = Raw::connect(&desk.app).await;
+            let mut late = Raw::connect(&staff_app.app).await;
             late.send(head + &body[..body.len() - 1]).await;
-            let_in(&desk).await;
+            let_in(&staff_app).await;
             sqlx::query(change).bind(STAFF).execute(pool).await.unwrap();
             late.send(&body[body.len() - 1..]).await;
             let answer = late.answer().await.unwrap();
@@ -945,7 +958,7 @@ async fn a_form_is_refused_if_access_ends_before_its_last_byte() {
                 form.action, answer.text
             );
             assert_eq!(
-                (everything(&desk).await, access(&desk).await),
+                (everything(&staff_app).await, access(&staff_app).await),
                 before,
                 "{change}, then {}",
                 form.action

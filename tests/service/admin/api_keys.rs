@@ -5,7 +5,7 @@ use serde_json::json;
 use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 
-use super::{EXPORTS, desk_with, file, person};
+use super::{EXPORTS, file, person, staff_app_with};
 use crate::support::staff_app::Browser;
 
 async fn post(browser: &mut Browser, path: &str, fields: &[(&str, &str)]) -> (u16, String) {
@@ -17,7 +17,7 @@ async fn post(browser: &mut Browser, path: &str, fields: &[(&str, &str)]) -> (u1
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
     let fields = [
         ("name", "shop-backend"),
         ("role", "support"),
@@ -33,13 +33,14 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
         .next()
         .unwrap();
     let key = format!("vst_{key}");
-    let ada = person(&desk, &[("email", "ada@example.com")])
+    let ada = person(&staff_app, &[("email", "ada@example.com")])
         .await
         .user_id();
     let path = format!("/api/v1/admin/users/{ada}/end-sessions");
     let body = json!({ "reason": "lost phone" });
     assert_eq!(
-        desk.app
+        staff_app
+            .app
             .as_user(&key, Method::POST, &path, Some(&body))
             .await
             .status,
@@ -88,7 +89,8 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
         page.contains("it was shown once") && !page.contains("vst_"),
         "a reload: {page}"
     );
-    desk.app
+    staff_app
+        .app
         .database
         .run("UPDATE api_keys SET created_at = now() - interval '2 hours'")
         .await;
@@ -119,7 +121,8 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
         303
     );
     assert_eq!(
-        desk.app
+        staff_app
+            .app
             .as_user(&key, Method::POST, &path, Some(&body))
             .await
             .error(),
@@ -130,7 +133,7 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
         409
     );
 
-    let recorded: Vec<(String, String, serde_json::Value)> = desk.app.database.all("SELECT kind, actor, detail FROM events WHERE kind LIKE 'api_key_%' AND detail->>'key' = 'shop-backend' ORDER BY id").await;
+    let recorded: Vec<(String, String, serde_json::Value)> = staff_app.app.database.all("SELECT kind, actor, detail FROM events WHERE kind LIKE 'api_key_%' AND detail->>'key' = 'shop-backend' ORDER BY id").await;
     let [added, revoked] = &recorded[..] else {
         panic!("{recorded:?}")
     };
@@ -150,16 +153,17 @@ async fn an_admin_adds_a_key_sees_it_once_and_revokes_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_audit_lists_and_filters_changes_by_an_api_key() {
-    let (desk, mut browser) = desk_with(EXPORTS).await;
-    let key = desk.app.api_key("shop-backend", KeyRole::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com")])
+    let (staff_app, mut browser) = staff_app_with(EXPORTS).await;
+    let key = staff_app.app.api_key("shop-backend", KeyRole::Admin).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")])
         .await
         .user_id();
     let change = async |change: &str| {
         let path = format!("/api/v1/admin/users/{ada}/{change}");
         let body = json!({ "reason": "ticket 4711" });
         assert_eq!(
-            desk.app
+            staff_app
+                .app
                 .as_user(&key, Method::POST, &path, Some(&body))
                 .await
                 .status,
@@ -170,12 +174,13 @@ async fn the_audit_lists_and_filters_changes_by_an_api_key() {
     for name in ["disable", "enable"] {
         change(name).await;
     }
-    person(&desk, &[("email", "ada@example.com")]).await;
+    person(&staff_app, &[("email", "ada@example.com")]).await;
     change("end-sessions").await;
     let path = format!("/api/v1/admin/users/{ada}/claims");
     let body = json!({ "claims": { "plan": "pro" }, "reason": "ticket 4711" });
     assert_eq!(
-        desk.app
+        staff_app
+            .app
             .as_user(&key, Method::PUT, &path, Some(&body))
             .await
             .status,
@@ -183,7 +188,7 @@ async fn the_audit_lists_and_filters_changes_by_an_api_key() {
     );
     change("delete").await;
     let body = json!({ "email": "grace@example.com" });
-    let created = desk
+    let created = staff_app
         .app
         .as_user(&key, Method::POST, "/api/v1/admin/users", Some(&body))
         .await;

@@ -4,7 +4,7 @@ use reqwest::Method;
 use vestibule::admin::lists::events::WALKED;
 use vestibule::domain::staff::Role;
 
-use super::{EXPORTS, desk_with, file, person};
+use super::{EXPORTS, file, person, staff_app_with};
 use crate::support::app::Answer;
 use crate::support::staff_app::Browser;
 
@@ -41,11 +41,11 @@ const REFUSED: &str = "Sign-in refused";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_filter_leaves_what_it_says_and_nothing_else() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    person(&desk, &[("email", "grace@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
+    person(&staff_app, &[("email", "grace@example.com")]).await;
     person(
-        &desk,
+        &staff_app,
         &[
             ("email", "ada@example.com"),
             ("sub", "x"),
@@ -134,8 +134,8 @@ async fn each_filter_leaves_what_it_says_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn links_page_through_all_filtered_events_without_gaps() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    desk.app.database.run("INSERT INTO events (id, kind, reason, email, request_id)
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    staff_app.app.database.run("INSERT INTO events (id, kind, reason, email, request_id)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid,
                 CASE n % 2 WHEN 0 THEN 'sign_in_refused' ELSE 'link_refused' END, 'token_expired', 'a@example.com', 'number-' || n
          FROM generate_series(1, 250) AS n").await;
@@ -161,8 +161,8 @@ async fn links_page_through_all_filtered_events_without_gaps() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_views_of_personal_data_are_recorded_with_the_search() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     browser
         .get(&format!("/admin/users/{}", ada.user_id()))
         .await;
@@ -194,8 +194,8 @@ async fn staff_views_of_personal_data_are_recorded_with_the_search() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_audit_export_streams_all_matching_events_across_several_statements() {
-    let (desk, mut browser) = desk_with(EXPORTS).await;
-    desk.app.database.run("INSERT INTO events (id, kind, reason, email, request_id)
+    let (staff_app, mut browser) = staff_app_with(EXPORTS).await;
+    staff_app.app.database.run("INSERT INTO events (id, kind, reason, email, request_id)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'sign_in_refused', 'token_expired',
                 '=formula@example.com', 'number-' || n
          FROM generate_series(1, 4500) AS n").await;
@@ -237,10 +237,10 @@ async fn an_audit_export_streams_all_matching_events_across_several_statements()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_audit_of_a_user_holds_what_the_users_page_shows() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com"), ("sub", "ada")]).await;
     person(
-        &desk,
+        &staff_app,
         &[
             ("email", "ada@example.com"),
             ("sub", "x"),
@@ -248,17 +248,22 @@ async fn the_audit_of_a_user_holds_what_the_users_page_shows() {
         ],
     )
     .await;
-    let expired = person(&desk, &[("email", "ada@example.com"), ("expired", "true")]).await;
+    let expired = person(
+        &staff_app,
+        &[("email", "ada@example.com"), ("expired", "true")],
+    )
+    .await;
     assert_eq!(expired.error(), "token_expired");
-    person(&desk, &[("email", "grace@example.com")]).await;
+    person(&staff_app, &[("email", "grace@example.com")]).await;
     let user = format!("/admin/users/{}", ada.user_id());
     browser
         .confirm(&format!("{user}/disable"), "asked by phone")
         .await;
-    let disabled = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
+    let disabled = person(&staff_app, &[("email", "ada@example.com"), ("sub", "ada")]).await;
     assert_eq!(disabled.error(), "user_disabled");
     // A refusal that needs no query is recorded after its response.
-    desk.app
+    staff_app
+        .app
         .database
         .until(
             "SELECT count(*) FROM events WHERE kind = 'sign_in_refused'",
@@ -289,10 +294,10 @@ async fn the_audit_of_a_user_holds_what_the_users_page_shows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_audit_describes_changes_by_providers_and_of_claims() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
-    person(&desk, &[("email", "new@example.com"), ("sub", "ada")]).await;
-    desk.app.database.run("INSERT INTO events (id, kind, user_id, actor, detail)
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com"), ("sub", "ada")]).await;
+    person(&staff_app, &[("email", "new@example.com"), ("sub", "ada")]).await;
+    staff_app.app.database.run("INSERT INTO events (id, kind, user_id, actor, detail)
          SELECT gen_random_uuid(), 'claims_changed', id, 'key:backend', '{\"reason\": \"promoted\"}' FROM users").await;
     let updated = "Updated from the provider";
     let changed = "Claims in access tokens changed";
@@ -320,9 +325,13 @@ async fn the_audit_describes_changes_by_providers_and_of_claims() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_links_its_users_only_while_they_exist() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
-    let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "grace")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com"), ("sub", "ada")]).await;
+    let grace = person(
+        &staff_app,
+        &[("email", "grace@example.com"), ("sub", "grace")],
+    )
+    .await;
     let link = format!(
         "<a href=\"/admin/users/{}\"><bdi>ada@example.com</bdi></a>",
         ada.user_id()
@@ -349,7 +358,10 @@ async fn an_event_links_its_users_only_while_they_exist() {
         "{audit}"
     );
 
-    let deleted = desk.app.delete(&grace.access_token(), "/api/v1/me").await;
+    let deleted = staff_app
+        .app
+        .delete(&grace.access_token(), "/api/v1/me")
+        .await;
     assert_eq!(deleted.status, 204);
     let audit = browser.get("/admin/audit").await.text;
     assert!(
@@ -379,10 +391,10 @@ async fn an_event_links_its_users_only_while_they_exist() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_id_finds_the_events_of_its_request() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     let refused = person(
-        &desk,
+        &staff_app,
         &[
             ("email", "ada@example.com"),
             ("sub", "x"),
@@ -413,7 +425,7 @@ async fn a_request_id_finds_the_events_of_its_request() {
         .await,
         [FIRST]
     );
-    let event: String = desk
+    let event: String = staff_app
         .app
         .database
         .value("SELECT id::text FROM events WHERE kind = 'user_created'")
@@ -427,11 +439,11 @@ async fn a_request_id_finds_the_events_of_its_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_audit_filter_without_an_index_scans_stepwise_and_exports_fully() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
     let walked = i32::try_from(WALKED).unwrap();
     // Only the oldest and the newest event belong to the provider `rare`.
     run!(
-        &desk.app.database.pool,
+        &staff_app.app.database.pool,
         "INSERT INTO events (id, kind, provider, ip)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'signed_in',
                 CASE WHEN n IN (1, $1 + 1) THEN 'rare' ELSE 'idp' END, '192.0.2.1'
@@ -439,7 +451,7 @@ async fn an_audit_filter_without_an_index_scans_stepwise_and_exports_fully() {
         walked
     );
     run!(
-        &desk.app.database.pool,
+        &staff_app.app.database.pool,
         "DELETE FROM events WHERE kind LIKE 'staff%'"
     );
     let page = browser.get("/admin/audit?provider=rare").await.text;

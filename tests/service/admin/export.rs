@@ -9,15 +9,15 @@ use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::staff::Role;
 use vestibule::events::record::{DataAccess, record_access};
 
-use super::{EXPORTS, desk_with, file};
+use super::{EXPORTS, file, staff_app_with};
 use crate::support::cluster::Database;
 use crate::support::process::run;
-use crate::support::staff_app::{Browser, Desk};
+use crate::support::staff_app::{Browser, StaffApp};
 
 /// Adds `count` users with this name.
-async fn fill(desk: &Desk, count: i32, name: &str) {
+async fn fill(staff_app: &StaffApp, count: i32, name: &str) {
     run!(
-        &desk.app.database.pool,
+        &staff_app.app.database.pool,
         "INSERT INTO users (id, email, name)
          SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, n || '@example.com', $2
          FROM generate_series(1, $1) AS n",
@@ -53,9 +53,9 @@ async fn open(browser: &mut Browser, path: &str) -> reqwest::Response {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_export_matches_the_list_and_defuses_formulas() {
-    let (desk, mut browser) = desk_with(EXPORTS).await;
-    let pool = &desk.app.database.pool;
-    fill(&desk, 4_500, "Somebody").await;
+    let (staff_app, mut browser) = staff_app_with(EXPORTS).await;
+    let pool = &staff_app.app.database.pool;
+    fill(&staff_app, 4_500, "Somebody").await;
     let names = [
         "=HYPERLINK(\"https://evil.example\")",
         "+1",
@@ -171,15 +171,15 @@ async fn a_user_export_matches_the_list_and_defuses_formulas() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_exported_file_imports_again_with_its_names_whole() {
-    let (desk, mut browser) = desk_with(EXPORTS).await;
-    fill(&desk, 4, "Zoë Ødegård 艾達").await;
+    let (staff_app, mut browser) = staff_app_with(EXPORTS).await;
+    fill(&staff_app, 4, "Zoë Ødegård 艾達").await;
     for (email, name) in [
         ("2@example.com", "+1-1"),
         ("3@example.com", "04567"),
         ("4@example.com", "'Abd al-Rahman"),
     ] {
         run!(
-            &desk.app.database.pool,
+            &staff_app.app.database.pool,
             "UPDATE users SET name = $1 WHERE email = $2",
             name,
             email
@@ -210,36 +210,42 @@ async fn an_exported_file_imports_again_with_its_names_whole() {
         String::from_utf8_lossy(&imported.stderr)
     );
     let users = "SELECT id::text || ' ' || email || ' ' || name FROM users ORDER BY id";
-    let before: Vec<String> = values!(&desk.app.database.pool, users);
+    let before: Vec<String> = values!(&staff_app.app.database.pool, users);
     let after: Vec<String> = values!(&database.pool, users);
     assert_eq!((before.len(), &after), (4, &before));
 }
 
 /// Waits until the service has sent the database no statement for a second.
-async fn at_rest(desk: &Desk) {
+async fn at_rest(staff_app: &StaffApp) {
     let asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'vestibule' AND datname = current_database()
                  AND (state <> 'idle' OR state_change > clock_timestamp() - interval '1 second')";
-    desk.app.database.until(asked, 0).await;
+    staff_app.app.database.until(asked, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_read_from_the_database_before_the_reader_takes_it() {
     // Much more data than the buffers of the connection hold.
     const USERS: usize = 25_000;
-    let (desk, mut browser) = desk_with(EXPORTS).await;
-    fill(&desk, i32::try_from(USERS).unwrap(), &"early ".repeat(160)).await;
+    let (staff_app, mut browser) = staff_app_with(EXPORTS).await;
+    fill(
+        &staff_app,
+        i32::try_from(USERS).unwrap(),
+        &"early ".repeat(160),
+    )
+    .await;
     let mut response = open(&mut browser, "/admin/users.csv").await;
     let mut file = response.chunk().await.unwrap().unwrap().to_vec();
-    at_rest(&desk).await;
+    at_rest(&staff_app).await;
     let connections = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'vestibule'
                        AND datname = current_database() AND xact_start IS NOT NULL";
     assert_eq!(
-        desk.app.database.count(connections).await,
+        staff_app.app.database.count(connections).await,
         0,
         "no transaction waits for the reader"
     );
     // The new name marks rows that the service reads from here on, unlike rows in memory or sent.
-    desk.app
+    staff_app
+        .app
         .database
         .run("UPDATE users SET name = 'late'")
         .await;
@@ -263,8 +269,13 @@ async fn nothing_is_read_from_the_database_before_the_reader_takes_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_export_is_recognizable_as_incomplete() {
     const USERS: usize = 12_500;
-    let (desk, mut browser) = desk_with(EXPORTS).await;
-    fill(&desk, i32::try_from(USERS).unwrap(), &"name ".repeat(240)).await;
+    let (staff_app, mut browser) = staff_app_with(EXPORTS).await;
+    fill(
+        &staff_app,
+        i32::try_from(USERS).unwrap(),
+        &"name ".repeat(240),
+    )
+    .await;
     for (change, back) in [
         (
             "UPDATE staff SET may_export = false WHERE role = 'support'",
@@ -282,8 +293,8 @@ async fn an_interrupted_export_is_recognizable_as_incomplete() {
     ] {
         let mut response = open(&mut browser, "/admin/users.csv").await;
         let mut file = response.chunk().await.unwrap().unwrap().to_vec();
-        at_rest(&desk).await;
-        desk.app.database.run(change).await;
+        at_rest(&staff_app).await;
+        staff_app.app.database.run(change).await;
         while let Ok(Some(chunk)) = response.chunk().await {
             file.extend(chunk);
         }
@@ -308,15 +319,15 @@ async fn an_interrupted_export_is_recognizable_as_incomplete() {
                     .starts_with("text/html")
             );
         }
-        desk.app.database.run(back).await;
+        staff_app.app.database.run(back).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_exports_has_the_right_and_says_why() {
     for path in ["/admin/users.csv", "/admin/audit.csv"] {
-        let (desk, mut browser) = desk_with(Role::Support).await;
-        fill(&desk, 10, "Somebody").await;
+        let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+        fill(&staff_app, 10, "Somebody").await;
         let exports =
             "SELECT count(*) FROM events WHERE kind IN ('users_exported', 'audit_exported')";
         let page = path.trim_end_matches(".csv");
@@ -330,11 +341,11 @@ async fn whoever_exports_has_the_right_and_says_why() {
         let shown = refused.text.replace("staff@example.com", "");
         assert!(!shown.contains("@example.com"), "{path}: {shown}");
         // The statement that records an export checks the permission itself.
-        let pool = &desk.app.database.pool;
+        let pool = &staff_app.app.database.pool;
         let recorded = async |kind| {
             let look = DataAccess::list(kind, &[]);
             let reader = Actor::Staff("staff@example.com");
-            record_access(&desk.app.database.service, look, reader, &Origin::default())
+            record_access(&staff_app.app.database.service, look, reader, &Origin::default())
                 .await
                 .unwrap()
         };
@@ -366,11 +377,12 @@ async fn whoever_exports_has_the_right_and_says_why() {
             404,
             "{path}: a link fetches no file"
         );
-        assert_eq!(desk.app.database.count(exports).await, 0, "{path}");
+        assert_eq!(staff_app.app.database.count(exports).await, 0, "{path}");
         let allowed = file(&mut browser, path).await;
         assert_eq!(browser.send(allowed).await.status, 200, "{path}");
-        assert_eq!(desk.app.database.count(exports).await, 1, "{path}");
-        desk.app
+        assert_eq!(staff_app.app.database.count(exports).await, 1, "{path}");
+        staff_app
+            .app
             .database
             .run("DELETE FROM staff WHERE email = 'staff@example.com'")
             .await;

@@ -4,9 +4,9 @@ use reqwest::Method;
 use sqlx::PgPool;
 use vestibule::domain::staff::Role;
 
-use super::{EXPORTS, desk_with, file, person};
+use super::{EXPORTS, file, person, staff_app_with};
 use crate::support::process::eventually;
-use crate::support::staff_app::{Browser, Desk};
+use crate::support::staff_app::{Browser, StaffApp};
 
 /// Adds users `user-1` to `user-<count>`, created in this order.
 async fn fill(pool: &PgPool, count: i32) {
@@ -43,15 +43,15 @@ async fn ask(browser: &mut Browser, query: &[(&str, &str)]) -> String {
     answer.text
 }
 
-async fn full_desk(count: i32) -> (Desk, Browser) {
-    let (desk, browser) = desk_with(EXPORTS).await;
-    fill(&desk.app.database.pool, count).await;
-    (desk, browser)
+async fn full_staff_app(count: i32) -> (StaffApp, Browser) {
+    let (staff_app, browser) = staff_app_with(EXPORTS).await;
+    fill(&staff_app.app.database.pool, count).await;
+    (staff_app, browser)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn links_page_through_the_list_in_both_directions_with_filters() {
-    let (_desk, mut browser) = full_desk(180).await;
+    let (_staff_app, mut browser) = full_staff_app(180).await;
     let by_name: Vec<u32> = (1..=180).rev().collect();
     let active: Vec<u32> = (1..=180).filter(|number| number % 4 > 0).collect();
     for (query, expected) in [
@@ -87,8 +87,8 @@ async fn links_page_through_the_list_in_both_directions_with_filters() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_times_out_suggests_narrower_filters() {
-    let (desk, mut browser) = full_desk(3).await;
-    let pool = &desk.app.database.pool;
+    let (staff_app, mut browser) = full_staff_app(3).await;
+    let pool = &staff_app.app.database.pool;
     for (path, other_order) in [
         ("/admin/users?sort=name&status=active", true),
         ("/admin/users?status=active", false),
@@ -103,7 +103,7 @@ async fn a_list_that_times_out_suggests_narrower_filters() {
         let cancelled = eventually("the list waits", async || {
             let waiting = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
                            WHERE datname = current_database() AND wait_event_type = 'Lock'";
-            (desk.app.database.count(waiting).await > 0).then_some(())
+            (staff_app.app.database.count(waiting).await > 0).then_some(())
         });
         let (page, ()) = tokio::join!(browser.get(path), cancelled);
         locked.rollback().await.unwrap();
@@ -124,7 +124,7 @@ async fn a_list_that_times_out_suggests_narrower_filters() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn search_results_can_be_paged_and_exported_in_full() {
-    let (_desk, mut browser) = full_desk(180).await;
+    let (_staff_app, mut browser) = full_staff_app(180).await;
     let mut expected: Vec<u32> = (1..=180).filter(|number| number % 4 > 0).collect();
     expected.sort_by_key(|number| format!("{number}@"));
     let path = "/admin/users?q=user&status=active";
@@ -144,7 +144,7 @@ async fn search_results_can_be_paged_and_exported_in_full() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_stands_in_the_address_is_a_page() {
-    let (_desk, mut browser) = full_desk(60).await;
+    let (_staff_app, mut browser) = full_staff_app(60).await;
     let page = ask(&mut browser, &[("sort", "name")]).await;
     let sound = link(&page, "next")
         .unwrap()
@@ -208,16 +208,17 @@ async fn whatever_stands_in_the_address_is_a_page() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn date_filters_use_the_readers_zone_and_stay_filled_in() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
     // Half an hour before midnight in Tokyo, and half an hour after.
     for (number, time) in [(1, "2026-03-01 14:30Z"), (2, "2026-03-01 15:30Z")] {
-        run!(&desk.app.database.pool, "INSERT INTO users (id, email, created_at)
+        run!(&staff_app.app.database.pool, "INSERT INTO users (id, email, created_at)
              SELECT (lpad(to_hex((extract(epoch FROM t) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid,
                     'user-' || $1 || '@example.com', t FROM (SELECT $2::text::timestamptz AS t) AS at", number, time);
     }
     let days = [("created_from", "2026-03-02"), ("created_to", "2026-03-02")];
     assert_eq!(listed(&ask(&mut browser, &days).await), [0; 0], "UTC");
-    desk.app
+    staff_app
+        .app
         .database
         .run("UPDATE staff SET time_zone = 'Asia/Tokyo'")
         .await;
@@ -229,7 +230,7 @@ async fn date_filters_use_the_readers_zone_and_stay_filled_in() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_filter_in_use_is_named_and_one_link_removes_it() {
-    let (_desk, mut browser) = desk_with(Role::Support).await;
+    let (_staff_app, mut browser) = staff_app_with(Role::Support).await;
     for (path, chips) in [
         ("/admin/users?q=ada&sort=name", &[][..]),
         (
@@ -282,7 +283,7 @@ async fn each_filter_in_use_is_named_and_one_link_removes_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn column_headers_sort_the_list_and_show_its_order() {
-    let (_desk, mut browser) = full_desk(12).await;
+    let (_staff_app, mut browser) = full_staff_app(12).await;
     let head = |page: &str, label: &str| {
         let before = page.split_once(&format!("\">{label}</a></th>")).unwrap().0;
         let (start, href) = before.rsplit_once("<a href=\"").unwrap();
@@ -317,8 +318,8 @@ async fn column_headers_sort_the_list_and_show_its_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_list_shows_its_count_and_marks_estimates() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let pool = &desk.app.database.pool;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let pool = &staff_app.app.database.pool;
     assert!(
         ask(&mut browser, &[])
             .await
@@ -364,8 +365,12 @@ async fn the_list_shows_its_count_and_marks_estimates() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_not_found_may_be_among_the_refused() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let refused = person(&desk, &[("email", "ada@example.com"), ("aud", "another")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let refused = person(
+        &staff_app,
+        &[("email", "ada@example.com"), ("aud", "another")],
+    )
+    .await;
     assert_eq!(refused.error(), "audience_mismatch");
     let page = ask(&mut browser, &[("q", "Ada@Example.com")]).await;
     assert!(page.contains("No user matches “Ada@Example.com”"), "{page}");
@@ -394,8 +399,8 @@ async fn who_is_not_found_may_be_among_the_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn removed_providers_can_still_be_filtered_and_searched() {
-    let (desk, mut browser) = full_desk(2).await;
-    desk.app.database.run("INSERT INTO identities (id, user_id, provider, subject)
+    let (staff_app, mut browser) = full_staff_app(2).await;
+    staff_app.app.database.run("INSERT INTO identities (id, user_id, provider, subject)
          SELECT gen_random_uuid(), id, 'retired', 'subject-' || email FROM users WHERE email = 'user-1@example.com'").await;
     let page = ask(&mut browser, &[]).await;
     for option in [

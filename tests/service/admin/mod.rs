@@ -20,7 +20,7 @@ use reqwest::{Method, RequestBuilder};
 use vestibule::domain::staff::{Access, Role};
 
 use crate::support::people::sign_in as person;
-use crate::support::staff_app::{Browser, Desk};
+use crate::support::staff_app::{Browser, StaffApp};
 
 /// Role support with the right to export.
 const EXPORTS: Access = Access {
@@ -37,11 +37,11 @@ async fn file(browser: &mut Browser, path: &str) -> RequestBuilder {
         .form(&[("csrf", &*csrf), ("reason", "asked by the auditor")])
 }
 
-async fn desk_with(access: impl Into<Access>) -> (Desk, Browser) {
-    let desk = Desk::open().await;
+async fn staff_app_with(access: impl Into<Access>) -> (StaffApp, Browser) {
+    let staff_app = StaffApp::open().await;
     // There must be an admin, in case the member with `access` is not one.
-    desk.appoint("root@example.com", Role::Admin).await;
-    desk.appoint("staff@example.com", access).await;
-    let browser = desk.signed_in("staff@example.com").await;
-    (desk, browser)
+    staff_app.appoint("root@example.com", Role::Admin).await;
+    staff_app.appoint("staff@example.com", access).await;
+    let browser = staff_app.signed_in("staff@example.com").await;
+    (staff_app, browser)
 }

@@ -5,9 +5,9 @@ use vestibule::domain::report::{Event, EventKind, Report, Subject};
 use vestibule::domain::staff::Role;
 use vestibule::provider_events::apply;
 
-use super::{desk_with, person};
+use super::{person, staff_app_with};
 use crate::support::provider::Behaviour;
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 use crate::support::token::{at, now};
 
 /// Returns the text of the table row that begins with `begin`, without its markup.
@@ -39,18 +39,22 @@ fn titles(page: &str, outcome: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
     // The overview has a column for each hour: the test must not cross its end.
-    desk.app.database.within_an_hour().await;
+    staff_app.app.database.within_an_hour().await;
     let empty = browser.get("/admin").await.text;
     assert!(empty.contains(">None.</p>"), "{empty}");
     for _ in 0..2 {
-        person(&desk, &[("email", "ada@example.com")]).await;
+        person(&staff_app, &[("email", "ada@example.com")]).await;
     }
-    person(&desk, &[("email", "ada@example.com"), ("sub", "second")]).await;
+    person(
+        &staff_app,
+        &[("email", "ada@example.com"), ("sub", "second")],
+    )
+    .await;
     for _ in 0..3 {
         let refused = person(
-            &desk,
+            &staff_app,
             &[
                 ("email", "ada@example.com"),
                 ("sub", "x"),
@@ -62,12 +66,12 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
     }
     let before = browser.get("/admin").await.text;
     // The overview is the same whether events are counted in advance or on display.
-    desk.app.database.run("UPDATE events SET created_at = created_at - interval '2 hours', id = (
+    staff_app.app.database.run("UPDATE events SET created_at = created_at - interval '2 hours', id = (
                  lpad(to_hex((extract(epoch FROM created_at - interval '2 hours') * 1000)::bigint), 12, '0') || right(replace(id::text, '-', ''), 20))::uuid").await;
-    vestibule::events::counts::catch_up(&desk.app.database.service)
+    vestibule::events::counts::catch_up(&staff_app.app.database.service)
         .await
         .unwrap();
-    let counted: i64 = desk
+    let counted: i64 = staff_app
         .app
         .database
         .value("SELECT sum(count)::bigint FROM event_counts")
@@ -100,11 +104,12 @@ async fn the_overview_counts_each_sign_in_by_outcome_reason_and_provider() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overview_separates_outages_from_refusals_and_disabled_from_healthy() {
-    let desk =
-        Desk::open_altered(|figment| figment.merge(("providers.discovered.enabled", false))).await;
-    desk.appoint("staff@example.com", Role::Support).await;
-    let mut browser = desk.signed_in("staff@example.com").await;
-    desk.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
+    let staff_app =
+        StaffApp::open_altered(|figment| figment.merge(("providers.discovered.enabled", false)))
+            .await;
+    staff_app.appoint("staff@example.com", Role::Support).await;
+    let mut browser = staff_app.signed_in("staff@example.com").await;
+    staff_app.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
          SELECT date_trunc('hour', now(), 'UTC') - interval '5 hours', 'sign_in_refused', reason, 'idp', count
          FROM (VALUES ('provider_unavailable', 7), ('token_expired', 1), ('link_required', 2)) AS reasons (reason, count)").await;
     let page = browser.get("/admin").await.text;
@@ -123,8 +128,8 @@ async fn the_overview_separates_outages_from_refusals_and_disabled_from_healthy(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    desk.app.database.within_an_hour().await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    staff_app.app.database.within_an_hour().await;
     assert!(
         !browser
             .get("/admin")
@@ -133,18 +138,19 @@ async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
             .contains("What needs a person")
     );
     // One refusal in this hour is usual, and a receiver has not responded for a day.
-    desk.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
+    staff_app.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
          SELECT date_trunc('hour', now(), 'UTC') - days * interval '1 day', 'sign_in_refused', 'token_expired', 'idp',
                 CASE days WHEN 0 THEN 40 ELSE 1 END
          FROM generate_series(0, 7) AS days").await;
-    desk.app
+    staff_app
+        .app
         .database
         .run("INSERT INTO webhooks (name, events) VALUES ('crm', '{}')")
         .await;
-    desk.app.database.run("INSERT INTO webhook_messages (webhook, message_id, type, user_id, payload, created_at, next_attempt_at, failure)
+    staff_app.app.database.run("INSERT INTO webhook_messages (webhook, message_id, type, user_id, payload, created_at, next_attempt_at, failure)
          VALUES ('crm', gen_random_uuid(), 'user.updated', gen_random_uuid(), '{}', now() - interval '26 hours',
                  now() + interval '1 hour', 'the answer is 500')").await;
-    desk.app.database.run("INSERT INTO webhook_messages (webhook, message_id, type, user_id, payload, next_attempt_at, parked_at)
+    staff_app.app.database.run("INSERT INTO webhook_messages (webhook, message_id, type, user_id, payload, next_attempt_at, parked_at)
          VALUES ('crm', gen_random_uuid(), 'user.updated', gen_random_uuid(), '{}', 'infinity', now())").await;
     let page = browser.get("/admin").await.text;
     for expected in [
@@ -169,8 +175,12 @@ async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
             .replace("&amp;", "&")
     };
     // The link to this hour's refusals at the provider leads to exactly the counted events.
-    person(&desk, &[("email", "ada@example.com"), ("aud", "another")]).await;
-    person(&desk, &[("email", "ada@example.com")]).await;
+    person(
+        &staff_app,
+        &[("email", "ada@example.com"), ("aud", "another")],
+    )
+    .await;
+    person(&staff_app, &[("email", "ada@example.com")]).await;
     crate::support::process::eventually("the refusal is recorded", async || {
         let audit = browser.get(&link("The refusals of this hour")).await.text;
         (audit.matches("Sign-in refused</strong>").count() == 1).then(|| {
@@ -182,17 +192,21 @@ async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_is_failing_when_sign_ins_fail_until_they_succeed() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
     let sign_in = async |number: u32, status| {
-        let token = desk.app.token(&at(
+        let token = staff_app.app.token(&at(
             "second",
             &format!("subject-{number}"),
             "ada@example.com",
         ));
         if status == 500 {
-            desk.app.provider.behave_for(&token, Behaviour::status(500));
+            staff_app
+                .app
+                .provider
+                .behave_for(&token, Behaviour::status(500));
         }
-        desk.app
+        staff_app
+            .app
             .post("second", &json!({ "id_token": token }))
             .await
             .status
@@ -224,9 +238,9 @@ async fn a_provider_is_failing_when_sign_ins_fail_until_they_succeed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_without_calls_reads_the_health_from_the_hours_counts() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    desk.app.database.within_an_hour().await;
-    desk.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    staff_app.app.database.within_an_hour().await;
+    staff_app.app.database.run("INSERT INTO event_counts (hour, kind, reason, provider, count)
          SELECT date_trunc('hour', now(), 'UTC'), kind, reason, provider, count
          FROM (VALUES ('sign_in_refused', 'provider_unavailable', 'second', 12), ('signed_in', '', 'second', 3),
                       ('sign_in_refused', 'provider_unavailable', 'third', 12), ('signed_in', '', 'third', 30),
@@ -246,10 +260,12 @@ async fn an_instance_without_calls_reads_the_health_from_the_hours_counts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn admins_see_what_a_hijacked_admin_has_let_in() {
     const MALLORY: &str = "mallory@example.com";
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let pool = &desk.app.database.pool;
-    desk.appoint(MALLORY, Role::Admin).await;
-    desk.appoint("support@example.com", Role::Support).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let pool = &staff_app.app.database.pool;
+    staff_app.appoint(MALLORY, Role::Admin).await;
+    staff_app
+        .appoint("support@example.com", Role::Support)
+        .await;
     // Events from before the account's latest sign-in and before the seven days.
     run!(
         pool,
@@ -260,13 +276,13 @@ async fn admins_see_what_a_hijacked_admin_has_let_in() {
                       ('staff_signed_in', now() - interval '10 days'), ('api_key_added', now() - interval '9 days')) AS e (kind, at)",
         MALLORY
     );
-    let mut mallory = desk.signed_in(MALLORY).await;
+    let mut mallory = staff_app.signed_in(MALLORY).await;
     run!(
         pool,
         "DELETE FROM events WHERE kind = 'staff_signed_in' AND actor = $1 AND created_at > now() - interval '1 day'",
         MALLORY
     );
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     run!(
         pool,
         "UPDATE identities SET held_at = now() WHERE user_id = $1",
@@ -308,7 +324,7 @@ async fn admins_see_what_a_hijacked_admin_has_let_in() {
     };
     let one_of_many = report("1", EventKind::AccountDisabled, "bulk-account");
     apply(
-        &desk.app.database.service,
+        &staff_app.app.database.service,
         "idp",
         &[],
         &one_of_many,
@@ -318,7 +334,7 @@ async fn admins_see_what_a_hijacked_admin_has_let_in() {
     .unwrap();
     assert!(!browser.get("/admin").await.text.contains(strip));
     let hijacked = report("2", EventKind::AccountDisabled, "hijacking");
-    apply(&desk.app.database.service, "idp", &[], &hijacked, "request")
+    apply(&staff_app.app.database.service, "idp", &[], &hijacked, "request")
         .await
         .unwrap();
     let page = browser.get("/admin").await.text;
@@ -347,7 +363,7 @@ async fn admins_see_what_a_hijacked_admin_has_let_in() {
     ] {
         assert_eq!(audit.matches(made).count(), 1, "{made}: {audit}");
     }
-    let mut support = desk.signed_in("support@example.com").await;
+    let mut support = staff_app.signed_in("support@example.com").await;
     assert!(
         !support.get("/admin").await.text.contains(strip),
         "it is for admins"

@@ -3,23 +3,23 @@
 use rocket::http::Method;
 use vestibule::domain::staff::Role;
 
-use super::desk_with;
+use super::staff_app_with;
 use crate::support::app::Answer;
 use crate::support::pages::{self, Content};
 use crate::support::people::People;
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_has_its_listed_status_and_privacy_headers() {
-    let desk = Desk::open().await;
-    let people = People::arrive(&desk).await;
-    let pages = pages::all(&desk, &people).await;
+    let staff_app = StaffApp::open().await;
+    let people = People::arrive(&staff_app).await;
+    let pages = pages::all(&staff_app, &people).await;
     let shown = |route: &str| {
         ["/admin", "/problems", "/providers"]
             .iter()
             .any(|shown| route.starts_with(shown))
     };
-    let routes = desk
+    let routes = staff_app
         .app
         .routes
         .iter()
@@ -36,7 +36,7 @@ async fn every_page_has_its_listed_status_and_privacy_headers() {
     }
     for address in pages {
         let name = &address.name;
-        let answer = address.open(&desk).await;
+        let answer = address.open(&staff_app).await;
         assert_eq!(answer.status, address.status, "{name}: {}", answer.text);
         assert_eq!(
             answer.header("x-content-type-options"),
@@ -68,8 +68,8 @@ async fn every_page_has_its_listed_status_and_privacy_headers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_waits_too_long_responds_503_with_retry_after() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let mut lock = desk.app.database.pool.begin().await.unwrap();
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let mut lock = staff_app.app.database.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE staff_sessions IN ACCESS EXCLUSIVE MODE")
         .execute(&mut *lock)
         .await

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 
-use super::{desk_with, person};
+use super::{person, staff_app_with};
 use crate::support::app::Answer;
-use crate::support::staff_app::{Browser, Desk, Form};
+use crate::support::staff_app::{Browser, Form, StaffApp};
 
 /// Returns the value of a form field.
 fn held<'a>(page: &'a str, field: &str) -> &'a str {
@@ -26,9 +26,9 @@ fn path(answer: &Answer) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_sent_after_the_session_ended_returns_prefilled_and_unapplied() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "1")]).await;
-    let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "2")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com"), ("sub", "1")]).await;
+    let grace = person(&staff_app, &[("email", "grace@example.com"), ("sub", "2")]).await;
     let csrf = browser.csrf().await;
     let merge = format!("{}/merge?into={}", path(&ada), grace.user_id());
     for (page, fields) in [
@@ -59,7 +59,11 @@ async fn a_form_sent_after_the_session_ended_returns_prefilled_and_unapplied() {
             ],
         ),
     ] {
-        desk.app.database.run("DELETE FROM staff_sessions").await;
+        staff_app
+            .app
+            .database
+            .run("DELETE FROM staff_sessions")
+            .await;
         let form_of_note = format!("{}/notes", path(&ada));
         let action = if fields[0].0 == "text" {
             &form_of_note
@@ -105,13 +109,17 @@ async fn a_form_sent_after_the_session_ended_returns_prefilled_and_unapplied() {
     }
     let left =
         "SELECT count(*) FROM users u WHERE disabled_at IS NULL AND NOT EXISTS (SELECT FROM notes)";
-    assert_eq!(desk.app.database.count(left).await, 2, "nothing was done");
+    assert_eq!(
+        staff_app.app.database.count(left).await,
+        2,
+        "nothing was done"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_distinguishes_a_missing_role_from_an_outdated_form() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     let disable = format!("{}/disable", path(&ada));
     let role = "Your role does not allow this.";
     let asked = browser.get(&disable).await;
@@ -151,8 +159,8 @@ async fn a_refusal_distinguishes_a_missing_role_from_an_outdated_form() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_form_shows_errors_at_fields_and_keeps_input() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     let long = "x".repeat(501);
     for (reason, error) in [("  ", "Write why"), (&*long, "at most 500 characters")] {
         let page = browser
@@ -195,7 +203,11 @@ async fn an_invalid_form_shows_errors_at_fields_and_keeps_input() {
         );
     }
     assert_eq!(
-        desk.app.database.count("SELECT count(*) FROM notes").await,
+        staff_app
+            .app
+            .database
+            .count("SELECT count(*) FROM notes")
+            .await,
         0
     );
 }
@@ -208,8 +220,8 @@ async fn write_note(browser: &mut Browser, user: &str, text: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_note_loses_control_characters_and_a_resubmission_writes_it_once() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     let page = browser.get(&path(&ada)).await.text;
     for (text, notes) in [
         ("Calls\0 back\u{202e}\r\non Monday", 1),
@@ -227,12 +239,16 @@ async fn a_note_loses_control_characters_and_a_resubmission_writes_it_once() {
             .await;
         assert_eq!(sent.status, 303, "{text:?}: {}", sent.text);
         assert_eq!(
-            desk.app.database.count("SELECT count(*) FROM notes").await,
+            staff_app
+                .app
+                .database
+                .count("SELECT count(*) FROM notes")
+                .await,
             notes,
             "{text:?}"
         );
     }
-    let written: (String, String) = desk
+    let written: (String, String) = staff_app
         .app
         .database
         .all("SELECT text, ticket FROM notes ORDER BY created_at")
@@ -249,11 +265,11 @@ async fn a_note_loses_control_characters_and_a_resubmission_writes_it_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notes_appear_in_copy_and_audit_and_are_deleted_with_users() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     write_note(&mut browser, &path(&ada), "Tablet lost on the train").await;
-    desk.appoint("admin@example.com", Role::Admin).await;
-    let mut admin = desk.signed_in("admin@example.com").await;
+    staff_app.appoint("admin@example.com", Role::Admin).await;
+    let mut admin = staff_app.signed_in("admin@example.com").await;
     let page = admin.get(&path(&ada)).await.text;
     for expected in [
         "Tablet lost on the train",
@@ -303,7 +319,11 @@ async fn notes_appear_in_copy_and_audit_and_are_deleted_with_users() {
         303
     );
     assert_eq!(
-        desk.app.database.count("SELECT count(*) FROM notes").await,
+        staff_app
+            .app
+            .database
+            .count("SELECT count(*) FROM notes")
+            .await,
         0
     );
     let late = browser
@@ -314,18 +334,18 @@ async fn notes_appear_in_copy_and_audit_and_are_deleted_with_users() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_for_the_person_says_nothing_about_staff() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     write_note(&mut browser, &path(&ada), "Tablet lost on the train").await;
-    let key = desk.app.api_key("shop", KeyRole::Admin).await;
+    let key = staff_app.app.api_key("shop", KeyRole::Admin).await;
     let claims = json!({ "reason": "promoted", "claims": { "plan": "pro" } });
     let claims_path = format!("/api/v1/admin/users/{}/claims", ada.user_id());
-    let set = desk
+    let set = staff_app
         .app
         .as_user(&key, Method::PUT, &claims_path, Some(&claims))
         .await;
     assert_eq!(set.status, 200, "{}", set.text);
-    let pool = &desk.app.database.pool;
+    let pool = &staff_app.app.database.pool;
     run!(
         pool,
         "UPDATE events SET ip = '192.0.2.1', user_agent = 'her phone', request_id = 'hers' WHERE actor IS NULL"
@@ -378,9 +398,9 @@ async fn a_copy_for_the_person_says_nothing_about_staff() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merge_keeps_all_notes_including_one_that_commits_meanwhile() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "1")]).await;
-    let grace = person(&desk, &[("email", "grace@example.com"), ("sub", "2")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com"), ("sub", "1")]).await;
+    let grace = person(&staff_app, &[("email", "grace@example.com"), ("sub", "2")]).await;
     write_note(&mut browser, &path(&ada), "of Ada").await;
     write_note(&mut browser, &path(&grace), "of Grace").await;
     let merge = format!("{}/merge", path(&ada));
@@ -400,7 +420,7 @@ async fn a_merge_keeps_all_notes_including_one_that_commits_meanwhile() {
     assert!(page.contains("<th scope=\"row\">Last seen</th>"), "{page}");
     let form = Form::of(&page).with("reason", "one person");
     // This note's transaction commits while the merge waits for it.
-    let mut writing = desk.app.database.pool.begin().await.unwrap();
+    let mut writing = staff_app.app.database.pool.begin().await.unwrap();
     sqlx::query("INSERT INTO notes (user_id, author, text) VALUES ($1::text::uuid, 'staff@example.com', 'at the last moment')")
         .bind(ada.user_id())
         .execute(&mut *writing)
@@ -412,7 +432,7 @@ async fn a_merge_keeps_all_notes_including_one_that_commits_meanwhile() {
             .form(&form.fields)
             .send(),
     );
-    desk.app.database.until_blocked().await;
+    staff_app.app.database.until_blocked().await;
     writing.commit().await.unwrap();
     assert_eq!(merging.await.unwrap().unwrap().status(), 303);
     let page = browser.get(&path(&grace)).await.text;
@@ -423,10 +443,10 @@ async fn a_merge_keeps_all_notes_including_one_that_commits_meanwhile() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removed_users_page_links_the_surviving_user_or_the_receipt() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "1")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com"), ("sub", "1")]).await;
     let grace = person(
-        &desk,
+        &staff_app,
         &[
             ("email", "grace@example.com"),
             ("sub", "2"),
@@ -447,14 +467,15 @@ async fn a_removed_users_page_links_the_surviving_user_or_the_receipt() {
         assert!(gone.text.contains(expected), "{expected}: {}", gone.text);
     }
     assert_eq!(
-        desk.app
+        staff_app
+            .app
             .delete(&grace.access_token(), "/api/v1/me")
             .await
             .status,
         204
     );
     let number: String = value!(
-        &desk.app.database.pool,
+        &staff_app.app.database.pool,
         "SELECT id::text FROM events WHERE kind = 'user_deleted'"
     );
     let gone = browser.get(&path(&grace)).await;
@@ -470,8 +491,13 @@ async fn a_removed_users_page_links_the_surviving_user_or_the_receipt() {
 }
 
 /// Makes a change, then returns the first sentence about the user.
-async fn verdict(desk: &Desk, browser: &mut Browser, user: &str, change: &'static str) -> String {
-    desk.app.database.run(change).await;
+async fn verdict(
+    staff_app: &StaffApp,
+    browser: &mut Browser,
+    user: &str,
+    change: &'static str,
+) -> String {
+    staff_app.app.database.run(change).await;
     let page = browser.get(user).await.text;
     let strip = page.split("<div class=\"strip ").nth(1).unwrap();
     strip
@@ -486,8 +512,8 @@ async fn verdict(desk: &Desk, browser: &mut Browser, user: &str, change: &'stati
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_users_page_begins_with_whether_and_why_sign_in_works() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     let user = path(&ada);
     for (change, expected) in [
         ("SELECT 1", "Can sign in."),
@@ -504,15 +530,15 @@ async fn a_users_page_begins_with_whether_and_why_sign_in_works() {
             "Cannot sign in: disabled by key:shop",
         ),
     ] {
-        let said = verdict(&desk, &mut browser, &user, change).await;
+        let said = verdict(&staff_app, &mut browser, &user, change).await;
         assert!(said.starts_with(expected), "{expected}: {said}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_theft_warning_stays_until_sign_out_or_a_confirming_note() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     let user = path(&ada);
     let stolen =
         "INSERT INTO events (kind, user_id) SELECT 'refresh_token_repeated', id FROM users";
@@ -522,7 +548,7 @@ async fn a_theft_warning_stays_until_sign_out_or_a_confirming_note() {
         ("notes", &known[..]),
         ("end-sessions", &[("reason", "stolen")]),
     ] {
-        desk.app.database.run(stolen).await;
+        staff_app.app.database.run(stolen).await;
         write_note(&mut browser, &user, "A note alone closes nothing").await;
         assert!(browser.get(&user).await.text.contains(question));
         assert_eq!(
@@ -541,10 +567,10 @@ async fn a_theft_warning_stays_until_sign_out_or_a_confirming_note() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn five_or_all_sessions_are_shown_and_ending_none_is_reported() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let mut ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let mut ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     for _ in 0..6 {
-        ada = person(&desk, &[("email", "ada@example.com")]).await;
+        ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     }
     let user = path(&ada);
     for (query, shown) in [("", 5), ("?sessions=all", 7)] {
@@ -574,9 +600,9 @@ async fn five_or_all_sessions_are_shown_and_ending_none_is_reported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_show_as_a_tree_with_changes_and_history_is_filtered() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    desk.app
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
+    staff_app.app
         .database
         .run(
             "WITH u AS (UPDATE users SET claims = '{\"plan\": \"pro\", \"shop\": {\"tier\": \"gold\"}}' RETURNING id)

@@ -9,7 +9,7 @@ use super::EXPORTS;
 use super::sign_in::SESSION;
 use crate::support::pages::covers;
 use crate::support::people::{ADMIN, People, SUPPORT};
-use crate::support::staff_app::{Browser, Desk};
+use crate::support::staff_app::{Browser, StaffApp};
 
 /// The least role that a route needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -101,7 +101,7 @@ const ROUTES: [(&str, &str, Least); 51] = [
 
 /// Returns everything that an action could change, without the columns that a member's sign-in
 /// writes.
-async fn state(desk: &Desk) -> String {
+async fn state(staff_app: &StaffApp) -> String {
     let views = [
         "staff_signed_in",
         "user_viewed",
@@ -109,15 +109,16 @@ async fn state(desk: &Desk) -> String {
         "audit_viewed",
     ];
     let staff = "SELECT string_agg(concat(email, role, may_export, ends_at, time_zone), ' ' ORDER BY email) FROM staff";
-    desk.app.database.everything(&views).await + &desk.app.database.value::<String>(staff).await
+    staff_app.app.database.everything(&views).await
+        + &staff_app.app.database.value::<String>(staff).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
-    let desk = Desk::open().await;
-    let people = People::arrive(&desk).await;
-    desk.appoint(EXPORTER, EXPORTS).await;
-    let mounted: BTreeSet<_> = desk
+    let staff_app = StaffApp::open().await;
+    let people = People::arrive(&staff_app).await;
+    staff_app.appoint(EXPORTER, EXPORTS).await;
+    let mounted: BTreeSet<_> = staff_app
         .app
         .routes
         .iter()
@@ -144,34 +145,34 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
     }
 
     let identity: uuid::Uuid = value!(
-        &desk.app.database.pool,
+        &staff_app.app.database.pool,
         "SELECT id FROM identities WHERE user_id = $1::text::uuid LIMIT 1",
         &people.ada
     );
     let minted = reqwest::get(format!(
         "{}/dev/idp/mint?email=ada.lovelace@example.com",
-        desk.app.url
+        staff_app.app.url
     ))
     .await;
     let token = minted.unwrap().text().await.unwrap();
-    let user = desk
+    let user = staff_app
         .app
         .post("idp", &json!({ "id_token": token.trim() }))
         .await;
 
     run!(
-        &desk.app.database.pool,
+        &staff_app.app.database.pool,
         "UPDATE identities SET held_at = now() WHERE id = $1",
         identity
     );
-    let before = state(&desk).await;
+    let before = state(&staff_app).await;
     for (viewer, email) in [
         (Anyone, ""),
         (Support, SUPPORT),
         (Export, EXPORTER),
         (Admin, ADMIN),
     ] {
-        let mut browser = Browser::new(&desk.app.url);
+        let mut browser = Browser::new(&staff_app.app.url);
         for (method, route, least) in ROUTES {
             let path = route
                 .replace("<id>", &people.ada)
@@ -182,7 +183,7 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
                 .replace("<session>", &identity.to_string());
             // Signs in at the first request, and again after the sign-out.
             if viewer != Anyone && !browser.cookies.contains_key(SESSION) {
-                browser = desk.signed_in(email).await;
+                browser = staff_app.signed_in(email).await;
             }
             let method: Method = method.parse().unwrap();
             let mut request = browser.request(method.clone(), &path);
@@ -222,13 +223,13 @@ async fn every_route_lets_in_whom_its_row_names_and_nobody_else() {
         }
     }
     assert_eq!(
-        state(&desk).await,
+        state(&staff_app).await,
         before,
         "nothing was done without a reason"
     );
 
     // Conversely, a staff cookie gives no access to the API.
-    let mut browser = desk.signed_in(ADMIN).await;
+    let mut browser = staff_app.signed_in(ADMIN).await;
     for path in ["/api/v1/me", "/api/v1/me/identities", "/api/v1/me/sessions"] {
         assert_eq!(browser.get(path).await.status, 401, "{path}");
     }

@@ -12,15 +12,15 @@ use vestibule::domain::staff::Role;
 
 use crate::support::provider::{Behaviour, Provider, Recorded};
 use crate::support::signer::{Signer, jwks};
-use crate::support::staff_app::{Browser, Desk};
+use crate::support::staff_app::{Browser, StaffApp};
 use crate::support::token::{CLIENT_ID, now, with};
 
 pub const SESSION: &str = "__Host-vestibule-staff";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_authorization_request_has_standard_parameters_and_nothing_from_the_caller() {
-    let desk = Desk::open().await;
-    let mut browser = Browser::new(&desk.app.url);
+    let staff_app = StaffApp::open().await;
+    let mut browser = Browser::new(&staff_app.app.url);
     let request = browser.request(
         Method::POST,
         "/admin/sign-in?next=/admin/audit&login_hint=x&prompt=none&redirect_uri=x",
@@ -36,7 +36,7 @@ async fn the_authorization_request_has_standard_parameters_and_nothing_from_the_
     let query: BTreeMap<String, String> = address.query_pairs().into_owned().collect();
     assert_eq!(
         query["redirect_uri"],
-        format!("{}/admin/sign-in/callback", desk.app.url)
+        format!("{}/admin/sign-in/callback", staff_app.app.url)
     );
     assert_eq!(
         (
@@ -72,13 +72,13 @@ async fn the_authorization_request_has_standard_parameters_and_nothing_from_the_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_sign_in_and_out_and_everyone_else_stays_outside() {
-    let desk = Desk::open().await;
-    desk.appoint("ada@example.com", Role::Admin).await;
-    let mut browser = desk.signed_in("Ada@Example.com").await;
+    let staff_app = StaffApp::open().await;
+    staff_app.appoint("ada@example.com", Role::Admin).await;
+    let mut browser = staff_app.signed_in("Ada@Example.com").await;
     assert_eq!(browser.get("/admin/users").await.status, 200);
-    let mut elsewhere = desk.signed_in("ada@example.com").await;
+    let mut elsewhere = staff_app.signed_in("ada@example.com").await;
 
-    let mut stranger = Browser::new(&desk.app.url);
+    let mut stranger = Browser::new(&staff_app.app.url);
     let refused = stranger.sign_in("grace@example.com").await;
     assert_eq!(refused.status, 403);
     assert!(!stranger.cookies.contains_key(SESSION));
@@ -92,7 +92,7 @@ async fn staff_sign_in_and_out_and_everyone_else_stays_outside() {
         untold.text
     );
     assert_eq!(
-        desk.app.database.rows().await,
+        staff_app.app.database.rows().await,
         [0; 3],
         "looking after users makes nobody a user"
     );
@@ -111,44 +111,49 @@ async fn staff_sign_in_and_out_and_everyone_else_stays_outside() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_sign_in_at_a_provider_that_tells_its_endpoints_itself() {
-    let desk = Desk::open_altered(|figment| figment.merge(("admin.provider", "discovered"))).await;
-    desk.appoint("ada@example.com", Role::Admin).await;
-    let mut browser = Browser::new(&desk.app.url);
+    let staff_app =
+        StaffApp::open_altered(|figment| figment.merge(("admin.provider", "discovered"))).await;
+    staff_app.appoint("ada@example.com", Role::Admin).await;
+    let mut browser = Browser::new(&staff_app.app.url);
     let page = browser.get("/admin/sign-in").await;
     let policy = page.header("content-security-policy").unwrap();
     assert!(
-        policy.contains(&format!("form-action 'self' {}", desk.app.url)),
+        policy.contains(&format!("form-action 'self' {}", staff_app.app.url)),
         "{policy}"
     );
-    let mut browser = desk.signed_in("ada@example.com").await;
+    let mut browser = staff_app.signed_in("ada@example.com").await;
     assert_eq!(browser.get("/admin/users").await.status, 200);
-    assert_eq!(desk.app.provider.calls(), 0, "no tokens were asked about");
+    assert_eq!(
+        staff_app.app.provider.calls(),
+        0,
+        "no tokens were asked about"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_sign_in_where_the_providers_tokens_hold_the_nonces_hash() {
     for rule in ["both_or_neither", "always"] {
-        let desk = Desk::open_altered(|figment| {
+        let staff_app = StaffApp::open_altered(|figment| {
             figment
                 .merge(("idp.nonce_form", "sha256"))
                 .merge(("idp.nonce", rule))
         })
         .await;
-        desk.appoint("ada@example.com", Role::Admin).await;
-        let mut browser = desk.signed_in("ada@example.com").await;
+        staff_app.appoint("ada@example.com", Role::Admin).await;
+        let mut browser = staff_app.signed_in("ada@example.com").await;
         assert_eq!(browser.get("/admin/users").await.status, 200, "{rule}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_callback_works_once_within_ten_minutes_in_the_same_browser() {
-    let desk = Desk::open().await;
-    desk.appoint("ada@example.com", Role::Admin).await;
-    let mut browser = Browser::new(&desk.app.url);
+    let staff_app = StaffApp::open().await;
+    staff_app.appoint("ada@example.com", Role::Admin).await;
+    let mut browser = Browser::new(&staff_app.app.url);
     let authorize = browser.begin().await;
     let callback = browser.choose(&authorize, "ada@example.com").await;
 
-    let mut other = Browser::new(&desk.app.url);
+    let mut other = Browser::new(&staff_app.app.url);
     other.begin().await;
     assert_eq!(other.get(&callback).await.status, 400, "another browser");
     let cookies = browser.cookies.clone();
@@ -158,7 +163,8 @@ async fn a_callback_works_once_within_ten_minutes_in_the_same_browser() {
 
     let authorize = browser.begin().await;
     let callback = browser.choose(&authorize, "ada@example.com").await;
-    desk.app
+    staff_app
+        .app
         .database
         .run("UPDATE staff_sign_ins SET created_at = now() - interval '11 minutes'")
         .await;
@@ -171,22 +177,22 @@ async fn a_callback_works_once_within_ten_minutes_in_the_same_browser() {
     assert_eq!(browser.get(&foreign).await.status, 400, "another issuer");
 
     let opened = "SELECT count(*) FROM staff_sessions";
-    assert_eq!(desk.app.database.count(opened).await, 1);
+    assert_eq!(staff_app.app.database.count(opened).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_staff_session_ends_when_idle_too_old_or_revoked() {
-    let desk = Desk::open().await;
-    desk.appoint("ada@example.com", Role::Admin).await;
-    desk.appoint("grace@example.com", Role::Support).await;
+    let staff_app = StaffApp::open().await;
+    staff_app.appoint("ada@example.com", Role::Admin).await;
+    staff_app.appoint("grace@example.com", Role::Support).await;
     for sql in [
         "UPDATE staff_sessions SET last_used_at = now() - interval '31 minutes'",
         "UPDATE staff_sessions SET created_at = now() - interval '12 hours'",
         "DELETE FROM staff WHERE email = 'grace@example.com'",
     ] {
-        let mut browser = desk.signed_in("grace@example.com").await;
+        let mut browser = staff_app.signed_in("grace@example.com").await;
         sqlx::query(sql)
-            .execute(&desk.app.database.pool)
+            .execute(&staff_app.app.database.pool)
             .await
             .unwrap();
         assert_eq!(browser.get("/admin/users").await.status, 303, "{sql}");
@@ -195,15 +201,15 @@ async fn a_staff_session_ends_when_idle_too_old_or_revoked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_staff_sign_ins_is_limited_per_address() {
-    let desk = Desk::open_altered(|figment| {
+    let staff_app = StaffApp::open_altered(|figment| {
         figment
             .merge(("trusted_proxies", ["127.0.0.1"]))
             .merge(("rate_limit.enabled", true))
             .merge(("rate_limit.sign_in_per_minute", 3))
     })
     .await;
-    desk.appoint("ada@example.com", Role::Admin).await;
-    let mut flood = Browser::new(&desk.app.url);
+    staff_app.appoint("ada@example.com", Role::Admin).await;
+    let mut flood = Browser::new(&staff_app.app.url);
     let mut statuses = Vec::new();
     for _ in 0..20 {
         let request = flood
@@ -242,18 +248,20 @@ async fn a_flood_of_staff_sign_ins_is_limited_per_address() {
         .header("X-Forwarded-For", "192.0.2.9");
     assert_eq!(flood.send(request).await.status, 303);
     // The real member signs in from another address.
-    let landed = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
+    let landed = Browser::new(&staff_app.app.url)
+        .sign_in("ada@example.com")
+        .await;
     assert_eq!(landed.status, 303, "{}", landed.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
-    let desk = Desk::open().await;
-    let pool = &desk.app.database.pool;
-    desk.appoint("root@example.com", Role::Admin).await;
-    desk.appoint("ada@example.com", Role::Support).await;
+    let staff_app = StaffApp::open().await;
+    let pool = &staff_app.app.database.pool;
+    staff_app.appoint("root@example.com", Role::Admin).await;
+    staff_app.appoint("ada@example.com", Role::Support).await;
     let come = async |subject: &str| {
-        let mut browser = Browser::new(&desk.app.url);
+        let mut browser = Browser::new(&staff_app.app.url);
         let who = [
             ("email", "ada@example.com"),
             ("verified", "true"),
@@ -288,12 +296,12 @@ async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
         ..by
     };
     assert_eq!(
-        reset(&desk.app.database.service, "ada@example.com", ada_herself)
+        reset(&staff_app.app.database.service, "ada@example.com", ada_herself)
             .await
             .unwrap(),
         Changed::NotPermitted
     );
-    desk.appoint("former@example.com", Role::Admin).await;
+    staff_app.appoint("former@example.com", Role::Admin).await;
     let past =
         "UPDATE staff SET ends_at = now() - interval '1 second' WHERE email = 'former@example.com'";
     sqlx::query(past).execute(pool).await.unwrap();
@@ -302,19 +310,19 @@ async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
         ..by
     };
     assert_eq!(
-        reset(&desk.app.database.service, "ada@example.com", former)
+        reset(&staff_app.app.database.service, "ada@example.com", former)
             .await
             .unwrap(),
         Changed::NotPermitted
     );
     assert_eq!(
-        reset(&desk.app.database.service, "nobody@example.com", by)
+        reset(&staff_app.app.database.service, "nobody@example.com", by)
             .await
             .unwrap(),
         Changed::Already
     );
     assert_eq!(
-        reset(&desk.app.database.service, "ada@example.com", by)
+        reset(&staff_app.app.database.service, "ada@example.com", by)
             .await
             .unwrap(),
         Changed::Done
@@ -328,24 +336,24 @@ async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
     assert_eq!(come("company-account").await.0, 403);
     // A member who gets access again is bound to the next account that signs in.
     assert_eq!(
-        remove(&desk.app.database.service, "ada@example.com", by)
+        remove(&staff_app.app.database.service, "ada@example.com", by)
             .await
             .unwrap(),
         Changed::Done
     );
-    desk.appoint("ada@example.com", Role::Support).await;
+    staff_app.appoint("ada@example.com", Role::Support).await;
     assert_eq!(come("company-account").await.0, 303);
     let told = "SELECT count(*) FROM events WHERE kind = 'staff_identity_reset' AND detail->>'staff' = 'ada@example.com'";
-    assert_eq!(desk.app.database.count(told).await, 1);
+    assert_eq!(staff_app.app.database.count(told).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_accounts_that_come_first_at_once_one_gets_in() {
-    let desk = Desk::open().await;
+    let staff_app = StaffApp::open().await;
     let origin = Origin::default();
     for round in 0..50_u8 {
         let email = format!("ada{round}@example.com");
-        desk.appoint(&email, Role::Support).await;
+        staff_app.appoint(&email, Role::Support).await;
         let come = async |subject: &str, hash: u8| {
             let candidate = Candidate {
                 email: &email,
@@ -354,7 +362,7 @@ async fn of_two_accounts_that_come_first_at_once_one_gets_in() {
                 unproven: None,
                 before: None,
             };
-            staff::open_session(&desk.app.database.service, candidate, &[hash; 32], &origin)
+            staff::open_session(&staff_app.app.database.service, candidate, &[hash; 32], &origin)
                 .await
                 .unwrap()
         };
@@ -370,7 +378,7 @@ async fn of_two_accounts_that_come_first_at_once_one_gets_in() {
 #[tokio::test(flavor = "multi_thread")]
 async fn at_google_staff_need_an_account_whose_address_google_answers_for() {
     let mut issuers = Vec::new();
-    let desk = Desk::open_altered(|figment| {
+    let staff_app = StaffApp::open_altered(|figment| {
         issuers.push(
             figment
                 .extract_inner::<Vec<String>>("idp.issuers")
@@ -384,9 +392,9 @@ async fn at_google_staff_need_an_account_whose_address_google_answers_for() {
     })
     .await;
     for email in ["ada@example.com", "ada@gmail.com"] {
-        desk.appoint(email, Role::Admin).await;
+        staff_app.appoint(email, Role::Admin).await;
     }
-    let mut browser = Browser::new(&desk.app.url);
+    let mut browser = Browser::new(&staff_app.app.url);
     let refused = browser.sign_in("ada@example.com").await;
     assert_eq!(refused.status, 403);
     assert!(
@@ -394,7 +402,7 @@ async fn at_google_staff_need_an_account_whose_address_google_answers_for() {
         "{}",
         refused.text
     );
-    let mut browser = desk.signed_in("ada@gmail.com").await;
+    let mut browser = staff_app.signed_in("ada@gmail.com").await;
     let audit = browser.get("/admin/audit?what=security").await.text;
     assert!(
         audit.contains("Google has verified the e-mail address only once"),
@@ -404,17 +412,17 @@ async fn at_google_staff_need_an_account_whose_address_google_answers_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_staff_session_replaces_the_browsers_and_a_sixth_the_oldest() {
-    let desk = Desk::open().await;
+    let staff_app = StaffApp::open().await;
     let count = "SELECT count(*) FROM staff_sessions";
-    desk.appoint("ada@example.com", Role::Admin).await;
-    desk.appoint("grace@example.com", Role::Support).await;
-    let mut browser = desk.signed_in("ada@example.com").await;
+    staff_app.appoint("ada@example.com", Role::Admin).await;
+    staff_app.appoint("grace@example.com", Role::Support).await;
+    let mut browser = staff_app.signed_in("ada@example.com").await;
     let before = browser.cookies.clone();
     // A successful sign-in ends the browser's session; a refused sign-in does not.
     assert_eq!(browser.sign_in("stranger@example.com").await.status, 403);
     assert_eq!(browser.get("/admin/users").await.status, 200);
     assert_eq!(browser.sign_in("grace@example.com").await.status, 303);
-    assert_eq!(desk.app.database.count(count).await, 1);
+    assert_eq!(staff_app.app.database.count(count).await, 1);
     browser.cookies = before;
     assert_eq!(
         browser.get("/admin/users").await.status,
@@ -424,10 +432,10 @@ async fn a_staff_session_replaces_the_browsers_and_a_sixth_the_oldest() {
 
     let mut browsers = Vec::new();
     for _ in 0..6 {
-        browsers.push(desk.signed_in("ada@example.com").await);
+        browsers.push(staff_app.signed_in("ada@example.com").await);
     }
     assert_eq!(
-        desk.app.database.count(count).await,
+        staff_app.app.database.count(count).await,
         6,
         "Grace's, and five of Ada's"
     );
@@ -437,8 +445,8 @@ async fn a_staff_session_replaces_the_browsers_and_a_sixth_the_oldest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_callbacks_and_strangers_count_as_no_server_error() {
-    let desk = Desk::open().await;
-    let mut stranger = Browser::new(&desk.app.url);
+    let staff_app = StaffApp::open().await;
+    let mut stranger = Browser::new(&staff_app.app.url);
     for query in [
         "",
         "?state=x",
@@ -474,7 +482,7 @@ async fn bad_callbacks_and_strangers_count_as_no_server_error() {
         "{}",
         refused.text
     );
-    desk.appoint("ada@example.com", Role::Admin).await;
+    staff_app.appoint("ada@example.com", Role::Admin).await;
     let refused = stranger.sign_in("stranger@example.com").await;
     assert!(
         refused.text.contains("This account is not on the list"),
@@ -494,8 +502,9 @@ async fn bad_callbacks_and_strangers_count_as_no_server_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unconfigured_staff_sign_in_names_settings_and_raises_no_alert() {
-    let desk = Desk::open_altered(|figment| figment.merge(("admin.provider", "second"))).await;
-    let mut stranger = Browser::new(&desk.app.url);
+    let staff_app =
+        StaffApp::open_altered(|figment| figment.merge(("admin.provider", "second"))).await;
+    let mut stranger = Browser::new(&staff_app.app.url);
     let page = stranger.get("/admin/sign-in").await.text;
     for setting in ["client_secret", "authorization_url", "token_url"] {
         assert!(
@@ -521,14 +530,14 @@ async fn an_unconfigured_staff_sign_in_names_settings_and_raises_no_alert() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_sent_to_google_when_the_tokens_come_from_elsewhere() {
-    let desk = Desk::open_altered(|figment| {
+    let staff_app = StaffApp::open_altered(|figment| {
         figment.merge((
             "idp.authorization_url",
             "https://accounts.google.com/o/oauth2/v2/auth",
         ))
     })
     .await;
-    let mut browser = Browser::new(&desk.app.url);
+    let mut browser = Browser::new(&staff_app.app.url);
     let answer = browser.post("/admin/sign-in", &[]).await;
     assert_eq!(answer.status, 503);
     assert!(
@@ -543,9 +552,9 @@ async fn nobody_is_sent_to_google_when_the_tokens_come_from_elsewhere() {
     );
 }
 
-/// A desk, and its provider whose metadata has `changes` merged in.
+/// An app, and its provider whose metadata has `changes` merged in.
 struct Office {
-    desk: Desk,
+    staff_app: StaffApp,
     provider: Provider,
     changes: Value,
 }
@@ -557,15 +566,15 @@ impl Office {
             "preset": "oidc", "issuer": provider.url(), "client_id": CLIENT_ID, "client_secret": "hush",
         });
         let office = with(office, settings);
-        let desk = Desk::open_altered(|figment| {
+        let staff_app = StaffApp::open_altered(|figment| {
             figment
                 .merge(("providers.office", office))
                 .merge(("admin.provider", "office"))
         })
         .await;
-        desk.appoint("ada@example.com", Role::Admin).await;
+        staff_app.appoint("ada@example.com", Role::Admin).await;
         Self {
-            desk,
+            staff_app,
             provider,
             changes: json!({}),
         }
@@ -581,7 +590,7 @@ impl Office {
         });
         let metadata = with(metadata, &self.changes);
         self.provider.behave(Behaviour::Json(metadata.clone()));
-        let mut browser = Browser::new(&self.desk.app.url);
+        let mut browser = Browser::new(&self.staff_app.app.url);
         let authorize = browser.begin().await;
         let query: BTreeMap<String, String> = authorize.query_pairs().into_owned().collect();
         let whole = json!({
@@ -686,7 +695,7 @@ async fn unusable_userinfo_or_another_subject_signs_no_staff_in() {
     }
     assert_eq!(
         office
-            .desk
+            .staff_app
             .app
             .database
             .count("SELECT count(*) FROM staff_sessions")
@@ -699,7 +708,7 @@ async fn unusable_userinfo_or_another_subject_signs_no_staff_in() {
 async fn userinfo_is_requested_only_for_staff_and_only_if_published() {
     let mut office = Office::open(&json!({})).await;
     let proven = json!({ "sub": "ada", "email": "ada@example.com", "email_verified": true });
-    let app = &office.desk.app;
+    let app = &office.staff_app.app;
     let url = office.provider.url();
     let claims =
         json!({ "iss": url, "aud": CLIENT_ID, "sub": "ada", "iat": now(), "exp": now() + 300 });

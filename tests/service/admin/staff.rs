@@ -10,13 +10,14 @@ use vestibule::admin::staff::store::{Changed, add, remove};
 use vestibule::domain::actor::By;
 use vestibule::domain::staff::{Access, Role};
 
-use super::{desk_with, person};
+use super::{person, staff_app_with};
 use crate::support::cluster::Database;
 use crate::support::race::{at_once, rounds};
-use crate::support::staff_app::{Browser, Desk};
+use crate::support::staff_app::{Browser, StaffApp};
 
-async fn members(desk: &Desk) -> Vec<(String, String)> {
-    desk.app
+async fn members(staff_app: &StaffApp) -> Vec<(String, String)> {
+    staff_app
+        .app
         .database
         .all("SELECT email, role FROM staff ORDER BY email")
         .await
@@ -32,7 +33,7 @@ async fn post(browser: &mut Browser, path: &str, fields: &[(&str, &str)]) -> u16
 
 #[tokio::test(flavor = "multi_thread")]
 async fn granting_changing_and_revoking_access_takes_effect_and_is_audited() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
     assert_eq!(
         post(
             &mut browser,
@@ -42,7 +43,7 @@ async fn granting_changing_and_revoking_access_takes_effect_and_is_audited() {
         .await,
         303
     );
-    let mut grace = desk.signed_in("grace@example.com").await;
+    let mut grace = staff_app.signed_in("grace@example.com").await;
     assert_eq!(grace.get("/admin/users").await.status, 200);
     assert_eq!(
         post(
@@ -64,7 +65,7 @@ async fn granting_changing_and_revoking_access_takes_effect_and_is_audited() {
     );
     // A member without a role is signed out at the next request.
     assert_eq!(grace.get("/admin/users").await.status, 303);
-    assert_eq!(members(&desk).await.len(), 2);
+    assert_eq!(members(&staff_app).await.len(), 2);
     let audit = browser
         .get("/admin/audit?what=staff&actor=staff@example.com")
         .await
@@ -84,9 +85,9 @@ async fn granting_changing_and_revoking_access_takes_effect_and_is_audited() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_access_change_is_previewed_and_errors_appear_at_fields() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
     let ask = "/admin/staff/give?email=Grace%40example.com&role=support";
-    let day = async |sql| desk.app.database.value::<String>(sql).await;
+    let day = async |sql| staff_app.app.database.value::<String>(sql).await;
     for (period, sql) in [
         ("day", "SELECT ((now() AT TIME ZONE 'UTC')::date + 1)::text"),
         (
@@ -115,7 +116,7 @@ async fn an_access_change_is_previewed_and_errors_appear_at_fields() {
         page.contains("The access has no end.") && page.contains("This member is new"),
         "{page}"
     );
-    let before = members(&desk).await;
+    let before = members(&staff_app).await;
     let form = [
         ("email", "grace@example.com"),
         ("role", "admin"),
@@ -173,7 +174,7 @@ async fn an_access_change_is_previewed_and_errors_appear_at_fields() {
         assert_eq!(post(&mut browser, path, fields).await, 400, "{path}");
     }
     assert_eq!(
-        (before.len(), members(&desk).await),
+        (before.len(), members(&staff_app).await),
         (2, before),
         "questions and mistakes change nothing"
     );
@@ -189,8 +190,8 @@ async fn an_access_change_is_previewed_and_errors_appear_at_fields() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_admins_who_remove_each_other_leave_one() {
-    let desk = Desk::open().await;
-    let database = &desk.app.database.service;
+    let staff_app = StaffApp::open().await;
+    let database = &staff_app.app.database.service;
     let by = By::COMMAND_LINE;
     let [ada, grace] = ["ada@example.com", "grace@example.com"];
     for round in 0..rounds() {
@@ -199,15 +200,16 @@ async fn two_admins_who_remove_each_other_leave_one() {
         }
         let (first, second) = tokio::join!(remove(database, ada, by), remove(database, grace, by));
         assert_ne!(first.unwrap(), second.unwrap(), "round {round}");
-        assert_eq!(members(&desk).await.len(), 1, "round {round}");
+        assert_eq!(members(&staff_app).await.len(), 1, "round {round}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_pages_show_times_in_the_members_chosen_zone() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    desk.app
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
+    staff_app
+        .app
         .database
         .run("UPDATE users SET created_at = '2026-07-01T22:30:05Z'")
         .await;
@@ -256,8 +258,8 @@ async fn staff_pages_show_times_in_the_members_chosen_zone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_looks_who_is_no_longer_staff() {
-    let (desk, browser) = desk_with(Role::Support).await;
-    let database = &desk.app.database;
+    let (staff_app, browser) = staff_app_with(Role::Support).await;
+    let database = &staff_app.app.database;
     let mut lock = database.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE users")
         .execute(&mut *lock)
@@ -284,8 +286,8 @@ async fn nobody_looks_who_is_no_longer_staff() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn access_ends_by_itself_for_sessions_that_are_open_too() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let pool = &desk.app.database.pool;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let pool = &staff_app.app.database.pool;
     let give = [
         ("email", "grace@example.com"),
         ("role", "support"),
@@ -310,14 +312,14 @@ async fn access_ends_by_itself_for_sessions_that_are_open_too() {
     let about = "grace@example.com, support, may export, until 2099-12-31 23:59 UTC";
     assert!(audit.contains(about), "{audit}");
 
-    let mut grace = desk.signed_in("grace@example.com").await;
+    let mut grace = staff_app.signed_in("grace@example.com").await;
     assert_eq!(grace.get("/admin/users").await.status, 200);
     run!(
         pool,
         "UPDATE staff SET ends_at = now() WHERE email = 'grace@example.com'"
     );
     assert_eq!(grace.get("/admin/users").await.status, 303);
-    let refused = Browser::new(&desk.app.url)
+    let refused = Browser::new(&staff_app.app.url)
         .sign_in("grace@example.com")
         .await;
     assert_eq!(refused.status, 403, "{}", refused.text);
@@ -326,35 +328,35 @@ async fn access_ends_by_itself_for_sessions_that_are_open_too() {
     assert_eq!(post(&mut browser, "/admin/staff", &give[..2]).await, 303);
     assert_eq!(grace.get("/admin/users").await.status, 200);
     let rights = "SELECT may_export, ends_at IS NULL FROM staff WHERE email = 'grace@example.com'";
-    let rights: (bool, bool) = desk.app.database.row(rights).await;
+    let rights: (bool, bool) = staff_app.app.database.row(rights).await;
     assert_eq!(rights, (false, true));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_admin_is_one_whose_access_does_not_end() {
-    let desk = Desk::open().await;
+    let staff_app = StaffApp::open().await;
     let by = By::COMMAND_LINE;
     let for_now = Access {
         ends_at: end("2099-12-31", None),
         ..Role::Admin.into()
     };
     let [ada, grace] = ["ada@example.com", "grace@example.com"];
-    desk.appoint(ada, Role::Admin).await;
-    desk.appoint(grace, for_now).await;
+    staff_app.appoint(ada, Role::Admin).await;
+    staff_app.appoint(grace, for_now).await;
     let give = async |email, access: Access| {
-        add(&desk.app.database.service, email, access, by)
+        add(&staff_app.app.database.service, email, access, by)
             .await
             .unwrap()
     };
     assert_eq!(give(ada, for_now).await, Changed::LastAdmin);
     assert_eq!(give(ada, Role::Support.into()).await, Changed::LastAdmin);
     assert_eq!(
-        remove(&desk.app.database.service, ada, by).await.unwrap(),
+        remove(&staff_app.app.database.service, ada, by).await.unwrap(),
         Changed::LastAdmin
     );
     assert_eq!(give(grace, for_now).await, Changed::Already);
     assert_eq!(
-        remove(&desk.app.database.service, grace, by).await.unwrap(),
+        remove(&staff_app.app.database.service, grace, by).await.unwrap(),
         Changed::Done
     );
     // When two admins limit each other's access at once, one keeps access without an end.

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::Value;
 use vestibule::domain::staff::Role;
 
-use super::{desk_with, person};
+use super::{person, staff_app_with};
 use crate::support::app::Answer;
 use crate::support::staff_app::Browser;
 
@@ -24,10 +24,10 @@ async fn searched(browser: &mut Browser, text: &str) -> Answer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_sign_in_is_explained_on_user_page_and_audit() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     let refused = person(
-        &desk,
+        &staff_app,
         &[
             ("email", "ada@example.com"),
             ("sub", "other"),
@@ -65,19 +65,19 @@ async fn a_refused_sign_in_is_explained_on_user_page_and_audit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_users_page_lists_possible_duplicates_by_name_or_email() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
     let ada = person(
-        &desk,
+        &staff_app,
         &[("email", "ada@example.com"), ("name", "Ada Lovelace")],
     )
     .await;
     let twin = person(
-        &desk,
+        &staff_app,
         &[("email", "al@example.com"), ("name", "ÁDA  LOVELACE")],
     )
     .await;
     let grace = person(
-        &desk,
+        &staff_app,
         &[
             ("email", "grace@example.com"),
             ("sub", "g"),
@@ -86,13 +86,13 @@ async fn a_users_page_lists_possible_duplicates_by_name_or_email() {
     )
     .await;
     let alone = person(
-        &desk,
+        &staff_app,
         &[("email", "alan@example.com"), ("name", "Alan Turing")],
     )
     .await;
     // Grace's account at the provider gets an address that belongs to another user here.
     person(
-        &desk,
+        &staff_app,
         &[
             ("email", "ada@example.com"),
             ("sub", "g"),
@@ -144,9 +144,9 @@ async fn a_users_page_lists_possible_duplicates_by_name_or_email() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_audience_or_issuer_is_shown_to_staff_with_advice() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    desk.app.database.run("INSERT INTO events (id, kind, reason, provider, email, detail, user_agent)
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
+    staff_app.app.database.run("INSERT INTO events (id, kind, reason, provider, email, detail, user_agent)
          VALUES ('ffffffff-0000-7000-8000-000000000001', 'sign_in_refused', 'audience_mismatch', 'idp',
                  'ada@example.com', '{\"claimed_audience\": \"<b>.other.example\"}', 'Example/4.2 (iPhone; iOS 19.1)'),
                 ('ffffffff-0000-7000-8000-000000000002', 'sign_in_refused', 'issuer_mismatch', 'idp',
@@ -180,19 +180,19 @@ async fn a_refused_audience_or_issuer_is_shown_to_staff_with_advice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn new_devices_are_marked_but_not_new_app_versions() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     let agents = [
         "Example/4.1 (iPhone; iOS 19.0)",
         "Example/4.2 (iPhone; iOS 19.1)",
         "Example/4.2 (Pixel 9; Android 16)",
     ];
     for (number, agent) in agents.iter().enumerate() {
-        run!(&desk.app.database.pool, "INSERT INTO events (id, kind, provider, user_id, user_agent)
+        run!(&staff_app.app.database.pool, "INSERT INTO events (id, kind, provider, user_id, user_agent)
              VALUES (('ffffffff-0000-7000-8000-' || lpad($1::text, 12, '0'))::uuid, 'signed_in', 'idp', $2::text::uuid, $3)", i32::try_from(number).unwrap(), ada.user_id(), agent);
     }
     run!(
-        &desk.app.database.pool,
+        &staff_app.app.database.pool,
         "UPDATE events SET user_agent = $1 WHERE kind = 'user_created'",
         agents[0]
     );
@@ -215,10 +215,10 @@ async fn new_devices_are_marked_but_not_new_app_versions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_end_one_session_and_no_other() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let phone = person(&desk, &[("email", "ada@example.com")]).await;
-    let laptop = person(&desk, &[("email", "ada@example.com")]).await;
-    let other = person(&desk, &[("email", "grace@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let phone = person(&staff_app, &[("email", "ada@example.com")]).await;
+    let laptop = person(&staff_app, &[("email", "ada@example.com")]).await;
+    let other = person(&staff_app, &[("email", "grace@example.com")]).await;
     let session = |answer: &Answer| -> String {
         let claims = answer.access_token().split('.').nth(1).unwrap().to_owned();
         let claims: Value =
@@ -252,7 +252,7 @@ async fn staff_end_one_session_and_no_other() {
     }
     for (answer, status) in [(&phone, 401), (&laptop, 200), (&other, 200)] {
         assert_eq!(
-            desk.app.refresh(&answer.refresh_token()).await.status,
+            staff_app.app.refresh(&answer.refresh_token()).await.status,
             status
         );
     }
@@ -263,14 +263,15 @@ async fn staff_end_one_session_and_no_other() {
         again.text
     );
     let ended = "SELECT count(*) FROM events WHERE kind = 'session_ended'";
-    assert_eq!(desk.app.database.count(ended).await, 1);
+    assert_eq!(staff_app.app.database.count(ended).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_the_database_fails_is_still_a_page() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
-    desk.app
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
+    staff_app
+        .app
         .database
         .run("ALTER TABLE identities RENAME TO gone")
         .await;
@@ -298,9 +299,9 @@ async fn a_page_that_the_database_fails_is_still_a_page() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_attempts_on_an_address_do_not_displace_users_own_events() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com"), ("sub", "ada")]).await;
-    desk.app.database.run("INSERT INTO events (id, kind, reason, provider, email)
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com"), ("sub", "ada")]).await;
+    staff_app.app.database.run("INSERT INTO events (id, kind, reason, provider, email)
          SELECT ('ffffffff-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'sign_in_refused', 'token_expired', 'idp',
                 'ada@example.com'
          FROM generate_series(1, 500) AS n").await;
@@ -325,12 +326,12 @@ async fn refused_attempts_on_an_address_do_not_displace_users_own_events() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merged_users_id_and_address_find_the_surviving_user() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
     let mut ids = Vec::new();
     for name in ["ada", "grace", "mary"] {
         let email = format!("{name}@example.com");
         ids.push(
-            person(&desk, &[("email", &email), ("sub", name)])
+            person(&staff_app, &[("email", &email), ("sub", name)])
                 .await
                 .user_id(),
         );
@@ -375,9 +376,9 @@ async fn a_merged_users_id_and_address_find_the_surviving_user() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn merge_candidates_show_creation_date_last_use_and_id() {
-    let (desk, mut browser) = desk_with(Role::Admin).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Admin).await;
     let ada = person(
-        &desk,
+        &staff_app,
         &[
             ("email", "ada@example.com"),
             ("name", "Ada Lovelace"),
@@ -386,7 +387,7 @@ async fn merge_candidates_show_creation_date_last_use_and_id() {
     )
     .await;
     let other = person(
-        &desk,
+        &staff_app,
         &[
             ("email", "al@example.com"),
             ("name", "Ada Lovelace"),
@@ -395,7 +396,7 @@ async fn merge_candidates_show_creation_date_last_use_and_id() {
     )
     .await;
     run!(
-        &desk.app.database.pool,
+        &staff_app.app.database.pool,
         "WITH used AS (
              UPDATE sessions s SET rotated_at = '2025-12-24' FROM identities i WHERE i.id = s.identity_id AND i.user_id = $1
          )
@@ -420,9 +421,9 @@ async fn merge_candidates_show_creation_date_last_use_and_id() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_opens_a_single_match_a_request_or_an_address() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
     let ada = person(
-        &desk,
+        &staff_app,
         &[
             ("email", "ada@example.com"),
             ("name", "Ada Lovelace"),
@@ -457,13 +458,14 @@ async fn a_search_opens_a_single_match_a_request_or_an_address() {
         "{page}"
     );
     assert_eq!(
-        desk.app
+        staff_app
+            .app
             .delete(&ada.access_token(), "/api/v1/me")
             .await
             .status,
         204
     );
-    let receipt: String = desk
+    let receipt: String = staff_app
         .app
         .database
         .value("SELECT id::text FROM events WHERE kind = 'user_deleted'")
@@ -477,9 +479,9 @@ async fn a_search_opens_a_single_match_a_request_or_an_address() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_domain_of_the_same_address_is_suggested() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    person(&desk, &[("email", "grace@example.com"), ("sub", "1")]).await;
-    person(&desk, &[("email", "grace@another.org"), ("sub", "2")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    person(&staff_app, &[("email", "grace@example.com"), ("sub", "1")]).await;
+    person(&staff_app, &[("email", "grace@another.org"), ("sub", "2")]).await;
     let page = searched(&mut browser, "grace@exmaple.com").await.text;
     assert!(
         page.contains("Did you mean") && page.contains("<b>grace@example.com</b>"),

@@ -13,7 +13,7 @@ use crate::support::problem::assert_problem;
 use crate::support::process::eventually;
 use crate::support::race::{at_once, rounds};
 use crate::support::signer::{Signer, base64};
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 use crate::support::token::{CLIENT_ID, claims, now, with};
 
 const REFRESH: &str = "/api/v1/auth/refresh";
@@ -845,9 +845,9 @@ async fn binding_is_configured_globally_and_overridden_per_client_id() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_see_bound_sessions_and_reasons_for_refused_proofs() {
-    let desk = Desk::open().await;
-    desk.appoint("staff@example.com", Role::Support).await;
-    let mut browser = desk.signed_in("staff@example.com").await;
+    let staff_app = StaffApp::open().await;
+    staff_app.appoint("staff@example.com", Role::Support).await;
+    let mut browser = staff_app.signed_in("staff@example.com").await;
     let minted = browser
         .get("/dev/idp/mint?email=ada@example.com")
         .await
@@ -856,7 +856,7 @@ async fn staff_see_bound_sessions_and_reasons_for_refused_proofs() {
     let path = "/api/v1/auth/oauth/idp";
     let draft = Draft::new(Signer::Ec, &Method::POST, path, None).with("htu", browser.url(path));
     let unbound = send(
-        &desk.app,
+        &staff_app.app,
         &Method::POST,
         path,
         None,
@@ -873,7 +873,7 @@ async fn staff_see_bound_sessions_and_reasons_for_refused_proofs() {
             .contains("bound to its device")
     );
     let session = send(
-        &desk.app,
+        &staff_app.app,
         &Method::POST,
         path,
         None,
@@ -882,7 +882,7 @@ async fn staff_see_bound_sessions_and_reasons_for_refused_proofs() {
     )
     .await;
     assert_refused(
-        &me(&desk.app, &session.access_token(), &[]).await,
+        &me(&staff_app.app, &session.access_token(), &[]).await,
         401,
         Refused::Missing,
     );

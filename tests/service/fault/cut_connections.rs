@@ -11,7 +11,7 @@ use crate::support::app::App;
 use crate::support::pages::{self, Viewer};
 use crate::support::people::{ADMIN, People, SUPPORT, sign_in};
 use crate::support::relay::Relay;
-use crate::support::staff_app::{Browser, Desk};
+use crate::support::staff_app::{Browser, StaffApp};
 use crate::support::token::{at, claims};
 
 /// A relay to the tests' PostgreSQL that cuts a connection before the server receives one
@@ -67,12 +67,15 @@ impl Way {
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_requests_succeed_although_any_statements_connection_is_cut() {
     let way = Way::open().await;
-    let desk = Desk::open_altered(|figment| way.relay.behind(figment)).await;
-    let people = People::arrive(&desk).await;
-    let [admin, support] = [desk.signed_in(ADMIN).await, desk.signed_in(SUPPORT).await];
-    let nobody = Browser::new(&desk.app.url);
+    let staff_app = StaffApp::open_altered(|figment| way.relay.behind(figment)).await;
+    let people = People::arrive(&staff_app).await;
+    let [admin, support] = [
+        staff_app.signed_in(ADMIN).await,
+        staff_app.signed_in(SUPPORT).await,
+    ];
+    let nobody = Browser::new(&staff_app.app.url);
     let mut cuts = 0;
-    for address in pages::all(&desk, &people).await {
+    for address in pages::all(&staff_app, &people).await {
         let browser = match address.viewer {
             Viewer::Admin => &admin,
             Viewer::Support => &support,
@@ -135,9 +138,12 @@ async fn staff_requests_succeed_although_any_statements_connection_is_cut() {
     assert!(cuts.await > 0);
 
     let cuts = way.cut_everywhere(async |number| {
-        let gone = sign_in(&desk, &[("email", &format!("gone-{number}@example.com"))])
-            .await
-            .user_id();
+        let gone = sign_in(
+            &staff_app,
+            &[("email", &format!("gone-{number}@example.com"))],
+        )
+        .await
+        .user_id();
         let path = format!("/admin/users/{gone}/delete");
         let preview = App::answer(admin.request(Method::GET, &path).send().await.unwrap())
             .await

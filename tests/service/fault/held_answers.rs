@@ -13,7 +13,7 @@ use vestibule::web::http::deadline::Limit;
 
 use crate::support::cluster::Database;
 use crate::support::relay::{Messages, Relay};
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 use crate::support::token::at;
 
 /// The time limit of a request.
@@ -105,12 +105,12 @@ async fn late_database_responses_to_abandoned_requests_lose_no_sign_in() {
             .behind(figment)
             .merge(("databases.vestibule.max_connections", 2))
     };
-    let desk = Desk::open_on(Database::create().await, settings, |rocket| {
+    let staff_app = StaffApp::open_on(Database::create().await, settings, |rocket| {
         rocket.manage(Limit(LIMIT))
     })
     .await;
-    desk.appoint("ada@example.com", Role::Admin).await;
-    let mut browser = desk.signed_in("ada@example.com").await;
+    staff_app.appoint("ada@example.com", Role::Admin).await;
+    let mut browser = staff_app.signed_in("ada@example.com").await;
     let mut all = 0;
     for path in ["/admin/users", "/admin/users?q=nobody", "/admin/audit"] {
         let mut late = 0;
@@ -128,7 +128,7 @@ async fn late_database_responses_to_abandoned_requests_lose_no_sign_in() {
             for number in 0..SIGN_INS {
                 let subject = format!("{late}-{number}-{}", Uuid::new_v4());
                 let claims = at("second", &subject, &format!("{subject}@example.com"));
-                let answer = desk.app.sign_in_at("second", &claims).await;
+                let answer = staff_app.app.sign_in_at("second", &claims).await;
                 assert_eq!(
                     answer.status, 201,
                     "{path}, question {question}: {}",
@@ -136,7 +136,7 @@ async fn late_database_responses_to_abandoned_requests_lose_no_sign_in() {
                 );
                 all += 1;
             }
-            let there = desk
+            let there = staff_app
                 .app
                 .database
                 .count("SELECT count(*) FROM sessions")

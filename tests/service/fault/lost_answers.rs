@@ -19,7 +19,7 @@ use crate::support::people::sign_in;
 use crate::support::problem::assert_problem;
 use crate::support::process::{complete_settings, run};
 use crate::support::relay::{Messages, Relay};
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 use crate::support::token::{at, claims};
 
 /// `ReadyForQuery` outside a transaction, which PostgreSQL sends after a statement.
@@ -281,16 +281,16 @@ async fn an_emergency_rotation_makes_one_key_despite_a_lost_response() {
 #[tokio::test(flavor = "multi_thread")]
 async fn views_and_notes_are_recorded_once_despite_lost_responses() {
     let way = Way::open().await;
-    let desk = Desk::open_altered(|figment| way.relay.behind(figment)).await;
-    desk.appoint("staff@example.com", Role::Admin).await;
-    let mut browser = desk.signed_in("staff@example.com").await;
+    let staff_app = StaffApp::open_altered(|figment| way.relay.behind(figment)).await;
+    staff_app.appoint("staff@example.com", Role::Admin).await;
+    let mut browser = staff_app.signed_in("staff@example.com").await;
     way.breaks_at("role = 'admin' OR $2 NOT IN");
     let page = browser.get("/admin/audit").await;
     assert!(way.has_broken() && page.status == 200, "{}", page.text);
     let views = "SELECT count(*) FROM events WHERE kind = 'audit_viewed'";
-    assert_eq!(desk.app.database.count(views).await, 1);
+    assert_eq!(staff_app.app.database.count(views).await, 1);
 
-    let user = sign_in(&desk, &[("email", "ada@example.com")])
+    let user = sign_in(&staff_app, &[("email", "ada@example.com")])
         .await
         .user_id();
     let csrf = browser.csrf().await;
@@ -303,7 +303,11 @@ async fn views_and_notes_are_recorded_once_despite_lost_responses() {
         .await;
     assert!(way.has_broken() && sent.status == 303, "{}", sent.text);
     assert_eq!(
-        desk.app.database.count("SELECT count(*) FROM notes").await,
+        staff_app
+            .app
+            .database
+            .count("SELECT count(*) FROM notes")
+            .await,
         1
     );
 }

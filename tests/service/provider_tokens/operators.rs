@@ -11,7 +11,7 @@ use crate::support::people::ADMIN;
 use crate::support::process::{eventually, run};
 use crate::support::provider::apple::{KEY_ID, TEAM_ID, other_key, private_key};
 use crate::support::provider::{Behaviour, Provider};
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 
 const DAY: i32 = 24 * 60 * 60;
 
@@ -76,16 +76,16 @@ async fn due_tokens_of_a_removed_provider_are_shown_to_operators() {
     until(&app.database.pool, &["kept"]).await;
     app.stop().await;
     let database = std::mem::replace(&mut app.database, Database::gone());
-    let desk = Desk::open_on(database, |figment| figment, |rocket| rocket).await;
-    let pool = &desk.app.database.pool;
-    desk.appoint(ADMIN, Role::Admin).await;
+    let staff_app = StaffApp::open_on(database, |figment| figment, |rocket| rocket).await;
+    let pool = &staff_app.app.database.pool;
+    staff_app.appoint(ADMIN, Role::Admin).await;
     sqlx::query("DELETE FROM users")
         .execute(pool)
         .await
         .unwrap();
     super::pass(pool, 2 * DAY).await;
     eventually("it is counted", async || {
-        let metrics = desk
+        let metrics = staff_app
             .app
             .send(reqwest::Method::GET, "/metrics", None, "")
             .await
@@ -95,7 +95,7 @@ async fn due_tokens_of_a_removed_provider_are_shown_to_operators() {
             .then_some(())
     })
     .await;
-    let page = desk.signed_in(ADMIN).await.get("/admin").await.text;
+    let page = staff_app.signed_in(ADMIN).await.get("/admin").await.text;
     assert!(
         page.contains("1 token of removed identities is not revoked at apple</strong>"),
         "{page}"
@@ -238,13 +238,14 @@ async fn check_tests_the_apple_key_per_client_and_stored_tokens() {
 async fn staff_see_stored_tokens_and_overdue_revocations() {
     let provider = Provider::start().await;
     let apple = settings(&provider.url());
-    let desk = Desk::open_altered(|figment| figment.merge(("providers.apple", apple))).await;
-    desk.appoint(ADMIN, Role::Admin).await;
-    let pool = &desk.app.database.pool;
-    let answer = desk.app.post("apple", &posted(&provider, "ada")).await;
+    let staff_app =
+        StaffApp::open_altered(|figment| figment.merge(("providers.apple", apple))).await;
+    staff_app.appoint(ADMIN, Role::Admin).await;
+    let pool = &staff_app.app.database.pool;
+    let answer = staff_app.app.post("apple", &posted(&provider, "ada")).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     until(pool, &["kept"]).await;
-    let mut admin = desk.signed_in(ADMIN).await;
+    let mut admin = staff_app.signed_in(ADMIN).await;
     let page = admin
         .get(&format!("/admin/users/{}", answer.user_id()))
         .await
@@ -257,7 +258,8 @@ async fn staff_see_stored_tokens_and_overdue_revocations() {
     provider.behave(Behaviour::status(503));
     let asked = provider.calls();
     assert_eq!(
-        desk.app
+        staff_app
+            .app
             .delete(&answer.access_token(), "/api/v1/me")
             .await
             .status,
@@ -273,7 +275,7 @@ async fn staff_see_stored_tokens_and_overdue_revocations() {
     })
     .await;
     assert!(page.contains("status_5xx"), "{page}");
-    let metrics = desk
+    let metrics = staff_app
         .app
         .send(reqwest::Method::GET, "/metrics", None, "")
         .await

@@ -2,7 +2,7 @@
 
 use crate::support::app::{Answer, App};
 use crate::support::raw::Raw;
-use crate::support::staff_app::{Browser, Desk};
+use crate::support::staff_app::{Browser, StaffApp};
 use crate::support::token::claims;
 use reqwest::Method;
 use serde_json::json;
@@ -175,11 +175,11 @@ async fn the_cookie_of_a_page_goes_whatever_is_beside_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_cookie_of_staff_is_read_by_its_exact_name() {
-    let desk = Desk::open().await;
-    desk.appoint("ada@example.com", Role::Admin).await;
-    desk.appoint("mallory@example.com", Role::Admin).await;
+    let staff_app = StaffApp::open().await;
+    staff_app.appoint("ada@example.com", Role::Admin).await;
+    staff_app.appoint("mallory@example.com", Role::Admin).await;
     let [ours, other] = ["ada@example.com", "mallory@example.com"].map(async |email| {
-        let browser = desk.signed_in(email).await;
+        let browser = staff_app.signed_in(email).await;
         browser.cookies[STAFF].clone()
     });
     let ours = ours.await;
@@ -187,11 +187,16 @@ async fn the_cookie_of_staff_is_read_by_its_exact_name() {
     for (lines, read) in CASES {
         let lines = filled(lines, STAFF, &ours, &other);
         let shown = String::from_utf8_lossy(&lines).into_owned();
-        let answer = Raw::ask(&desk.app, line("GET /admin/staff HTTP/1.1\r\n", &lines), "").await;
+        let answer = Raw::ask(
+            &staff_app.app,
+            line("GET /admin/staff HTTP/1.1\r\n", &lines),
+            "",
+        )
+        .await;
         if read == Read::Ours {
             assert_eq!(answer.status, 200, "{shown}");
             assert!(
-                answer.text.contains(&csrf_of(&desk, &ours).await),
+                answer.text.contains(&csrf_of(&staff_app, &ours).await),
                 "{shown}: it is Ada's page"
             );
         } else {
@@ -201,21 +206,21 @@ async fn the_cookie_of_staff_is_read_by_its_exact_name() {
 }
 
 /// Returns the CSRF token in the forms of a session's pages.
-async fn csrf_of(desk: &Desk, session: &str) -> String {
-    let mut browser = Browser::new(&desk.app.url);
+async fn csrf_of(staff_app: &StaffApp, session: &str) -> String {
+    let mut browser = Browser::new(&staff_app.app.url);
     browser.cookies.insert(STAFF.into(), session.into());
     browser.csrf().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_staff_sign_in_cookie_is_matched_by_exact_name() {
-    let desk = Desk::open().await;
-    desk.appoint("ada@example.com", Role::Admin).await;
+    let staff_app = StaffApp::open().await;
+    staff_app.appoint("ada@example.com", Role::Admin).await;
     for (lines, read) in CASES {
-        let mut browser = Browser::new(&desk.app.url);
+        let mut browser = Browser::new(&staff_app.app.url);
         let authorize = browser.begin().await;
         let callback = browser.choose(&authorize, "ada@example.com").await;
-        let mut attacker = Browser::new(&desk.app.url);
+        let mut attacker = Browser::new(&staff_app.app.url);
         attacker.begin().await;
         let lines = filled(
             lines,
@@ -224,9 +229,11 @@ async fn the_staff_sign_in_cookie_is_matched_by_exact_name() {
             &attacker.cookies[BROWSER],
         );
         let shown = String::from_utf8_lossy(&lines).into_owned();
-        let path = callback.strip_prefix(&desk.app.url).unwrap_or(&callback);
+        let path = callback
+            .strip_prefix(&staff_app.app.url)
+            .unwrap_or(&callback);
         let answer = Raw::ask(
-            &desk.app,
+            &staff_app.app,
             line(&format!("GET {path} HTTP/1.1\r\n"), &lines),
             "",
         )

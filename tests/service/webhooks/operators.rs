@@ -18,7 +18,7 @@ use crate::support::problem::assert_problem;
 use crate::support::process::{eventually, run};
 use crate::support::provider::{Behaviour, End};
 use crate::support::receiver::{Receiver, SECRET};
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 
 const DUE: &str = "the message is due now; an instance sends it\n";
 const ALL_DUE: &str = "messages due now: 1 of 1; an instance sends them\n";
@@ -219,13 +219,14 @@ async fn a_backend_tries_a_receiver_and_sends_again_what_it_refused() {
 async fn an_admin_tests_a_receiver_and_resends_parked_messages() {
     let receiver = Receiver::start_with(|_| Behaviour::status(410)).await;
     let settings = json!({ "url": format!("{}?key=hush", receiver.url), "secret": SECRET });
-    let desk = Desk::open_altered(|figment| figment.merge(("webhooks.shop", settings))).await;
-    desk.appoint(ADMIN, Role::Admin).await;
-    let database = &desk.app.database;
+    let staff_app =
+        StaffApp::open_altered(|figment| figment.merge(("webhooks.shop", settings))).await;
+    staff_app.appoint(ADMIN, Role::Admin).await;
+    let database = &staff_app.app.database;
     let user = Uuid::now_v7();
     change(&database.pool, "user_disabled", user).await;
     is_parked(database).await;
-    let mut admin = desk.signed_in(ADMIN).await;
+    let mut admin = staff_app.signed_in(ADMIN).await;
     let page = admin.get("/admin/webhooks").await.text;
     for words in [
         "shop",

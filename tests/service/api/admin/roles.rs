@@ -10,7 +10,7 @@ use vestibule::domain::staff::Role;
 use crate::support::app::App;
 use crate::support::people::sign_in;
 use crate::support::problem::assert_problem;
-use crate::support::staff_app::Desk;
+use crate::support::staff_app::StaffApp;
 
 /// All mounted routes, and the least role of their keys.
 const ROUTES: [(&str, &str, KeyRole); 18] = [
@@ -48,8 +48,8 @@ const ROUTES: [(&str, &str, KeyRole); 18] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_admin_route_admits_exactly_the_keys_of_its_row() {
-    let desk = Desk::open().await;
-    let app = &desk.app;
+    let staff_app = StaffApp::open().await;
+    let app = &staff_app.app;
     let mounted: BTreeSet<_> = app
         .routes
         .iter()
@@ -64,9 +64,9 @@ async fn every_admin_route_admits_exactly_the_keys_of_its_row() {
             .collect()
     );
 
-    desk.appoint("staff@example.com", Role::Admin).await;
-    let mut browser = desk.signed_in("staff@example.com").await;
-    let ada = sign_in(&desk, &[("email", "ada@example.com")]).await;
+    staff_app.appoint("staff@example.com", Role::Admin).await;
+    let mut browser = staff_app.signed_in("staff@example.com").await;
+    let ada = sign_in(&staff_app, &[("email", "ada@example.com")]).await;
     let keys = [
         (
             KeyRole::Reader,

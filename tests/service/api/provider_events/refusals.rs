@@ -20,7 +20,7 @@ use crate::support::app::{Answer, LIMITS};
 use crate::support::problem::assert_problem;
 use crate::support::provider::Provider;
 use crate::support::signer::Signer;
-use crate::support::staff_app::{Browser, Desk};
+use crate::support::staff_app::{Browser, StaffApp};
 use crate::support::token::{CLIENT_ID, claims, now, with};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -302,25 +302,25 @@ async fn message_ids_are_kept_longer_than_messages_are_accepted() {
     }
 }
 
-/// Opens a desk whose provider sends messages, with a member of staff, and the servers of keys and
+/// Opens an app whose provider sends messages, with a member of staff, and the servers of keys and
 /// metadata.
-async fn desk() -> (Desk, [Provider; 2]) {
+async fn staff_app() -> (StaffApp, [Provider; 2]) {
     let (keys, transmitter) = transmitter().await;
     let url = transmitter.url();
-    let desk = Desk::open_altered(|figment| figment.merge(("idp.ssf_url", url))).await;
-    desk.appoint("ada@example.com", Role::Admin).await;
-    (desk, [keys, transmitter])
+    let staff_app = StaffApp::open_altered(|figment| figment.merge(("idp.ssf_url", url))).await;
+    staff_app.appoint("ada@example.com", Role::Admin).await;
+    (staff_app, [keys, transmitter])
 }
 
-/// Sends the desk an event about the named account.
-async fn tell_desk(desk: &Desk, event: &str, named: &Value) {
+/// Sends the app an event about the named account.
+async fn send_event(staff_app: &StaffApp, event: &str, named: &Value) {
     let claims = message(
         &format!("{RISC}/{event}"),
         "x",
         &json!({ "subject": named }),
     );
     let path = "/api/v1/providers/idp/events";
-    let answer = desk
+    let answer = staff_app
         .app
         .send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims))
         .await;
@@ -329,23 +329,25 @@ async fn tell_desk(desk: &Desk, event: &str, named: &Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hijacked_staff_are_locked_out_until_enabled_or_given_another_account() {
-    let (desk, _publishers) = desk().await;
-    let pool = &desk.app.database.pool;
-    desk.appoint("grace@example.com", Role::Admin).await;
-    let mut grace = desk.signed_in("grace@example.com").await;
-    let mut ada = desk.signed_in("ada@example.com").await;
+    let (staff_app, _publishers) = staff_app().await;
+    let pool = &staff_app.app.database.pool;
+    staff_app.appoint("grace@example.com", Role::Admin).await;
+    let mut grace = staff_app.signed_in("grace@example.com").await;
+    let mut ada = staff_app.signed_in("ada@example.com").await;
     let subject: String = value!(
         pool,
         "SELECT subject FROM staff WHERE email = 'ada@example.com'"
     );
     let account = json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": subject });
     let refused = async || {
-        let refused = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
+        let refused = Browser::new(&staff_app.app.url)
+            .sign_in("ada@example.com")
+            .await;
         assert_eq!(refused.status, 403);
         refused.text
     };
     assert_eq!(ada.get("/admin/users").await.status, 200);
-    tell_desk(&desk, "account-disabled", &account).await;
+    send_event(&staff_app, "account-disabled", &account).await;
     assert_eq!(
         ada.get("/admin/users").await.status,
         303,
@@ -355,27 +357,28 @@ async fn hijacked_staff_are_locked_out_until_enabled_or_given_another_account() 
     assert_eq!(grace.get("/admin/users").await.status, 200);
     // As if she had signed in at that moment.
     let late = "INSERT INTO staff_sessions (hash, staff_id) SELECT '\\x01', id FROM staff WHERE email = 'ada@example.com'";
-    desk.app.database.run(late).await;
-    tell_desk(&desk, "account-enabled", &account).await;
+    staff_app.app.database.run(late).await;
+    send_event(&staff_app, "account-enabled", &account).await;
     assert_eq!(
-        desk.app
+        staff_app
+            .app
             .database
             .count("SELECT count(*) FROM staff_sessions WHERE hash = '\\x01'")
             .await,
         0
     );
     assert_eq!(ada.get("/admin/users").await.status, 303, "it stays ended");
-    desk.signed_in("ada@example.com").await;
+    staff_app.signed_in("ada@example.com").await;
 
     // A reset admits another account, but not the reported one.
-    tell_desk(&desk, "account-disabled", &account).await;
+    send_event(&staff_app, "account-disabled", &account).await;
     let by = By {
         actor: Actor::COMMAND_LINE,
         reason: None,
         origin: &Origin::default(),
     };
     assert_eq!(
-        reset(&desk.app.database.service, "ada@example.com", by)
+        reset(&staff_app.app.database.service, "ada@example.com", by)
             .await
             .unwrap(),
         Changed::Done
@@ -386,41 +389,43 @@ async fn hijacked_staff_are_locked_out_until_enabled_or_given_another_account() 
         ("sub", "another"),
         ("verified", "true"),
     ];
-    let landed = Browser::new(&desk.app.url).sign_in_with(&other).await;
+    let landed = Browser::new(&staff_app.app.url).sign_in_with(&other).await;
     assert_eq!(landed.status, 303, "{}", landed.text);
     assert_eq!(
-        reset(&desk.app.database.service, "ada@example.com", by)
+        reset(&staff_app.app.database.service, "ada@example.com", by)
             .await
             .unwrap(),
         Changed::Done
     );
     assert!(refused().await.contains("hijacked, disabled or deleted"));
-    tell_desk(&desk, "account-enabled", &account).await;
-    desk.signed_in("ada@example.com").await;
+    send_event(&staff_app, "account-enabled", &account).await;
+    staff_app.signed_in("ada@example.com").await;
     let events = "SELECT count(*) FROM events WHERE kind = 'staff_refused' AND reason = 'identity_suspended'";
-    assert_eq!(desk.app.database.count(events).await, 3);
+    assert_eq!(staff_app.app.database.count(events).await, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_that_name_staff_by_email_lock_them_out_too() {
-    let (desk, _publishers) = desk().await;
+    let (staff_app, _publishers) = staff_app().await;
     let named = json!({ "subject_type": "email", "email": "Ada@example.com" });
     for is_user in [false, true] {
-        let mut ada = desk.signed_in("ada@example.com").await;
+        let mut ada = staff_app.signed_in("ada@example.com").await;
         if is_user {
             let user = "WITH u AS (INSERT INTO users (id) VALUES (gen_random_uuid()) RETURNING id)
                         INSERT INTO identities (id, user_id, provider, subject, email, email_verified)
                         SELECT gen_random_uuid(), u.id, s.provider, s.subject, s.email, true FROM u, staff s";
-            desk.app.database.run(user).await;
+            staff_app.app.database.run(user).await;
         }
-        tell_desk(&desk, "account-disabled", &named).await;
+        send_event(&staff_app, "account-disabled", &named).await;
         assert_eq!(ada.get("/admin/users").await.status, 303, "{is_user}");
-        let refused = Browser::new(&desk.app.url).sign_in("ada@example.com").await;
+        let refused = Browser::new(&staff_app.app.url)
+            .sign_in("ada@example.com")
+            .await;
         assert!(
             refused.text.contains("hijacked, disabled or deleted"),
             "{is_user}: {}",
             refused.text
         );
-        tell_desk(&desk, "account-enabled", &named).await;
+        send_event(&staff_app, "account-enabled", &named).await;
     }
 }
