@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::presets::{PRESETS, Preset};
-use super::under_test::{House, NOW, class, word};
+use super::under_test::{NOW, ProviderUnderTest, class, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::Signer;
 
@@ -17,24 +17,24 @@ fn doubting() -> impl Iterator<Item = Preset> {
 #[tokio::test]
 async fn two_answers_that_differ_in_whom_they_mean_are_none() {
     for preset in doubting().filter(|preset| !preset.introspects()) {
-        let house = House::with(
+        let under_test = ProviderUnderTest::with(
             preset,
             &json!({ "additional_client_ids": "android.example" }),
         )
         .await;
-        let token = Signer::Rsa.token(&house.claims());
+        let token = Signer::Rsa.token(&under_test.claims());
         for (name, value) in [("sub", "somebody-else"), ("aud", "android.example")] {
-            house.vouch(&house.changed(name, value));
+            under_test.vouch(&under_test.changed(name, value));
             assert_eq!(
-                class(&house.verify(&token).await),
+                class(&under_test.verify(&token).await),
                 "disagreement",
                 "{} {name}",
                 preset.name
             );
         }
-        house.vouch(&house.without("sub"));
+        under_test.vouch(&under_test.without("sub"));
         assert_eq!(
-            class(&house.verify(&token).await),
+            class(&under_test.verify(&token).await),
             "disagreement",
             "{}",
             preset.name
@@ -45,16 +45,16 @@ async fn two_answers_that_differ_in_whom_they_mean_are_none() {
 #[tokio::test]
 async fn two_spellings_of_one_thing_agree() {
     for preset in doubting() {
-        let house = House::of(preset).await;
-        let token = Signer::Rsa.token(&house.claims());
-        let mut spelt = house.claims();
+        let under_test = ProviderUnderTest::of(preset).await;
+        let token = Signer::Rsa.token(&under_test.claims());
+        let mut spelt = under_test.claims();
         spelt["aud"] = json!([spelt["aud"]]);
         spelt["exp"] = spelt["exp"].to_string().into();
         if preset.is_of("google") {
             spelt["iss"] = "accounts.google.com".into();
         }
-        house.vouch(&spelt);
-        let verdict = house.verify(&token).await;
+        under_test.vouch(&spelt);
+        let verdict = under_test.verify(&token).await;
         assert_eq!(word(&verdict), "accepted", "{}: {verdict:?}", preset.name);
     }
 }
@@ -62,45 +62,45 @@ async fn two_spellings_of_one_thing_agree() {
 #[tokio::test]
 async fn neither_answer_stands_in_for_the_other() {
     for preset in doubting() {
-        let house = House::of(preset).await;
-        let claims = house.claims();
+        let under_test = ProviderUnderTest::of(preset).await;
+        let claims = under_test.claims();
         let token = Signer::Rsa.token(&claims);
         // The endpoint would accept anything; the signature is wrong.
-        house.vouch(&claims);
+        under_test.vouch(&claims);
         let forged = Signer::OtherRsa.token_with(&Signer::Rsa.header(), &claims);
         assert_eq!(
-            word(&house.verify(&forged).await),
+            word(&under_test.verify(&forged).await),
             "invalid_token",
             "{}",
             preset.name
         );
         // Correctly signed, but too old: the endpoint is not asked either.
-        let late = house.changed("iat", NOW - 48 * 3600);
+        let late = under_test.changed("iat", NOW - 48 * 3600);
         assert_eq!(
-            word(&house.verify(&Signer::Rsa.token(&late)).await),
+            word(&under_test.verify(&Signer::Rsa.token(&late)).await),
             "token_expired",
             "{}",
             preset.name
         );
-        assert_eq!(house.endpoint.calls(), 0, "{}", preset.name);
+        assert_eq!(under_test.endpoint.calls(), 0, "{}", preset.name);
         // The signature is right; the endpoint says no, or nothing.
-        house.endpoint.behave(Behaviour::status(400));
+        under_test.endpoint.behave(Behaviour::status(400));
         assert_eq!(
-            word(&house.verify(&token).await),
+            word(&under_test.verify(&token).await),
             "invalid_token",
             "{}",
             preset.name
         );
-        house.endpoint.behave(Behaviour::status(503));
+        under_test.endpoint.behave(Behaviour::status(503));
         assert_eq!(
-            word(&house.verify(&token).await),
+            word(&under_test.verify(&token).await),
             "unavailable",
             "{}",
             preset.name
         );
-        house.vouch(&claims);
+        under_test.vouch(&claims);
         assert_eq!(
-            word(&house.verify(&token).await),
+            word(&under_test.verify(&token).await),
             "accepted",
             "{}",
             preset.name

@@ -6,7 +6,7 @@ use vestibule::domain::email::Email;
 use vestibule::domain::refusal::Reason;
 
 use super::presets::{CLIENT_ID, PRESETS, Preset};
-use super::under_test::{House, NOW, refusal, word};
+use super::under_test::{NOW, ProviderUnderTest, refusal, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::{Signer, base64, hs256, signed};
 use crate::support::token::with;
@@ -14,11 +14,11 @@ use crate::support::token::with;
 const HOUR: i64 = 60 * 60;
 
 /// Asserts the verdict on each of the claims, with every preset.
-async fn expect(cases: impl Fn(&House) -> Vec<(Value, &'static str)>) {
+async fn expect(cases: impl Fn(&ProviderUnderTest) -> Vec<(Value, &'static str)>) {
     for preset in PRESETS {
-        let house = House::of(preset).await;
-        for (claims, expected) in cases(&house) {
-            let verdict = house.says(&claims).await;
+        let under_test = ProviderUnderTest::of(preset).await;
+        for (claims, expected) in cases(&under_test) {
+            let verdict = under_test.says(&claims).await;
             assert_eq!(
                 word(&verdict),
                 expected,
@@ -27,7 +27,7 @@ async fn expect(cases: impl Fn(&House) -> Vec<(Value, &'static str)>) {
             );
         }
         assert_eq!(
-            word(&house.says(&house.claims()).await),
+            word(&under_test.says(&under_test.claims()).await),
             "accepted",
             "{}",
             preset.name
@@ -38,9 +38,9 @@ async fn expect(cases: impl Fn(&House) -> Vec<(Value, &'static str)>) {
 #[tokio::test]
 async fn the_documented_answer_of_every_provider_is_accepted() {
     for preset in PRESETS {
-        let house = House::of(preset).await;
-        let claims = house.claims();
-        let verified = house
+        let under_test = ProviderUnderTest::of(preset).await;
+        let claims = under_test.claims();
+        let verified = under_test
             .says(&claims)
             .await
             .unwrap_or_else(|error| panic!("{}: {error}", preset.name));
@@ -63,8 +63,8 @@ async fn the_documented_answer_of_every_provider_is_accepted() {
 
 #[tokio::test]
 async fn an_issuer_that_only_resembles_the_right_one_is_refused() {
-    expect(|house| {
-        let right = house.claims()["iss"].as_str().unwrap().to_owned();
+    expect(|under_test| {
+        let right = under_test.claims()["iss"].as_str().unwrap().to_owned();
         let bare = right.split_once("://").unwrap().1.to_owned();
         let mut wrong = vec![
             json!(format!("{right}/")),
@@ -79,16 +79,16 @@ async fn an_issuer_that_only_resembles_the_right_one_is_refused() {
             json!(1),
             Value::Null,
         ];
-        if house.preset.is_of("google by") || house.preset.name == "google" {
+        if under_test.preset.is_of("google by") || under_test.preset.name == "google" {
             wrong.push(json!("http://accounts.google.com"));
         } else {
             wrong.push(json!(bare));
         }
         let mut cases: Vec<_> = wrong
             .into_iter()
-            .map(|iss| (house.changed("iss", iss), "issuer_mismatch"))
+            .map(|iss| (under_test.changed("iss", iss), "issuer_mismatch"))
             .collect();
-        cases.push((house.without("iss"), "issuer_mismatch"));
+        cases.push((under_test.without("iss"), "issuer_mismatch"));
         cases
     })
     .await;
@@ -96,8 +96,8 @@ async fn an_issuer_that_only_resembles_the_right_one_is_refused() {
 
 #[tokio::test]
 async fn a_token_for_another_application_is_refused() {
-    expect(|house| {
-        let numbers = if house.preset.is_of("line") {
+    expect(|under_test| {
+        let numbers = if under_test.preset.is_of("line") {
             "accepted"
         } else {
             "audience_mismatch"
@@ -125,9 +125,9 @@ async fn a_token_for_another_application_is_refused() {
             (json!(-1_234_567_890), foreign),
             (json!(1_234_567_890.0), foreign),
         ];
-        let cases = cases.map(|(aud, verdict)| (house.changed("aud", aud), verdict));
+        let cases = cases.map(|(aud, verdict)| (under_test.changed("aud", aud), verdict));
         let mut cases = Vec::from(cases);
-        cases.push((house.without("aud"), foreign));
+        cases.push((under_test.without("aud"), foreign));
         cases
     })
     .await;
@@ -140,7 +140,7 @@ async fn a_known_companion_is_accepted_beside_our_audience_and_never_instead() {
         "additional_audiences": ["246361787010646019", "https://identity.oraclecloud.com/"],
     });
     for preset in PRESETS {
-        let house = House::with(preset, &companions).await;
+        let under_test = ProviderUnderTest::with(preset, &companions).await;
         let project = "246361787010646019";
         let tenant = "https://identity.oraclecloud.com/";
         for (audience, party, expected) in [
@@ -186,10 +186,10 @@ async fn a_known_companion_is_accepted_beside_our_audience_and_never_instead() {
             ),
         ] {
             let claims = with(
-                house.claims(),
+                under_test.claims(),
                 &json!({ "aud": audience, "azp": party, "client_id": null }),
             );
-            let verdict = house.says(&claims).await;
+            let verdict = under_test.says(&claims).await;
             assert_eq!(
                 word(&verdict),
                 expected,
@@ -207,7 +207,7 @@ async fn a_known_companion_is_accepted_beside_our_audience_and_never_instead() {
         }
         // Without `azp` and `client_id`, such a token may be for its other audience.
         let nobody = json!({ "aud": [CLIENT_ID, project], "azp": null, "client_id": null });
-        let verdict = house.says(&with(house.claims(), &nobody)).await;
+        let verdict = under_test.says(&with(under_test.claims(), &nobody)).await;
         assert_eq!(
             word(&verdict),
             "audience_mismatch",
@@ -223,19 +223,23 @@ async fn the_log_names_the_setting_that_would_allow_another_audience() {
         ("oidc", "providers.under-test.additional_audiences"),
         ("google by its keys", "additional_audiences"),
     ] {
-        let house = House::of(super::presets::preset(name)).await;
+        let under_test = ProviderUnderTest::of(super::presets::preset(name)).await;
         let claims = with(
-            house.claims(),
+            under_test.claims(),
             &json!({ "aud": [CLIENT_ID, "a-project"], "azp": CLIENT_ID }),
         );
-        let refusal = refusal(house.says(&claims).await);
+        let refusal = refusal(under_test.says(&claims).await);
         let log = refusal.log.unwrap();
         assert!(log.contains(key) && log.contains("a-project"), "{log}");
         assert!(!refusal.detail.contains("a-project"), "{}", refusal.detail);
         // Without our audience it is another application's token, and no setting would allow it.
-        let foreign = self::refusal(house.says(&house.changed("aud", "a-project")).await)
-            .log
-            .unwrap();
+        let foreign = self::refusal(
+            under_test
+                .says(&under_test.changed("aud", "a-project"))
+                .await,
+        )
+        .log
+        .unwrap();
         assert!(!foreign.contains(key), "{foreign}");
     }
 }
@@ -243,7 +247,7 @@ async fn the_log_names_the_setting_that_would_allow_another_audience() {
 #[tokio::test]
 async fn the_authorized_party_must_be_ours_too() {
     for preset in PRESETS {
-        let house = House::with(
+        let under_test = ProviderUnderTest::with(
             preset,
             &json!({ "additional_client_ids": "android.example" }),
         )
@@ -254,7 +258,7 @@ async fn the_authorized_party_must_be_ours_too() {
             json!(1_234_567_890),
             json!([CLIENT_ID]),
         ] {
-            let verdict = house.says(&house.changed("azp", party)).await;
+            let verdict = under_test.says(&under_test.changed("azp", party)).await;
             assert_eq!(
                 word(&verdict),
                 "audience_mismatch",
@@ -262,14 +266,14 @@ async fn the_authorized_party_must_be_ours_too() {
                 preset.name
             );
         }
-        let verified = house
-            .says(&house.changed("azp", "android.example"))
+        let verified = under_test
+            .says(&under_test.changed("azp", "android.example"))
             .await
             .unwrap();
         assert_eq!(verified.client_id, "android.example", "{}", preset.name);
         // Only introspection defines `client_id` (RFC 7662 §2.2); elsewhere it is ignored.
-        let client = house
-            .says(&house.changed("client_id", "foreign.example"))
+        let client = under_test
+            .says(&under_test.changed("client_id", "foreign.example"))
             .await;
         let introspected = preset.is_of("rfc7662") || preset.discovers;
         let expected = if introspected {
@@ -283,11 +287,11 @@ async fn the_authorized_party_must_be_ours_too() {
 
 #[tokio::test]
 async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
-    expect(|house| {
+    expect(|under_test| {
         let mut cases = Vec::new();
         let mut date = |name: &str, seconds: i64, verdict| {
-            cases.push((house.changed(name, seconds), verdict));
-            cases.push((house.changed(name, seconds.to_string()), verdict));
+            cases.push((under_test.changed(name, seconds), verdict));
+            cases.push((under_test.changed(name, seconds.to_string()), verdict));
         };
         for exp in [NOW + 1, NOW, NOW - LEEWAY + 1, 253_402_300_799] {
             date("exp", exp, "accepted");
@@ -321,7 +325,7 @@ async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
                 json!(""),
                 json!(1e30),
             ] {
-                cases.push((house.changed(name, odd), "invalid_token"));
+                cases.push((under_test.changed(name, odd), "invalid_token"));
             }
         }
         for (exp, verdict) in [
@@ -330,11 +334,11 @@ async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
             (json!(-1e300), "token_expired"),
             (json!(f64::MIN_POSITIVE), "token_expired"),
         ] {
-            cases.push((house.changed("exp", exp), verdict));
+            cases.push((under_test.changed("exp", exp), verdict));
         }
         for name in ["exp", "iat"] {
-            cases.push((house.without(name), "invalid_token"));
-            cases.push((house.changed(name, Value::Null), "invalid_token"));
+            cases.push((under_test.without(name), "invalid_token"));
+            cases.push((under_test.changed(name, Value::Null), "invalid_token"));
         }
         cases
     })
@@ -343,7 +347,7 @@ async fn dates_are_read_in_either_spelling_and_held_against_one_clock() {
 
 #[tokio::test]
 async fn subjects_are_bounded_printable_ascii_and_kept_byte_for_byte() {
-    expect(|house| {
+    expect(|under_test| {
         let long = |length| json!("x".repeat(length));
         let accepted = [
             long(1),
@@ -374,23 +378,23 @@ async fn subjects_are_bounded_printable_ascii_and_kept_byte_for_byte() {
         ];
         let mut cases: Vec<_> = accepted
             .into_iter()
-            .map(|sub| (house.changed("sub", sub), "accepted"))
+            .map(|sub| (under_test.changed("sub", sub), "accepted"))
             .collect();
         cases.extend(
             refused
                 .into_iter()
-                .map(|sub| (house.changed("sub", sub), "invalid_token")),
+                .map(|sub| (under_test.changed("sub", sub), "invalid_token")),
         );
-        cases.push((house.without("sub"), "invalid_token"));
+        cases.push((under_test.without("sub"), "invalid_token"));
         cases
     })
     .await;
     for preset in PRESETS {
-        let house = House::of(preset).await;
+        let under_test = ProviderUnderTest::of(preset).await;
         for subject in ["AbC", "aBc", "a b", "a  b", "a b ", " a b"] {
             assert_eq!(
-                house
-                    .says(&house.changed("sub", subject))
+                under_test
+                    .says(&under_test.changed("sub", subject))
                     .await
                     .unwrap()
                     .subject,
@@ -403,18 +407,18 @@ async fn subjects_are_bounded_printable_ascii_and_kept_byte_for_byte() {
 #[tokio::test]
 async fn only_the_documented_claim_values_verify_an_address() {
     for preset in PRESETS {
-        let house = House::of(preset).await;
+        let under_test = ProviderUnderTest::of(preset).await;
         let microsoft = preset.is_of("microsoft");
         let (proof, other) = if microsoft {
             ("xms_edov", "email_verified")
         } else {
             ("email_verified", "xms_edov")
         };
-        let mut claims = house.changed("email", "ada@example.com");
+        let mut claims = under_test.changed("email", "ada@example.com");
         claims.as_object_mut().unwrap().remove(proof);
         claims[other] = true.into();
         assert!(
-            !house.says(&claims).await.unwrap().email_verified,
+            !under_test.says(&claims).await.unwrap().email_verified,
             "{}: absent",
             preset.name
         );
@@ -433,14 +437,14 @@ async fn only_the_documented_claim_values_verify_an_address() {
         ] {
             claims[proof] = word.clone();
             assert_eq!(
-                house.says(&claims).await.unwrap().email_verified,
+                under_test.says(&claims).await.unwrap().email_verified,
                 vouched,
                 "{}: {word}",
                 preset.name
             );
         }
         // `trust_email` applies if the claim is absent, never if it is present.
-        let trusting = House::with(preset, &json!({ "trust_email": true })).await;
+        let trusting = ProviderUnderTest::with(preset, &json!({ "trust_email": true })).await;
         let mut claims = trusting.changed("email", "ada@example.com");
         for word in [json!("false"), json!(null), json!(""), json!([]), json!({})] {
             claims[proof] = word.clone();
@@ -462,9 +466,10 @@ async fn only_the_documented_claim_values_verify_an_address() {
 #[tokio::test]
 async fn only_a_nonempty_hd_claim_names_an_organisation() {
     for preset in PRESETS.into_iter().filter(|preset| preset.is_of("google")) {
-        let house = House::with(preset, &json!({ "allowed_domains": "corp.example" })).await;
-        let mut claims = house.changed("email", "ada@corp.example");
-        assert_eq!(word(&house.says(&claims).await), "domain_not_allowed");
+        let under_test =
+            ProviderUnderTest::with(preset, &json!({ "allowed_domains": "corp.example" })).await;
+        let mut claims = under_test.changed("email", "ada@corp.example");
+        assert_eq!(word(&under_test.says(&claims).await), "domain_not_allowed");
         for (domain, verdict) in [
             ("corp.example", "accepted"),
             ("Corp.Example", "accepted"),
@@ -474,19 +479,22 @@ async fn only_a_nonempty_hd_claim_names_an_organisation() {
         ] {
             claims["hd"] = domain.into();
             assert_eq!(
-                word(&house.says(&claims).await),
+                word(&under_test.says(&claims).await),
                 verdict,
                 "{}: {domain}",
                 preset.name
             );
         }
-        let house = House::of(preset).await;
+        let under_test = ProviderUnderTest::of(preset).await;
         for (hd, expected) in [
             ("", None),
             (" ", None),
             ("Corp.Example", Some("corp.example")),
         ] {
-            let verified = house.says(&house.changed("hd", hd)).await.unwrap();
+            let verified = under_test
+                .says(&under_test.changed("hd", hd))
+                .await
+                .unwrap();
             assert_eq!(
                 verified.hosted_domain.as_deref(),
                 expected,
@@ -512,12 +520,16 @@ fn hashed() -> String {
 }
 
 /// The verdict on a token that holds one nonce and is sent with another.
-async fn nonces(house: &House, held: Option<&str>, sent: Option<&str>) -> &'static str {
-    let claims = with(house.claims(), &json!({ "nonce": held }));
-    house.vouch(&claims);
+async fn nonces(
+    under_test: &ProviderUnderTest,
+    held: Option<&str>,
+    sent: Option<&str>,
+) -> &'static str {
+    let claims = with(under_test.claims(), &json!({ "nonce": held }));
+    under_test.vouch(&claims);
     word(
-        &house
-            .verify_with(&house.preset.token(&claims), sent, NOW)
+        &under_test
+            .verify_with(&under_test.preset.token(&claims), sent, NOW)
             .await,
     )
 }
@@ -535,7 +547,7 @@ async fn a_nonce_is_the_callers_in_the_one_form_that_counts() {
         };
         for form in [None, Some("raw"), Some("sha256")] {
             let settings = form.map_or(json!({}), |form| json!({ "nonce_form": form }));
-            let house = House::with(preset, &settings).await;
+            let under_test = ProviderUnderTest::with(preset, &settings).await;
             let expects_hash = form.unwrap_or(usual) == "sha256";
             let right = |right| if right { "accepted" } else { mismatch };
             for (held, sent, verdict) in [
@@ -553,7 +565,7 @@ async fn a_nonce_is_the_callers_in_the_one_form_that_counts() {
                 (None, Some(RAW), mismatch),
                 (Some(RAW), None, if relaxed { "accepted" } else { mismatch }),
             ] {
-                let here = nonces(&house, held, sent).await;
+                let here = nonces(&under_test, held, sent).await;
                 assert_eq!(here, verdict, "{} {form:?}: {held:?} {sent:?}", preset.name);
             }
         }
@@ -563,11 +575,11 @@ async fn a_nonce_is_the_callers_in_the_one_form_that_counts() {
 #[tokio::test]
 async fn only_the_log_says_that_an_app_hashed_its_nonce() {
     for preset in PRESETS {
-        let house = House::with(preset, &json!({ "nonce_form": "raw" })).await;
+        let under_test = ProviderUnderTest::with(preset, &json!({ "nonce_form": "raw" })).await;
         for (held, hint) in [(hashed().as_str(), true), ("another", false)] {
-            let claims = house.changed("nonce", held);
-            house.vouch(&claims);
-            let verdict = house
+            let claims = under_test.changed("nonce", held);
+            under_test.vouch(&claims);
+            let verdict = under_test
                 .verify_with(&preset.token(&claims), Some(RAW), NOW)
                 .await;
             let refusal = refusal(verdict);
@@ -589,7 +601,9 @@ async fn only_the_log_says_that_an_app_hashed_its_nonce() {
 #[tokio::test]
 async fn a_nonce_that_is_always_demanded_is_on_both_sides() {
     for preset in PRESETS {
-        let house = House::with(preset, &json!({ "nonce": "always", "nonce_form": "raw" })).await;
+        let under_test =
+            ProviderUnderTest::with(preset, &json!({ "nonce": "always", "nonce_form": "raw" }))
+                .await;
         for (held, sent, verdict) in [
             (None, None, "nonce_mismatch"),
             (Some(RAW), None, "nonce_mismatch"),
@@ -597,7 +611,7 @@ async fn a_nonce_that_is_always_demanded_is_on_both_sides() {
             (Some(RAW), Some(RAW), "accepted"),
         ] {
             assert_eq!(
-                nonces(&house, held, sent).await,
+                nonces(&under_test, held, sent).await,
                 verdict,
                 "{}: {held:?} {sent:?}",
                 preset.name
@@ -613,7 +627,7 @@ async fn one_clients_nonces_may_differ_from_the_others() {
             "additional_client_ids": "ios.example", "nonce": "both_or_neither", "nonce_form": "raw",
             "clients": { "ios.example": { "nonce": "if_sent", "nonce_form": "sha256" } },
         });
-        let house = House::with(preset, &settings).await;
+        let under_test = ProviderUnderTest::with(preset, &settings).await;
         let hashed = hashed();
         for (party, held, sent, verdict) in [
             (CLIENT_ID, RAW, Some(RAW), "accepted"),
@@ -622,9 +636,11 @@ async fn one_clients_nonces_may_differ_from_the_others() {
             ("ios.example", &hashed, Some(RAW), "accepted"),
             ("ios.example", RAW, Some(RAW), "nonce_mismatch"),
         ] {
-            let claims = with(house.claims(), &json!({ "azp": party, "nonce": held }));
-            house.vouch(&claims);
-            let here = house.verify_with(&preset.token(&claims), sent, NOW).await;
+            let claims = with(under_test.claims(), &json!({ "azp": party, "nonce": held }));
+            under_test.vouch(&claims);
+            let here = under_test
+                .verify_with(&preset.token(&claims), sent, NOW)
+                .await;
             assert_eq!(
                 word(&here),
                 verdict,
@@ -641,22 +657,30 @@ async fn a_tokens_nonce_counts_even_if_tokeninfo_omits_it() {
         .into_iter()
         .filter(|preset| preset.asks && !preset.introspects())
     {
-        let house = House::with(preset, &json!({ "nonce": "both_or_neither" })).await;
-        house.endpoint.behave(Behaviour::Json(house.claims()));
-        let token = Signer::Rsa.token(&house.changed("nonce", RAW));
+        let under_test =
+            ProviderUnderTest::with(preset, &json!({ "nonce": "both_or_neither" })).await;
+        under_test
+            .endpoint
+            .behave(Behaviour::Json(under_test.claims()));
+        let token = Signer::Rsa.token(&under_test.changed("nonce", RAW));
         for sent in [None, Some("another")] {
-            let verdict = house.verify_with(&token, sent, NOW).await;
+            let verdict = under_test.verify_with(&token, sent, NOW).await;
             assert_eq!(word(&verdict), "nonce_mismatch", "{} {sent:?}", preset.name);
         }
-        assert_eq!(house.calls(), 0, "{}: nobody had to be asked", preset.name);
+        assert_eq!(
+            under_test.calls(),
+            0,
+            "{}: nobody had to be asked",
+            preset.name
+        );
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_says_a_thing_twice_is_not_believed() {
     for preset in PRESETS {
-        let house = House::of(preset).await;
-        let sound = house.claims().to_string();
+        let under_test = ProviderUnderTest::of(preset).await;
+        let sound = under_test.claims().to_string();
         // Duplicate claims make a signed token invalid, and an endpoint's response useless.
         let expected = if preset.judges_token() {
             "invalid_token"
@@ -673,7 +697,7 @@ async fn an_answer_that_says_a_thing_twice_is_not_believed() {
                 sound.replacen('{', &format!("{{{member},"), 1),
                 format!("{},{member}}}", &sound[..sound.len() - 1]),
             ] {
-                let verdict = house.says_text(&text).await;
+                let verdict = under_test.says_text(&text).await;
                 assert_eq!(
                     word(&verdict),
                     expected,
@@ -688,13 +712,13 @@ async fn an_answer_that_says_a_thing_twice_is_not_believed() {
 #[tokio::test]
 async fn a_token_that_is_not_signed_goes_nowhere() {
     for preset in PRESETS {
-        let house = House::of(preset).await;
-        let claims = house.claims().to_string();
+        let under_test = ProviderUnderTest::of(preset).await;
+        let claims = under_test.claims().to_string();
         for alg in ["none", "None", "NONE", "noNE"] {
             let header = json!({ "alg": alg, "typ": "JWT" }).to_string();
             for signature in ["", "c2ln"] {
                 let token = format!("{}.{}.{signature}", base64(&header), base64(&claims));
-                let verdict = house.verify(&token).await;
+                let verdict = under_test.verify(&token).await;
                 assert_eq!(
                     word(&verdict),
                     "invalid_token",
@@ -703,14 +727,19 @@ async fn a_token_that_is_not_signed_goes_nowhere() {
                 );
             }
         }
-        assert_eq!(house.calls(), 0, "{}: nobody had to be asked", preset.name);
+        assert_eq!(
+            under_test.calls(),
+            0,
+            "{}: nobody had to be asked",
+            preset.name
+        );
         // An HMAC with a shared secret is not the provider's signature. Endpoints reject it, too.
-        house.endpoint.behave(Behaviour::status(400));
+        under_test.endpoint.behave(Behaviour::status(400));
         let token = signed(r#"{"alg":"HS256","typ":"JWT"}"#, &claims, |message| {
             hs256(CLIENT_ID.as_bytes(), message)
         });
         assert_eq!(
-            word(&house.verify(&token).await),
+            word(&under_test.verify(&token).await),
             "invalid_token",
             "{}",
             preset.name
@@ -721,27 +750,35 @@ async fn a_token_that_is_not_signed_goes_nowhere() {
 #[tokio::test]
 async fn an_unverified_tokens_claims_can_refuse_it_but_never_sign_in() {
     for preset in PRESETS {
-        let house = House::of(preset).await;
+        let under_test = ProviderUnderTest::of(preset).await;
         let signer = preset.signer.unwrap_or(Signer::Rsa);
         for (name, value, verdict) in [
             ("iss", json!("https://evil.example"), "issuer_mismatch"),
             ("aud", json!("foreign.example"), "audience_mismatch"),
             ("exp", json!(NOW - HOUR), "token_expired"),
         ] {
-            let token = signer.token(&with(house.changed(name, value), &json!({ "scope": null })));
+            let token = signer.token(&with(
+                under_test.changed(name, value),
+                &json!({ "scope": null }),
+            ));
             assert_eq!(
-                word(&house.verify(&token).await),
+                word(&under_test.verify(&token).await),
                 verdict,
                 "{}: {name}",
                 preset.name
             );
         }
-        assert_eq!(house.calls(), 0, "{}: nobody had to be asked", preset.name);
+        assert_eq!(
+            under_test.calls(),
+            0,
+            "{}: nobody had to be asked",
+            preset.name
+        );
         if preset.asks && !preset.signs() && !preset.introspects() {
             // The token claims one person, the provider knows another.
-            house.vouch(&house.changed("sub", "the-provider-s"));
-            let verified = house
-                .verify(&signer.token(&house.changed("sub", "the-token-s")))
+            under_test.vouch(&under_test.changed("sub", "the-provider-s"));
+            let verified = under_test
+                .verify(&signer.token(&under_test.changed("sub", "the-token-s")))
                 .await
                 .unwrap();
             assert_eq!(verified.subject, "the-provider-s", "{}", preset.name);
@@ -761,9 +798,9 @@ fn is_family(one: &Preset, other: &Preset) -> bool {
 #[tokio::test]
 async fn a_token_of_one_provider_is_refused_at_every_other() {
     for preset in PRESETS {
-        let house = House::of(preset).await;
+        let under_test = ProviderUnderTest::of(preset).await;
         for other in PRESETS.iter().filter(|other| !is_family(&preset, other)) {
-            let verdict = house.says(&(other.claims)()).await;
+            let verdict = under_test.says(&(other.claims)()).await;
             // RFC 7662 claims contain a scope, which only introspection accepts.
             let scope = other.is_of("rfc7662");
             let expected = if scope {
@@ -791,7 +828,7 @@ async fn a_token_of_one_provider_is_refused_at_every_other() {
             "invalid_token"
         };
         assert_eq!(
-            word(&house.says(&access).await),
+            word(&under_test.says(&access).await),
             expected,
             "{}",
             preset.name
@@ -828,13 +865,13 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
             )
         }));
     for preset in PRESETS {
-        let house = House::of(preset).await;
+        let under_test = ProviderUnderTest::of(preset).await;
         for (members, detail) in kinds.clone() {
-            let claims = with(house.claims(), members);
-            house.vouch(&claims);
+            let claims = with(under_test.claims(), members);
+            under_test.vouch(&claims);
             // A readable access token is rejected without a call, an opaque one by the endpoint's
             // response.
-            let calls = house.calls();
+            let calls = under_test.calls();
             let shown = preset.signer.unwrap_or(Signer::Rsa).token(&claims);
             for (token, unasked) in [
                 (shown, true),
@@ -842,7 +879,7 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
             ] {
                 let introspected =
                     preset.is_of("rfc7662") && !unasked && members.get("scope").is_some();
-                let verdict = house.verify(&token).await;
+                let verdict = under_test.verify(&token).await;
                 if introspected {
                     // Introspection of a token that is not a JWT shows no kind of token.
                     assert_eq!(word(&verdict), "accepted", "{members}");
@@ -855,7 +892,7 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
                     "{members}"
                 );
                 assert!(
-                    !unasked || house.calls() == calls,
+                    !unasked || under_test.calls() == calls,
                     "{} {members}",
                     preset.name
                 );
@@ -867,7 +904,7 @@ async fn an_access_token_is_no_id_token_whatever_vouches_for_it() {
 #[tokio::test]
 async fn a_header_that_names_another_kind_of_token_is_refused_unasked() {
     for preset in PRESETS {
-        let house = House::of(preset).await;
+        let under_test = ProviderUnderTest::of(preset).await;
         let signer = preset.signer.unwrap_or(Signer::Rsa);
         for (typ, kind) in [
             ("at+jwt", "an access token"),
@@ -879,8 +916,8 @@ async fn a_header_that_names_another_kind_of_token_is_refused_unasked() {
         ] {
             let header = signer.header_with(&json!({ "typ": typ }));
             let refusal = refusal(
-                house
-                    .verify(&signer.token_with(&header, &house.claims()))
+                under_test
+                    .verify(&signer.token_with(&header, &under_test.claims()))
                     .await,
             );
             let detail = format!("this is {kind}; send the id_token");
@@ -890,15 +927,15 @@ async fn a_header_that_names_another_kind_of_token_is_refused_unasked() {
                 "{typ}"
             );
         }
-        assert_eq!(house.calls(), 0, "{}", preset.name);
+        assert_eq!(under_test.calls(), 0, "{}", preset.name);
     }
 }
 
 #[tokio::test]
 async fn half_a_character_in_a_name_keeps_nobody_out() {
     for preset in PRESETS {
-        let house = House::of(preset).await;
-        let mut claims = house.claims();
+        let under_test = ProviderUnderTest::of(preset).await;
+        let mut claims = under_test.claims();
         for name in ["name", "email", "picture", "locale"] {
             claims[name] = "@@".into();
         }
@@ -906,7 +943,7 @@ async fn half_a_character_in_a_name_keeps_nobody_out() {
         let text = text
             .replace(r#""name":"@@""#, r#""name":"Ada \ud83d""#)
             .replace("@@", r"ada\ud83d@x.example");
-        let verified = house
+        let verified = under_test
             .says_text(&text)
             .await
             .unwrap_or_else(|error| panic!("{}: {error}", preset.name));
@@ -917,12 +954,12 @@ async fn half_a_character_in_a_name_keeps_nobody_out() {
             "{}",
             preset.name
         );
-        let text = house
+        let text = under_test
             .changed("sub", "@@")
             .to_string()
             .replace("@@", r"\ud83d");
         assert_eq!(
-            word(&house.says_text(&text).await),
+            word(&under_test.says_text(&text).await),
             "invalid_token",
             "{}",
             preset.name

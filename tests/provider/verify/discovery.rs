@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vestibule::provider::Error;
 
 use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
-use super::under_test::{House, NOW, class, read, word};
+use super::under_test::{NOW, ProviderUnderTest, class, read, word};
 use crate::support::provider::{Behaviour, Provider};
 use crate::support::signer::{Signer, jwks};
 
@@ -17,33 +17,33 @@ fn discovering() -> impl Iterator<Item = Preset> {
 #[tokio::test]
 async fn endpoints_are_discovered_once_and_requests_name_vestibule_as_user_agent() {
     for preset in discovering() {
-        let house = House::of(preset).await;
+        let under_test = ProviderUnderTest::of(preset).await;
         for _ in 0..3 {
             assert_eq!(
-                word(&house.says(&house.claims()).await),
+                word(&under_test.says(&under_test.claims()).await),
                 "accepted",
                 "{}",
                 preset.name
             );
         }
-        let requests = house.metadata.requests();
+        let requests = under_test.metadata.requests();
         assert_eq!(requests.len(), 1, "{}", preset.name);
         assert_eq!(requests[0].path, "/.well-known/openid-configuration");
         assert!(
-            house
+            under_test
                 .keys
                 .requests()
                 .iter()
                 .all(|request| request.path == "/keys")
         );
         assert!(
-            house
+            under_test
                 .endpoint
                 .requests()
                 .iter()
                 .all(|request| request.path == "/tokeninfo")
         );
-        let asked = [&house.metadata, &house.keys, &house.endpoint];
+        let asked = [&under_test.metadata, &under_test.keys, &under_test.endpoint];
         for request in asked.into_iter().flat_map(Provider::requests) {
             let agent = request.header("user-agent").unwrap_or_default();
             assert!(
@@ -55,25 +55,25 @@ async fn endpoints_are_discovered_once_and_requests_name_vestibule_as_user_agent
     }
 }
 
-/// A house with these settings. Its token endpoint is on the endpoint's server and authenticates
+/// A provider with these settings. Its token endpoint is on the endpoint's server and authenticates
 /// clients by these methods.
-async fn exchanging(settings: &Value, methods: Option<&Value>) -> House {
-    let house = House::with(preset("oidc"), settings).await;
+async fn exchanging(settings: &Value, methods: Option<&Value>) -> ProviderUnderTest {
+    let under_test = ProviderUnderTest::with(preset("oidc"), settings).await;
     let mut document = json!({
-        "issuer": house.metadata.url(), "token_endpoint": format!("{}/token", house.endpoint.url()),
+        "issuer": under_test.metadata.url(), "token_endpoint": format!("{}/token", under_test.endpoint.url()),
     });
     if let Some(methods) = methods {
         document["token_endpoint_auth_methods_supported"] = methods.clone();
     }
-    house.metadata.behave(Behaviour::Json(document));
-    house
+    under_test.metadata.behave(Behaviour::Json(document));
+    under_test
         .endpoint
         .behave(Behaviour::Json(json!({ "id_token": "e30.e30.c2ln" })));
-    house
+    under_test
 }
 
-async fn exchange(house: &House) -> Result<String, Error> {
-    let exchanged = house
+async fn exchange(under_test: &ProviderUnderTest) -> Result<String, Error> {
+    let exchanged = under_test
         .provider()
         .exchange("code", "verifier", "https://x.example/", NOW)
         .await;
@@ -82,12 +82,15 @@ async fn exchange(house: &House) -> Result<String, Error> {
 
 #[tokio::test]
 async fn where_staff_sign_in_comes_from_it_too() {
-    let house = House::of(preset("oidc")).await;
-    let url = house.provider().authorization_url(NOW).await.unwrap();
-    assert_eq!(url.as_str(), format!("{}/authorize", house.metadata.url()));
-    let house = exchanging(&json!({ "client_secret": "hush" }), None).await;
-    assert_eq!(exchange(&house).await.unwrap(), "e30.e30.c2ln");
-    assert_eq!(house.endpoint.requests()[0].path, "/token");
+    let under_test = ProviderUnderTest::of(preset("oidc")).await;
+    let url = under_test.provider().authorization_url(NOW).await.unwrap();
+    assert_eq!(
+        url.as_str(),
+        format!("{}/authorize", under_test.metadata.url())
+    );
+    let under_test = exchanging(&json!({ "client_secret": "hush" }), None).await;
+    assert_eq!(exchange(&under_test).await.unwrap(), "e30.e30.c2ln");
+    assert_eq!(under_test.endpoint.requests()[0].path, "/token");
 }
 
 #[tokio::test]
@@ -105,19 +108,19 @@ async fn the_token_endpoint_is_told_who_asks_as_it_wants_it() {
         if let Some(set) = set {
             settings["token_auth"] = set.into();
         }
-        let house = exchanging(&settings, published).await;
-        let exchanged = exchange(&house).await;
+        let under_test = exchanging(&settings, published).await;
+        let exchanged = exchange(&under_test).await;
         let Some(in_form) = in_form else {
             let error = exchanged.unwrap_err().to_string();
             assert!(
                 error.ends_with("check `providers.under-test.token_auth`"),
                 "{error}"
             );
-            assert_eq!(house.endpoint.calls(), 0);
+            assert_eq!(under_test.endpoint.calls(), 0);
             continue;
         };
         assert_eq!(exchanged.unwrap(), "e30.e30.c2ln");
-        let request = house.endpoint.requests().remove(0);
+        let request = under_test.endpoint.requests().remove(0);
         let basic = request.header("authorization").map(|header| {
             let text = STANDARD
                 .decode(header.strip_prefix("Basic ").unwrap())
@@ -159,17 +162,17 @@ async fn a_fully_configured_token_endpoint_needs_no_discovery() {
     let settings = json!({
         "client_secret": "hush", "token_url": endpoint.url(), "token_auth": "client_secret_post",
     });
-    let house = House::with(preset("oidc"), &settings).await;
-    let exchanged = exchange(&house).await;
+    let under_test = ProviderUnderTest::with(preset("oidc"), &settings).await;
+    let exchanged = exchange(&under_test).await;
     assert_eq!(
-        (exchanged.unwrap().as_str(), house.metadata.calls()),
+        (exchanged.unwrap().as_str(), under_test.metadata.calls()),
         ("e30.e30.c2ln", 0)
     );
 }
 
 #[tokio::test]
 async fn wrong_secrets_and_wrong_codes_differ_and_logs_name_the_error() {
-    let house = exchanging(&json!({ "client_secret": "hush" }), None).await;
+    let under_test = exchanging(&json!({ "client_secret": "hush" }), None).await;
     let longest = "e".repeat(40);
     let unnamed = Some("no known reason");
     for (status, error, told) in [
@@ -202,10 +205,10 @@ async fn wrong_secrets_and_wrong_codes_differ_and_logs_name_the_error() {
         (400, json!({ "error": "" }), unnamed),
         (400, json!({}), unnamed),
     ] {
-        house
+        under_test
             .endpoint
             .behave(Behaviour::json(status, error.to_string()));
-        let exchanged = exchange(&house).await;
+        let exchanged = exchange(&under_test).await;
         match exchanged.unwrap_err() {
             Error::Unavailable(unavailable) => {
                 assert_eq!(told, None, "{error}");
@@ -229,11 +232,11 @@ async fn wrong_secrets_and_wrong_codes_differ_and_logs_name_the_error() {
 
 #[tokio::test]
 async fn a_wrong_token_endpoint_is_reported_with_its_setting() {
-    let house = exchanging(&json!({ "client_secret": "hush" }), None).await;
-    let settings = json!({ "client_secret": "hush", "token_url": house.endpoint.url(), "token_auth": "client_secret_post" });
-    let set = House::with(preset("oidc"), &settings).await;
-    // Both ask the endpoint of the first house.
-    for (asking, setting) in [(&house, "issuer"), (&set, "token_url")] {
+    let under_test = exchanging(&json!({ "client_secret": "hush" }), None).await;
+    let settings = json!({ "client_secret": "hush", "token_url": under_test.endpoint.url(), "token_auth": "client_secret_post" });
+    let set = ProviderUnderTest::with(preset("oidc"), &settings).await;
+    // Both ask the endpoint of the first provider.
+    for (asking, setting) in [(&under_test, "issuer"), (&set, "token_url")] {
         let wrong = format!("; check `providers.under-test.{setting}`");
         for (status, class, remedy) in [
             (404, "status_4xx", wrong.as_str()),
@@ -242,7 +245,7 @@ async fn a_wrong_token_endpoint_is_reported_with_its_setting() {
             (429, "status_429", ""),
             (503, "status_5xx", ""),
         ] {
-            house.endpoint.behave(Behaviour::status(status));
+            under_test.endpoint.behave(Behaviour::status(status));
             let said = exchange(asking).await.unwrap_err().to_string();
             assert!(
                 said.ends_with(&format!("{class}{remedy}")),
@@ -254,10 +257,10 @@ async fn a_wrong_token_endpoint_is_reported_with_its_setting() {
 
 #[tokio::test]
 async fn a_path_in_the_issuer_goes_before_the_well_known_one() {
-    let house = House::of(preset("keycloak")).await;
+    let under_test = ProviderUnderTest::of(preset("keycloak")).await;
     let path = "/realms/people/.well-known/openid-configuration";
     for end in ["", "/"] {
-        let issuer = format!("{}/realms/people{end}", house.metadata.url());
+        let issuer = format!("{}/realms/people{end}", under_test.metadata.url());
         let settings = json!({ "preset": "keycloak", "client_id": CLIENT_ID, "issuer": issuer });
         let providers =
             vestibule::provider::Providers::new(read(&settings).unwrap().providers).unwrap();
@@ -266,7 +269,7 @@ async fn a_path_in_the_issuer_goes_before_the_well_known_one() {
             provider.authorization_url(NOW).await.is_err(),
             "this one is another issuer's"
         );
-        assert_eq!(house.metadata.requests().last().unwrap().path, path);
+        assert_eq!(under_test.metadata.requests().last().unwrap().path, path);
     }
 }
 
@@ -279,16 +282,16 @@ async fn another_issuers_document_is_refused() {
             ("issuer", json!([])),
             ("issuer", json!("/")),
         ] {
-            let house = House::of(preset).await;
-            let mut document = document(&house);
+            let under_test = ProviderUnderTest::of(preset).await;
+            let mut document = document(&under_test);
             document[change.0] = match &change {
                 ("issuer", Value::String(slash)) if slash == "/" => {
-                    format!("{}/", house.metadata.url()).into()
+                    format!("{}/", under_test.metadata.url()).into()
                 }
                 (_, value) => value.clone(),
             };
-            house.metadata.behave(Behaviour::Json(document));
-            let verdict = house.says(&house.claims()).await;
+            under_test.metadata.behave(Behaviour::Json(document));
+            let verdict = under_test.says(&under_test.claims()).await;
             assert_eq!(
                 class(&verdict),
                 "metadata",
@@ -304,7 +307,7 @@ async fn another_issuers_document_is_refused() {
                 );
             }
             assert_eq!(
-                (house.keys.calls(), house.endpoint.calls()),
+                (under_test.keys.calls(), under_test.endpoint.calls()),
                 (0, 0),
                 "{} {change:?}",
                 preset.name
@@ -346,11 +349,11 @@ async fn only_metadata_that_a_sign_in_uses_is_validated() {
                 _ => false,
             };
             for value in &unusable {
-                let house = House::of(preset).await;
-                let mut document = document(&house);
+                let under_test = ProviderUnderTest::of(preset).await;
+                let mut document = document(&under_test);
                 document[member] = value.clone();
-                house.metadata.behave(Behaviour::Json(document));
-                let verdict = house.says(&house.claims()).await;
+                under_test.metadata.behave(Behaviour::Json(document));
+                let verdict = under_test.says(&under_test.claims()).await;
                 if !used {
                     assert_eq!(
                         word(&verdict),
@@ -372,9 +375,9 @@ async fn only_metadata_that_a_sign_in_uses_is_validated() {
                     "{said}"
                 );
                 let called = if member == "jwks_uri" {
-                    house.keys.calls()
+                    under_test.keys.calls()
                 } else {
-                    house.endpoint.calls()
+                    under_test.endpoint.calls()
                 };
                 assert_eq!(called, 0, "{} {member} {value}", preset.name);
             }
@@ -390,17 +393,17 @@ async fn a_token_endpoint_without_methods_for_clients_is_the_standards() {
         json!("client_secret_post"),
         json!([7]),
     ] {
-        let house = exchanging(&json!({ "client_secret": "hush" }), Some(&methods)).await;
-        exchange(&house).await.unwrap();
-        let request = house.endpoint.requests().remove(0);
+        let under_test = exchanging(&json!({ "client_secret": "hush" }), Some(&methods)).await;
+        exchange(&under_test).await.unwrap();
+        let request = under_test.endpoint.requests().remove(0);
         assert!(request.header("authorization").is_some(), "{methods}");
     }
 }
 
-fn document(house: &House) -> Value {
+fn document(under_test: &ProviderUnderTest) -> Value {
     json!({
-        "issuer": house.metadata.url(), "jwks_uri": format!("{}/keys", house.keys.url()),
-        "introspection_endpoint": house.endpoint.tokeninfo_url(),
+        "issuer": under_test.metadata.url(), "jwks_uri": format!("{}/keys", under_test.keys.url()),
+        "introspection_endpoint": under_test.endpoint.tokeninfo_url(),
     })
 }
 
@@ -411,11 +414,11 @@ async fn a_missing_endpoint_fails_only_presets_that_need_it() {
             ("jwks_uri", preset.signs()),
             ("introspection_endpoint", preset.asks),
         ] {
-            let house = House::of(preset).await;
-            let mut document = document(&house);
+            let under_test = ProviderUnderTest::of(preset).await;
+            let mut document = document(&under_test);
             document.as_object_mut().unwrap().remove(missing);
-            house.metadata.behave(Behaviour::Json(document));
-            let verdict = house.says(&house.claims()).await;
+            under_test.metadata.behave(Behaviour::Json(document));
+            let verdict = under_test.says(&under_test.claims()).await;
             let expected = if needed { "unavailable" } else { "accepted" };
             assert_eq!(
                 word(&verdict),
@@ -431,13 +434,17 @@ async fn a_missing_endpoint_fails_only_presets_that_need_it() {
 async fn an_address_that_is_set_goes_before_one_that_is_published() {
     let elsewhere = Provider::start().await;
     elsewhere.behave(Behaviour::Json(jwks(&[Signer::Rsa.jwk()])));
-    let house = House::with(preset("oidc"), &json!({ "jwks_url": elsewhere.url() })).await;
-    assert_eq!(word(&house.says(&house.claims()).await), "accepted");
+    let under_test =
+        ProviderUnderTest::with(preset("oidc"), &json!({ "jwks_url": elsewhere.url() })).await;
+    assert_eq!(
+        word(&under_test.says(&under_test.claims()).await),
+        "accepted"
+    );
     assert_eq!(
         (
             elsewhere.calls(),
-            house.keys.calls(),
-            house.metadata.calls()
+            under_test.keys.calls(),
+            under_test.metadata.calls()
         ),
         (1, 0, 0)
     );
@@ -445,21 +452,28 @@ async fn an_address_that_is_set_goes_before_one_that_is_published() {
 
 #[tokio::test]
 async fn keys_that_move_are_followed() {
-    let house = House::of(preset("oidc")).await;
-    assert_eq!(word(&house.says(&house.claims()).await), "accepted");
+    let under_test = ProviderUnderTest::of(preset("oidc")).await;
+    assert_eq!(
+        word(&under_test.says(&under_test.claims()).await),
+        "accepted"
+    );
     let elsewhere = Provider::start().await;
     elsewhere.behave(Behaviour::Json(jwks(&[Signer::OtherRsa.jwk()])));
-    let mut moved = document(&house);
+    let mut moved = document(&under_test);
     moved["jwks_uri"] = format!("{}/keys", elsewhere.url()).into();
-    house.metadata.behave(Behaviour::Json(moved));
-    let claims = house.claims();
+    under_test.metadata.behave(Behaviour::Json(moved));
+    let claims = under_test.claims();
     let later = NOW + 700;
-    let verdict = house
+    let verdict = under_test
         .verify_at(&Signer::OtherRsa.token(&claims), later)
         .await;
     assert_eq!(word(&verdict), "accepted", "{verdict:?}");
     assert_eq!(
-        word(&house.verify_at(&Signer::Rsa.token(&claims), later).await),
+        word(
+            &under_test
+                .verify_at(&Signer::Rsa.token(&claims), later)
+                .await
+        ),
         "invalid_token"
     );
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::presets::{PRESETS, Preset, preset};
-use super::under_test::{House, NOW, class, opaque_of, unavailable, word};
+use super::under_test::{NOW, ProviderUnderTest, class, opaque_of, unavailable, word};
 use crate::support::provider::{Behaviour, End, Provider, Refusing, Silent, odd_bodies};
 use crate::support::tls::SelfSigned;
 
@@ -24,11 +24,11 @@ enum Asked {
 }
 
 impl Asked {
-    fn server(self, house: &House) -> &Provider {
+    fn server(self, under_test: &ProviderUnderTest) -> &Provider {
         match self {
-            Self::Token => &house.endpoint,
-            Self::Keys => &house.keys,
-            Self::Metadata => &house.metadata,
+            Self::Token => &under_test.endpoint,
+            Self::Keys => &under_test.keys,
+            Self::Metadata => &under_test.metadata,
         }
     }
 
@@ -61,22 +61,22 @@ fn points() -> impl Iterator<Item = (Preset, Asked)> {
         .flat_map(|preset| asked(&preset).into_iter().map(move |asked| (preset, asked)))
 }
 
-/// A house with sound endpoints, and a token that is valid there.
-async fn sound(preset: Preset) -> (House, String) {
-    let house = House::of(preset).await;
-    let token = welcome(&house);
-    (house, token)
+/// A provider with sound endpoints, and a token that is valid there.
+async fn sound(preset: Preset) -> (ProviderUnderTest, String) {
+    let under_test = ProviderUnderTest::of(preset).await;
+    let token = welcome(&under_test);
+    (under_test, token)
 }
 
 /// Makes the endpoints respond correctly, and returns a token that is valid there.
-fn welcome(house: &House) -> String {
-    welcome_after(house, 0)
+fn welcome(under_test: &ProviderUnderTest) -> String {
+    welcome_after(under_test, 0)
 }
 
 /// Does the same with a token that was issued that many seconds later.
-fn welcome_after(house: &House, seconds: i64) -> String {
-    let preset = house.preset;
-    let mut claims = house.claims();
+fn welcome_after(under_test: &ProviderUnderTest, seconds: i64) -> String {
+    let preset = under_test.preset;
+    let mut claims = under_test.claims();
     for time in ["iat", "exp", "nbf", "auth_time"] {
         let later = match claims.get(time) {
             Some(Value::Number(at)) => json!(at.as_i64().unwrap() + seconds),
@@ -85,7 +85,7 @@ fn welcome_after(house: &House, seconds: i64) -> String {
         };
         claims[time] = later;
     }
-    house.vouch(&claims);
+    under_test.vouch(&claims);
     preset.token(&claims)
 }
 
@@ -96,25 +96,25 @@ async fn all_unavailable(behaviours: &[(&'static str, Behaviour)]) {
     for (preset, asked) in points() {
         // Too few failures to open the breaker.
         for behaviours in behaviours.chunks(4) {
-            let (house, token) = sound(preset).await;
+            let (under_test, token) = sound(preset).await;
             let behaviours = behaviours.to_vec();
             cases.spawn(async move {
-                let good = asked.server(&house);
+                let good = asked.server(&under_test);
                 // The time between attempts suffices for a failed document to be fetched again.
                 let mut now = NOW;
                 for (what, behaviour) in behaviours {
                     good.behave(behaviour);
                     let started = Instant::now();
-                    let verdict = house.verify_at(&token, now).await;
+                    let verdict = under_test.verify_at(&token, now).await;
                     let took = started.elapsed();
                     let case = format!("{}, {asked:?}: {what}", preset.name);
                     assert_eq!(word(&verdict), "unavailable", "{case}: {verdict:?}");
                     assert!(took < PROMISED, "{case}: {took:?}");
                     now += 10;
                 }
-                house.recover();
-                welcome(&house);
-                let verdict = house.verify_at(&token, now).await;
+                under_test.recover();
+                welcome(&under_test);
+                let verdict = under_test.verify_at(&token, now).await;
                 assert_eq!(
                     word(&verdict),
                     "accepted",
@@ -152,7 +152,7 @@ async fn every_other_status_is_the_providers_own_fault() {
 
 #[tokio::test]
 async fn a_status_is_told_by_its_class() {
-    let house = House::of(preset("google")).await;
+    let under_test = ProviderUnderTest::of(preset("google")).await;
     for (code, expected) in [
         (201, "status_other"),
         (404, "status_4xx"),
@@ -160,9 +160,9 @@ async fn a_status_is_told_by_its_class() {
         (501, "status_5xx"),
         (504, "status_5xx"),
     ] {
-        house.endpoint.behave(Behaviour::status(code));
+        under_test.endpoint.behave(Behaviour::status(code));
         assert_eq!(
-            class(&house.verify(&opaque_of(code.into())).await),
+            class(&under_test.verify(&opaque_of(code.into())).await),
             expected,
             "{code}"
         );
@@ -228,25 +228,25 @@ async fn slow_huge_or_truncated_responses_are_abandoned_in_time() {
 
 #[tokio::test]
 async fn a_response_longer_than_64_kib_is_rejected() {
-    let house = House::of(preset("google")).await;
-    let claims = house.claims().to_string();
+    let under_test = ProviderUnderTest::of(preset("google")).await;
+    let claims = under_test.claims().to_string();
     let padded = |length| {
         Behaviour::body(
             "application/json",
             claims.clone() + &" ".repeat(length - claims.len()),
         )
     };
-    house.endpoint.behave(padded(64 * 1024));
-    assert_eq!(word(&house.verify(&opaque_of(1)).await), "accepted");
-    house.endpoint.behave(padded(64 * 1024 + 1));
-    assert_eq!(class(&house.verify(&opaque_of(2)).await), "too_large");
+    under_test.endpoint.behave(padded(64 * 1024));
+    assert_eq!(word(&under_test.verify(&opaque_of(1)).await), "accepted");
+    under_test.endpoint.behave(padded(64 * 1024 + 1));
+    assert_eq!(class(&under_test.verify(&opaque_of(2)).await), "too_large");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirection_is_not_followed() {
     for (preset, asked) in points() {
-        let ((house, token), elsewhere) = (sound(preset).await, Provider::start().await);
-        let server = asked.server(&house);
+        let ((under_test, token), elsewhere) = (sound(preset).await, Provider::start().await);
+        let server = asked.server(&under_test);
         for (code, now) in [301, 302, 303, 307, 308]
             .into_iter()
             .zip((NOW..).step_by(10))
@@ -256,7 +256,7 @@ async fn a_redirection_is_not_followed() {
                 to: format!("{}/", elsewhere.url()),
             });
             let calls = server.calls();
-            let verdict = house.verify_at(&token, now).await;
+            let verdict = under_test.verify_at(&token, now).await;
             assert_eq!(class(&verdict), "status_3xx", "{} {asked:?}", preset.name);
             let there = elsewhere.calls();
             let here = server.calls();
@@ -290,10 +290,10 @@ async fn only_transient_failures_are_retried_and_only_once() {
             (Behaviour::status(429), 1),
             (Behaviour::status(501), 1),
         ] {
-            let (house, token) = sound(preset).await;
-            let server = asked.server(&house);
+            let (under_test, token) = sound(preset).await;
+            let server = asked.server(&under_test);
             server.behave_once(behaviour.clone());
-            let verdict = house.verify(&token).await;
+            let verdict = under_test.verify(&token).await;
             let expected = if calls == 2 {
                 "accepted"
             } else {
@@ -309,16 +309,16 @@ async fn only_transient_failures_are_retried_and_only_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_are_asked_to_wait_no_longer_than_the_provider_asks() {
     for (preset, asked) in points() {
-        let (house, token) = sound(preset).await;
+        let (under_test, token) = sound(preset).await;
         let cases = [("30", 30), ("0", 1), ("86400", 60), ("soon", 2)];
         for ((header, seconds), now) in cases.into_iter().zip((NOW..).step_by(10)) {
             let headers = vec![("Retry-After".to_owned(), header.to_owned())];
-            asked.server(&house).behave(Behaviour::Status {
+            asked.server(&under_test).behave(Behaviour::Status {
                 code: 429,
                 headers,
                 body: Vec::new(),
             });
-            let verdict = house.verify_at(&token, now).await;
+            let verdict = under_test.verify_at(&token, now).await;
             let told = unavailable(&verdict).retry_after;
             assert_eq!(told, seconds, "{} {asked:?} {header}", preset.name);
         }
@@ -328,7 +328,7 @@ async fn callers_are_asked_to_wait_no_longer_than_the_provider_asks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_the_provider_calls_invalid_is_invalid() {
     for preset in PRESETS.into_iter().filter(|preset| preset.asks) {
-        let (house, token) = sound(preset).await;
+        let (under_test, token) = sound(preset).await;
         let refused = |code, body: Value| Behaviour::json(code, body.to_string());
         let mut behaviours = vec![
             refused(400, json!({ "error": "invalid_token" })),
@@ -346,9 +346,9 @@ async fn a_token_that_the_provider_calls_invalid_is_invalid() {
             behaviours.push(Behaviour::status(401));
         }
         for behaviour in behaviours {
-            house.endpoint.behave(behaviour.clone());
-            let calls = house.endpoint.calls();
-            let verdict = house.verify(&token).await;
+            under_test.endpoint.behave(behaviour.clone());
+            let calls = under_test.endpoint.calls();
+            let verdict = under_test.verify(&token).await;
             assert_eq!(
                 word(&verdict),
                 "invalid_token",
@@ -356,23 +356,23 @@ async fn a_token_that_the_provider_calls_invalid_is_invalid() {
                 preset.name
             );
             assert_eq!(
-                house.endpoint.calls(),
+                under_test.endpoint.calls(),
                 calls + 1,
                 "{} {behaviour:?}",
                 preset.name
             );
         }
         // The service does not cache a verdict.
-        let claims = house.claims();
-        house.endpoint.behave_once(house.answer(&claims));
+        let claims = under_test.claims();
+        under_test.endpoint.behave_once(under_test.answer(&claims));
         assert_eq!(
-            word(&house.verify(&token).await),
+            word(&under_test.verify(&token).await),
             "accepted",
             "{}",
             preset.name
         );
         assert_eq!(
-            word(&house.verify(&token).await),
+            word(&under_test.verify(&token).await),
             "invalid_token",
             "{}",
             preset.name
@@ -380,23 +380,23 @@ async fn a_token_that_the_provider_calls_invalid_is_invalid() {
     }
 }
 
-/// A house with one of its endpoints at this address, and a token that would be valid there.
-async fn astray(preset: Preset, asked: Asked, address: &str) -> (House, String) {
-    let house = House::with(preset, &json!({ asked.setting(): address })).await;
-    let mut claims = house.claims();
+/// A provider with one of its endpoints at this address, and a token that would be valid there.
+async fn astray(preset: Preset, asked: Asked, address: &str) -> (ProviderUnderTest, String) {
+    let under_test = ProviderUnderTest::with(preset, &json!({ asked.setting(): address })).await;
+    let mut claims = under_test.claims();
     if asked == Asked::Metadata {
         claims["iss"] = address.into();
     }
-    house.vouch(&claims);
-    (house, preset.token(&claims))
+    under_test.vouch(&claims);
+    (under_test, preset.token(&claims))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_untrusted_certificate_is_refused_before_anything_is_sent() {
     let tls = SelfSigned::start().await;
     for (preset, asked) in points() {
-        let (house, token) = astray(preset, asked, &tls.url()).await;
-        let verdict = house.verify(&token).await;
+        let (under_test, token) = astray(preset, asked, &tls.url()).await;
+        let verdict = under_test.verify(&token).await;
         assert_eq!(
             word(&verdict),
             "unavailable",
@@ -420,13 +420,13 @@ async fn a_dead_idle_connection_is_replaced_without_a_failed_sign_in() {
     for (preset, asked) in points() {
         let mut reused = false;
         for _ in 0..50 {
-            let house = House::of(preset).await;
-            let server = asked.server(&house);
+            let under_test = ProviderUnderTest::of(preset).await;
+            let server = asked.server(&under_test);
             for later in [0, DAYS] {
-                let token = welcome_after(&house, later);
-                house.recover();
+                let token = welcome_after(&under_test, later);
+                under_test.recover();
                 server.die_on_reuse();
-                let verdict = house.verify_at(&token, NOW + later).await;
+                let verdict = under_test.verify_at(&token, NOW + later).await;
                 assert_eq!(
                     word(&verdict),
                     "accepted",
@@ -454,12 +454,12 @@ async fn a_provider_is_found_again_within_ten_seconds_of_an_outage() {
     let mut outages = JoinSet::new();
     for (preset, asked) in points() {
         outages.spawn(async move {
-            let (house, token) = sound(preset).await;
-            let server = asked.server(&house);
+            let (under_test, token) = sound(preset).await;
+            let server = asked.server(&under_test);
             server.behave(Behaviour::status(503));
             // Many clients retry; each second of the clock may allow another fetch of a document.
             for now in NOW..NOW + 300 {
-                let verdict = house.verify_at(&token, now).await;
+                let verdict = under_test.verify_at(&token, now).await;
                 assert_eq!(
                     word(&verdict),
                     "unavailable",
@@ -473,11 +473,11 @@ async fn a_provider_is_found_again_within_ten_seconds_of_an_outage() {
                 "{} {asked:?}: {calls} calls in five minutes",
                 preset.name
             );
-            house.recover();
-            welcome(&house);
+            under_test.recover();
+            welcome(&under_test);
             let recovered = Instant::now();
             let mut now = NOW + 300;
-            while word(&house.verify_at(&token, now).await) != "accepted" {
+            while word(&under_test.verify_at(&token, now).await) != "accepted" {
                 assert!(
                     recovered.elapsed() < Duration::from_secs(10),
                     "{} {asked:?}",
@@ -509,11 +509,11 @@ async fn an_endpoint_that_cannot_be_reached_is_given_up_in_time() {
             "https://nowhere.invalid".to_owned(),
         ] {
             for asked in asked(&preset) {
-                let (house, token) = astray(preset, asked, &address).await;
+                let (under_test, token) = astray(preset, asked, &address).await;
                 let address = address.clone();
                 cases.spawn(async move {
                     let started = Instant::now();
-                    let verdict = house.verify(&token).await;
+                    let verdict = under_test.verify(&token).await;
                     assert_eq!(
                         word(&verdict),
                         "unavailable",
@@ -531,16 +531,16 @@ async fn an_endpoint_that_cannot_be_reached_is_given_up_in_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_do_not_cross_between_requests() {
     for name in ["google", "line", "no preset"] {
-        let house = House::of(preset(name)).await;
+        let under_test = ProviderUnderTest::of(preset(name)).await;
         let tokens: Vec<_> = (0..50).map(opaque_of).collect();
         for (number, token) in tokens.iter().enumerate() {
-            house
+            under_test
                 .endpoint
-                .accept(token, house.changed("sub", format!("person-{number}")));
+                .accept(token, under_test.changed("sub", format!("person-{number}")));
         }
-        let verdicts = house
+        let verdicts = under_test
             .endpoint
-            .holding(50, tokens.iter().map(|token| house.verify(token)))
+            .holding(50, tokens.iter().map(|token| under_test.verify(token)))
             .await;
         for (number, verdict) in verdicts.into_iter().enumerate() {
             assert_eq!(verdict.unwrap().subject, format!("person-{number}"));

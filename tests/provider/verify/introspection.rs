@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::presets::{CLIENT_ID, PRESETS, Preset, preset};
-use super::under_test::{House, NOW, class, refusal, word};
+use super::under_test::{NOW, ProviderUnderTest, class, refusal, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::Signer;
 use crate::support::token::with;
@@ -17,14 +17,15 @@ fn introspecting() -> impl Iterator<Item = Preset> {
 #[tokio::test]
 async fn introspection_sends_the_token_as_form_and_secret_as_basic() {
     for preset in introspecting() {
-        let house = House::with(preset, &json!({ "client_secret": "a:b c/ü" })).await;
+        let under_test =
+            ProviderUnderTest::with(preset, &json!({ "client_secret": "a:b c/ü" })).await;
         assert_eq!(
-            word(&house.says(&house.claims()).await),
+            word(&under_test.says(&under_test.claims()).await),
             "accepted",
             "{}",
             preset.name
         );
-        let requests = house.endpoint.requests();
+        let requests = under_test.endpoint.requests();
         let [request] = requests.as_slice() else {
             panic!("{} requests", requests.len())
         };
@@ -55,9 +56,13 @@ async fn introspection_sends_the_token_as_form_and_secret_as_basic() {
 #[tokio::test]
 async fn the_secret_may_also_go_by_the_form() {
     let rfc7662 = preset("rfc7662");
-    let house = House::with(rfc7662, &json!({ "token_auth": "client_secret_post" })).await;
-    assert_eq!(word(&house.says(&house.claims()).await), "accepted");
-    let request = house.endpoint.requests().remove(0);
+    let under_test =
+        ProviderUnderTest::with(rfc7662, &json!({ "token_auth": "client_secret_post" })).await;
+    assert_eq!(
+        word(&under_test.says(&under_test.claims()).await),
+        "accepted"
+    );
+    let request = under_test.endpoint.requests().remove(0);
     assert_eq!(request.header("authorization"), None);
     let parameters = request.parameters();
     assert_eq!(
@@ -69,17 +74,17 @@ async fn the_secret_may_also_go_by_the_form() {
 
 #[tokio::test]
 async fn a_token_that_is_not_a_jwt_is_asked_about_unread() {
-    let house = House::of(preset("rfc7662")).await;
-    house.vouch(&house.claims());
+    let under_test = ProviderUnderTest::of(preset("rfc7662")).await;
+    under_test.vouch(&under_test.claims());
     for token in [
         "mF_9.B5f-4.1JqM",
         "2YotnFZFEjr1zCsicMWpAA",
         "..",
         "{\"sub\":1}",
     ] {
-        assert_eq!(word(&house.verify(token).await), "accepted", "{token}");
+        assert_eq!(word(&under_test.verify(token).await), "accepted", "{token}");
         assert_eq!(
-            house.endpoint.requests().last().unwrap().parameters()[0].1,
+            under_test.endpoint.requests().last().unwrap().parameters()[0].1,
             token
         );
     }
@@ -88,8 +93,8 @@ async fn a_token_that_is_not_a_jwt_is_asked_about_unread() {
 #[tokio::test]
 async fn only_true_means_active() {
     for preset in introspecting() {
-        let house = House::of(preset).await;
-        let claims = house.claims();
+        let under_test = ProviderUnderTest::of(preset).await;
+        let claims = under_test.claims();
         for (active, verdict) in [
             (json!(true), "accepted"),
             (json!(false), "invalid_token"),
@@ -98,17 +103,17 @@ async fn only_true_means_active() {
             (json!(null), "unavailable"),
             (json!([true]), "unavailable"),
         ] {
-            house
-                .endpoint
-                .behave(Behaviour::Json(house.changed("active", active.clone())));
+            under_test.endpoint.behave(Behaviour::Json(
+                under_test.changed("active", active.clone()),
+            ));
             let token = preset.token(&claims);
-            let said = house.verify(&token).await;
+            let said = under_test.verify(&token).await;
             assert_eq!(word(&said), verdict, "{} {active}: {said:?}", preset.name);
         }
-        house.endpoint.behave(Behaviour::Json(claims.clone()));
+        under_test.endpoint.behave(Behaviour::Json(claims.clone()));
         let token = preset.token(&claims);
         assert_eq!(
-            class(&house.verify(&token).await),
+            class(&under_test.verify(&token).await),
             "not_introspection",
             "{}",
             preset.name
@@ -153,9 +158,9 @@ async fn a_denied_introspection_is_unavailable_and_names_the_settings() {
             // Keycloak's response to a public client.
             (Behaviour::status(403), "status_4xx", &address),
         ] {
-            let house = House::of(preset).await;
-            house.endpoint.behave(behaviour.clone());
-            let verdict = house.verify(&preset.token(&house.claims())).await;
+            let under_test = ProviderUnderTest::of(preset).await;
+            under_test.endpoint.behave(behaviour.clone());
+            let verdict = under_test.verify(&preset.token(&under_test.claims())).await;
             assert_eq!(class(&verdict), expected, "{} {behaviour:?}", preset.name);
             let said = verdict.unwrap_err().to_string();
             assert!(
@@ -175,28 +180,28 @@ async fn a_denied_introspection_is_unavailable_and_names_the_settings() {
 #[tokio::test]
 async fn keycloaks_introspection_vouches_for_the_token_and_not_for_its_audiences() {
     for preset in introspecting().filter(|preset| preset.is_of("keycloak")) {
-        let house = House::of(preset).await;
-        let claims = house.claims();
+        let under_test = ProviderUnderTest::of(preset).await;
+        let claims = under_test.claims();
         // A default realm's response about an id_token: `aud` is the audience of the user's roles.
         let answer = json!({
             "aud": "account", "active": true, "scope": "openid email profile", "token_type": "Bearer",
             "client_id": CLIENT_ID, "username": "jason",
         });
-        house
+        under_test
             .endpoint
             .behave(Behaviour::Json(with(claims.clone(), &answer)));
-        let verified = house.verify(&preset.token(&claims)).await.unwrap();
+        let verified = under_test.verify(&preset.token(&claims)).await.unwrap();
         assert_eq!(
             (&json!(verified.subject), verified.client_id.as_str()),
             (&claims["sub"], CLIENT_ID)
         );
         // The token's own audience counts; a foreign one is rejected without a call.
-        let calls = house.calls();
-        let verdict = house
-            .verify(&preset.token(&house.changed("aud", "account")))
+        let calls = under_test.calls();
+        let verdict = under_test
+            .verify(&preset.token(&under_test.changed("aud", "account")))
             .await;
         assert_eq!(word(&verdict), "audience_mismatch", "{}", preset.name);
-        assert_eq!(house.calls(), calls, "{}", preset.name);
+        assert_eq!(under_test.calls(), calls, "{}", preset.name);
     }
 }
 
@@ -208,21 +213,21 @@ async fn an_introspection_may_omit_claims_but_not_contradict_the_jwt() {
         ..preset("keycloak by introspection")
     };
     for preset in introspecting().chain([oidc]) {
-        let house = House::with(
+        let under_test = ProviderUnderTest::with(
             preset,
             &json!({ "additional_client_ids": "android.example" }),
         )
         .await;
         let own = with(
-            house.without("scope"),
+            under_test.without("scope"),
             &json!({ "client_id": null, "azp": CLIENT_ID, "email": "jason@example.com", "email_verified": true,
                      "name": "Jason B" }),
         );
         let ask = async |token: &Value, answer: Value| {
-            house
+            under_test
                 .endpoint
                 .behave(Behaviour::Json(with(answer, &json!({ "active": true }))));
-            house.verify(&Signer::Rsa.token(token)).await
+            under_test.verify(&Signer::Rsa.token(token)).await
         };
         let of_roles = if preset.is_of("keycloak") {
             "accepted"
@@ -346,14 +351,14 @@ async fn an_introspection_may_omit_claims_but_not_contradict_the_jwt() {
 #[tokio::test]
 async fn the_error_names_verify_if_the_endpoint_introspects_no_id_tokens() {
     for preset in introspecting() {
-        let house = House::of(preset).await;
+        let under_test = ProviderUnderTest::of(preset).await;
         // The response of node's oidc-provider about every JWT.
-        house.endpoint.behave(Behaviour::json(
+        under_test.endpoint.behave(Behaviour::json(
             400,
             r#"{"error":"unsupported_token_type"}"#,
         ));
         for _ in 0..20 {
-            let verdict = house.verify(&preset.token(&house.claims())).await;
+            let verdict = under_test.verify(&preset.token(&under_test.claims())).await;
             assert_eq!(class(&verdict), "not_introspected", "{}", preset.name);
             assert!(
                 verdict
@@ -367,8 +372,10 @@ async fn the_error_names_verify_if_the_endpoint_introspects_no_id_tokens() {
 
 #[tokio::test]
 async fn an_audience_from_introspection_of_an_opaque_token_suggests_no_setting() {
-    let house = House::of(preset("rfc7662")).await;
-    let verdict = house.says(&house.changed("aud", "resource-server")).await;
+    let under_test = ProviderUnderTest::of(preset("rfc7662")).await;
+    let verdict = under_test
+        .says(&under_test.changed("aud", "resource-server"))
+        .await;
     let refusal = refusal(verdict);
     let log = refusal.log.unwrap();
     assert!(

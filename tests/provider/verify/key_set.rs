@@ -7,7 +7,7 @@ use rocket::futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::presets::preset;
-use super::under_test::{House, NOW, class, refusal, unavailable, word};
+use super::under_test::{NOW, ProviderUnderTest, class, refusal, unavailable, word};
 use crate::support::provider::{Behaviour, odd_bodies};
 use crate::support::signer::{Signer, base64, jwks};
 use crate::support::token::with;
@@ -33,21 +33,25 @@ fn published(keys: &[Value], headers: &[(&str, &str)]) -> Behaviour {
 }
 
 /// A token with Apple's claims at that time, signed by that key.
-fn token(house: &House, signer: Signer, now: i64) -> String {
+fn token(under_test: &ProviderUnderTest, signer: Signer, now: i64) -> String {
     signer.token(&with(
-        house.claims(),
+        under_test.claims(),
         &json!({ "iat": now, "exp": now + HOUR }),
     ))
 }
 
-async fn sign_in(house: &House, signer: Signer, now: i64) -> &'static str {
-    word(&house.verify_at(&token(house, signer, now), now).await)
+async fn sign_in(under_test: &ProviderUnderTest, signer: Signer, now: i64) -> &'static str {
+    word(
+        &under_test
+            .verify_at(&token(under_test, signer, now), now)
+            .await,
+    )
 }
 
-async fn apple(keys: &[Value], headers: &[(&str, &str)]) -> House {
-    let house = House::of(preset("apple")).await;
-    house.keys.behave(published(keys, headers));
-    house
+async fn apple(keys: &[Value], headers: &[(&str, &str)]) -> ProviderUnderTest {
+    let under_test = ProviderUnderTest::of(preset("apple")).await;
+    under_test.keys.behave(published(keys, headers));
+    under_test
 }
 
 #[tokio::test]
@@ -57,101 +61,108 @@ async fn keys_are_cached_for_the_providers_lifetime_within_bounds() {
         (&[("expires", "0")], 60),
         (&[], 600),
     ] {
-        let house = apple(&[Signer::Rsa.jwk()], headers).await;
+        let under_test = apple(&[Signer::Rsa.jwk()], headers).await;
         // No fetch before four fifths of the lifetime, and one at its end.
         for at in [NOW, NOW + 1, NOW + lifetime * 4 / 5 - 1] {
             assert_eq!(
-                sign_in(&house, Signer::Rsa, at).await,
+                sign_in(&under_test, Signer::Rsa, at).await,
                 "accepted",
                 "{headers:?}"
             );
-            assert_eq!(house.keys.calls(), 1, "{headers:?} at {}", at - NOW);
+            assert_eq!(under_test.keys.calls(), 1, "{headers:?} at {}", at - NOW);
         }
         assert_eq!(
-            sign_in(&house, Signer::Rsa, NOW + lifetime).await,
+            sign_in(&under_test, Signer::Rsa, NOW + lifetime).await,
             "accepted",
             "{headers:?}"
         );
-        assert_eq!(house.keys.calls(), 2, "{headers:?}");
+        assert_eq!(under_test.keys.calls(), 2, "{headers:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_are_refreshed_before_expiry_in_the_background() {
-    let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=3600")]).await;
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-    let gate = house.keys.hold();
-    house.keys.behave(published(
+    let under_test = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=3600")]).await;
+    assert_eq!(sign_in(&under_test, Signer::Rsa, NOW).await, "accepted");
+    let gate = under_test.keys.hold();
+    under_test.keys.behave(published(
         &[Signer::OtherRsa.jwk()],
         &[("cache-control", "max-age=3600")],
     ));
     let late = NOW + HOUR * 4 / 5;
     for _ in 0..20 {
         assert_eq!(
-            sign_in(&house, Signer::Rsa, late).await,
+            sign_in(&under_test, Signer::Rsa, late).await,
             "accepted",
             "by the keys that are still good"
         );
     }
     gate.arrived(1).await;
-    assert_eq!(house.keys.calls(), 2, "one fetch, whoever comes");
+    assert_eq!(under_test.keys.calls(), 2, "one fetch, whoever comes");
     gate.release();
-    house.keys.until(|counts| counts.answered == 2).await;
+    under_test.keys.until(|counts| counts.answered == 2).await;
     // The new set counts once it is read; until then sign-ins use the old one without waiting.
     let answered = Instant::now();
-    while sign_in(&house, Signer::Rsa, late).await == "accepted" {
+    while sign_in(&under_test, Signer::Rsa, late).await == "accepted" {
         assert!(
             answered.elapsed() < Duration::from_secs(10),
             "the new keys are not read"
         );
         tokio::task::yield_now().await;
     }
-    assert_eq!(sign_in(&house, Signer::OtherRsa, late).await, "accepted");
-    assert_eq!(house.keys.calls(), 3, "and one for the key that is gone");
+    assert_eq!(
+        sign_in(&under_test, Signer::OtherRsa, late).await,
+        "accepted"
+    );
+    assert_eq!(
+        under_test.keys.calls(),
+        3,
+        "and one for the key that is gone"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_who_need_the_keys_at_once_fetch_them_once() {
-    let house = apple(&[Signer::Rsa.jwk()], &[]).await;
+    let under_test = apple(&[Signer::Rsa.jwk()], &[]).await;
     // No keys yet; then expired keys; then an unknown key.
     for (signer, now, calls) in [
         (Signer::Rsa, NOW, 1),
         (Signer::Rsa, NOW + HOUR, 2),
         (Signer::OtherRsa, NOW + HOUR + 20, 3),
     ] {
-        house.keys.behave(published(&[signer.jwk()], &[]));
-        for verdict in house
+        under_test.keys.behave(published(&[signer.jwk()], &[]));
+        for verdict in under_test
             .keys
-            .holding(1, (0..100).map(|_| sign_in(&house, signer, now)))
+            .holding(1, (0..100).map(|_| sign_in(&under_test, signer, now)))
             .await
         {
             assert_eq!(verdict, "accepted", "{signer:?}");
         }
-        assert_eq!(house.keys.calls(), calls, "{signer:?}");
-        assert_eq!(house.keys.in_flight_max(), 1);
+        assert_eq!(under_test.keys.calls(), calls, "{signer:?}");
+        assert_eq!(under_test.keys.in_flight_max(), 1);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_who_gives_up_takes_the_keys_from_nobody() {
-    let house = Arc::new(apple(&[Signer::Rsa.jwk()], &[]).await);
-    let gate = house.keys.hold();
+    let under_test = Arc::new(apple(&[Signer::Rsa.jwk()], &[]).await);
+    let gate = under_test.keys.hold();
     let first = tokio::spawn({
-        let house = Arc::clone(&house);
-        async move { sign_in(&house, Signer::Rsa, NOW).await }
+        let under_test = Arc::clone(&under_test);
+        async move { sign_in(&under_test, Signer::Rsa, NOW).await }
     });
     gate.arrived(1).await;
     first.abort();
     assert!(first.await.unwrap_err().is_cancelled());
     gate.release();
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-    assert_eq!(house.keys.calls(), 1);
+    assert_eq!(sign_in(&under_test, Signer::Rsa, NOW).await, "accepted");
+    assert_eq!(under_test.keys.calls(), 1);
 }
 
 #[tokio::test]
 async fn an_unknown_key_is_looked_up_once_in_ten_seconds() {
-    let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
+    let under_test = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
+    assert_eq!(sign_in(&under_test, Signer::Rsa, NOW).await, "accepted");
     for (at, calls) in [
         (NOW, 2),
         (NOW + 9, 2),
@@ -162,9 +173,9 @@ async fn an_unknown_key_is_looked_up_once_in_ten_seconds() {
     ] {
         // The sign-in that causes a fetch learns that the key does not exist; for the others that
         // is still unknown.
-        let looked = house.keys.calls() < calls;
+        let looked = under_test.keys.calls() < calls;
         assert_eq!(
-            sign_in(&house, Signer::OtherRsa, at).await,
+            sign_in(&under_test, Signer::OtherRsa, at).await,
             if looked {
                 "invalid_token"
             } else {
@@ -172,28 +183,30 @@ async fn an_unknown_key_is_looked_up_once_in_ten_seconds() {
             }
         );
         for _ in 0..10 {
-            let verdict = house
-                .verify_at(&token(&house, Signer::OtherRsa, at), at)
+            let verdict = under_test
+                .verify_at(&token(&under_test, Signer::OtherRsa, at), at)
                 .await;
             assert_eq!(class(&verdict), "unknown_key");
             let next = NOW + (at - NOW) / 10 * 10 + 10;
             assert_eq!(i64::from(unavailable(&verdict).retry_after), next - at);
         }
-        assert_eq!(house.keys.calls(), calls, "at {}", at - NOW);
+        assert_eq!(under_test.keys.calls(), calls, "at {}", at - NOW);
         assert_eq!(
-            sign_in(&house, Signer::Rsa, at).await,
+            sign_in(&under_test, Signer::Rsa, at).await,
             "accepted",
             "others do not suffer"
         );
     }
     // The provider publishes the new key.
-    house.keys.behave(published(&[Signer::OtherRsa.jwk()], &[]));
+    under_test
+        .keys
+        .behave(published(&[Signer::OtherRsa.jwk()], &[]));
     assert_eq!(
-        sign_in(&house, Signer::OtherRsa, NOW + 30).await,
+        sign_in(&under_test, Signer::OtherRsa, NOW + 30).await,
         "accepted"
     );
     assert_eq!(
-        sign_in(&house, Signer::Rsa, NOW + 40).await,
+        sign_in(&under_test, Signer::Rsa, NOW + 40).await,
         "invalid_token",
         "and the old key is gone"
     );
@@ -201,48 +214,59 @@ async fn an_unknown_key_is_looked_up_once_in_ten_seconds() {
 
 #[tokio::test]
 async fn a_failed_key_lookup_is_repeated_after_ten_seconds() {
-    let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-    house.keys.behave(Behaviour::status(403));
+    let under_test = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
+    assert_eq!(sign_in(&under_test, Signer::Rsa, NOW).await, "accepted");
+    under_test.keys.behave(Behaviour::status(403));
     for (at, calls) in [(NOW, 2), (NOW + 1, 2), (NOW + 9, 2), (NOW + 10, 3)] {
-        let verdict = house
-            .verify_at(&token(&house, Signer::OtherRsa, at), at)
+        let verdict = under_test
+            .verify_at(&token(&under_test, Signer::OtherRsa, at), at)
             .await;
         assert_eq!(
-            (class(&verdict), house.keys.calls()),
+            (class(&verdict), under_test.keys.calls()),
             ("status_4xx", calls),
             "at {}",
             at - NOW
         );
     }
-    house.keys.behave(published(&[Signer::OtherRsa.jwk()], &[]));
+    under_test
+        .keys
+        .behave(published(&[Signer::OtherRsa.jwk()], &[]));
     assert_eq!(
-        sign_in(&house, Signer::OtherRsa, NOW + 20).await,
+        sign_in(&under_test, Signer::OtherRsa, NOW + 20).await,
         "accepted"
     );
 }
 
 #[tokio::test]
 async fn a_new_key_is_found_even_while_cached_keys_are_fresh() {
-    let house = apple(&[Signer::Rsa.jwk()], &[]).await;
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-    house
+    let under_test = apple(&[Signer::Rsa.jwk()], &[]).await;
+    assert_eq!(sign_in(&under_test, Signer::Rsa, NOW).await, "accepted");
+    under_test
         .keys
         .behave(published(&[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()], &[]));
-    assert_eq!(sign_in(&house, Signer::OtherRsa, NOW + 1).await, "accepted");
+    assert_eq!(
+        sign_in(&under_test, Signer::OtherRsa, NOW + 1).await,
+        "accepted"
+    );
     // A second new key seconds later: the service says "retry later" instead of rejecting the
     // token.
-    house.keys.behave(published(&[Signer::Pss.jwk()], &[]));
-    assert_eq!(sign_in(&house, Signer::Pss, NOW + 2).await, "unavailable");
-    assert_eq!(sign_in(&house, Signer::Pss, NOW + 11).await, "accepted");
+    under_test.keys.behave(published(&[Signer::Pss.jwk()], &[]));
+    assert_eq!(
+        sign_in(&under_test, Signer::Pss, NOW + 2).await,
+        "unavailable"
+    );
+    assert_eq!(
+        sign_in(&under_test, Signer::Pss, NOW + 11).await,
+        "accepted"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fetch_that_started_before_a_token_does_not_refuse_it() {
-    let house = apple(&[Signer::Rsa.jwk()], &[]).await;
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-    let requests = (0..20).map(|_| sign_in(&house, Signer::OtherRsa, NOW + 1));
-    let verdicts = house.keys.holding(1, requests).await;
+    let under_test = apple(&[Signer::Rsa.jwk()], &[]).await;
+    assert_eq!(sign_in(&under_test, Signer::Rsa, NOW).await, "accepted");
+    let requests = (0..20).map(|_| sign_in(&under_test, Signer::OtherRsa, NOW + 1));
+    let verdicts = under_test.keys.holding(1, requests).await;
     assert_eq!(
         verdicts
             .iter()
@@ -259,21 +283,27 @@ async fn a_fetch_that_started_before_a_token_does_not_refuse_it() {
         19,
         "{verdicts:?}"
     );
-    assert_eq!(house.keys.calls(), 2);
+    assert_eq!(under_test.keys.calls(), 2);
 }
 
 #[tokio::test]
 async fn a_wrong_signature_is_no_reason_to_fetch_anything() {
-    let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-    let claims = house.claims();
+    let under_test = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
+    assert_eq!(sign_in(&under_test, Signer::Rsa, NOW).await, "accepted");
+    let claims = under_test.claims();
     for at in [NOW + 60, NOW + 120] {
         let forged = Signer::OtherRsa.token_with(&Signer::Rsa.header(), &claims);
-        assert_eq!(word(&house.verify_at(&forged, at).await), "invalid_token");
+        assert_eq!(
+            word(&under_test.verify_at(&forged, at).await),
+            "invalid_token"
+        );
         let confused = Signer::Ec.token_with(&json!({ "alg": "ES256", "kid": "rsa-1" }), &claims);
-        assert_eq!(word(&house.verify_at(&confused, at).await), "invalid_token");
+        assert_eq!(
+            word(&under_test.verify_at(&confused, at).await),
+            "invalid_token"
+        );
     }
-    assert_eq!(house.keys.calls(), 1);
+    assert_eq!(under_test.keys.calls(), 1);
 }
 
 #[tokio::test]
@@ -283,15 +313,15 @@ async fn an_unsupported_published_key_is_logged_and_causes_no_fetch() {
         json!({ "kid": "short", "kty": "RSA", "use": "sig", "n": base64([255; 128]), "e": "AQAB" }),
     ];
     let keys = [&[Signer::Rsa.jwk()], &unusable[..]].concat();
-    let house = apple(&keys, &[("cache-control", "max-age=86400")]).await;
+    let under_test = apple(&keys, &[("cache-control", "max-age=86400")]).await;
     for (at, kid, alg) in [
         (NOW, "ed-448", "EdDSA"),
         (NOW + 1, "ed-448", "EdDSA"),
         (NOW + 11, "short", "RS256"),
     ] {
         let header = json!({ "alg": alg, "typ": "JWT", "kid": kid });
-        let verdict = house
-            .verify_at(&Signer::Ed.token_with(&header, &house.claims()), at)
+        let verdict = under_test
+            .verify_at(&Signer::Ed.token_with(&header, &under_test.claims()), at)
             .await;
         let refusal = refusal(verdict);
         let log = refusal.log.unwrap_or_default();
@@ -301,66 +331,71 @@ async fn an_unsupported_published_key_is_logged_and_causes_no_fetch() {
             "{log}"
         );
     }
-    assert_eq!(house.keys.calls(), 1);
+    assert_eq!(under_test.keys.calls(), 1);
     // A supported key with the same name takes precedence.
     let namesake = with(Signer::OtherRsa.jwk(), &json!({ "kid": "short" }));
-    let house = apple(&[unusable[1].clone(), namesake], &[]).await;
+    let under_test = apple(&[unusable[1].clone(), namesake], &[]).await;
     let header = json!({ "alg": "RS256", "typ": "JWT", "kid": "short" });
-    let token = Signer::OtherRsa.token_with(&header, &house.claims());
-    assert_eq!(word(&house.verify_at(&token, NOW).await), "accepted");
+    let token = Signer::OtherRsa.token_with(&header, &under_test.claims());
+    assert_eq!(word(&under_test.verify_at(&token, NOW).await), "accepted");
 }
 
 #[tokio::test]
 async fn a_single_key_without_a_name_can_be_replaced() {
     let nameless = |signer: Signer| with(signer.jwk(), &json!({ "kid": null }));
-    let house = apple(
+    let under_test = apple(
         &[nameless(Signer::Rsa)],
         &[("cache-control", "max-age=86400")],
     )
     .await;
-    let token = |signer: Signer| signer.token_with(&json!({ "alg": "RS256" }), &house.claims());
+    let token =
+        |signer: Signer| signer.token_with(&json!({ "alg": "RS256" }), &under_test.claims());
     assert_eq!(
-        word(&house.verify_at(&token(Signer::Rsa), NOW).await),
+        word(&under_test.verify_at(&token(Signer::Rsa), NOW).await),
         "accepted"
     );
-    house
+    under_test
         .keys
         .behave(published(&[nameless(Signer::OtherRsa)], &[]));
     assert_eq!(
-        word(&house.verify_at(&token(Signer::OtherRsa), NOW + 10).await),
+        word(
+            &under_test
+                .verify_at(&token(Signer::OtherRsa), NOW + 10)
+                .await
+        ),
         "accepted"
     );
     assert_eq!(
-        word(&house.verify_at(&token(Signer::Rsa), NOW + 20).await),
+        word(&under_test.verify_at(&token(Signer::Rsa), NOW + 20).await),
         "invalid_token"
     );
-    assert_eq!(house.keys.calls(), 3);
+    assert_eq!(under_test.keys.calls(), 3);
 }
 
 #[tokio::test]
 async fn keys_serve_on_for_a_bounded_time_while_their_endpoint_fails() {
-    let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=3600")]).await;
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-    house.keys.behave(Behaviour::status(503));
+    let under_test = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=3600")]).await;
+    assert_eq!(sign_in(&under_test, Signer::Rsa, NOW).await, "accepted");
+    under_test.keys.behave(Behaviour::status(503));
     let expired = NOW + HOUR;
     // Only the first sign-in calls the failing endpoint.
     for at in [expired, expired + 1, expired + 4] {
-        assert_eq!(sign_in(&house, Signer::Rsa, at).await, "accepted");
-        assert_eq!(house.keys.calls(), 3, "one fetch of two attempts");
+        assert_eq!(sign_in(&under_test, Signer::Rsa, at).await, "accepted");
+        assert_eq!(under_test.keys.calls(), 3, "one fetch of two attempts");
     }
     assert_eq!(
-        sign_in(&house, Signer::Rsa, expired + 4 * HOUR - 1).await,
+        sign_in(&under_test, Signer::Rsa, expired + 4 * HOUR - 1).await,
         "accepted"
     );
-    house.keys.until(|counts| counts.answered >= 5).await;
+    under_test.keys.until(|counts| counts.answered >= 5).await;
     assert_eq!(
-        sign_in(&house, Signer::Rsa, expired + 4 * HOUR).await,
+        sign_in(&under_test, Signer::Rsa, expired + 4 * HOUR).await,
         "unavailable"
     );
     // The endpoint recovers.
-    house.keys.behave(published(&[Signer::Rsa.jwk()], &[]));
+    under_test.keys.behave(published(&[Signer::Rsa.jwk()], &[]));
     assert_eq!(
-        sign_in(&house, Signer::Rsa, expired + 4 * HOUR + 70).await,
+        sign_in(&under_test, Signer::Rsa, expired + 4 * HOUR + 70).await,
         "accepted"
     );
 }
@@ -381,24 +416,24 @@ async fn a_document_without_a_usable_key_never_replaces_a_good_one() {
         ),
     ));
     for (what, behaviour) in broken {
-        let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=60")]).await;
-        assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
-        house.keys.behave(behaviour.clone());
+        let under_test = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=60")]).await;
+        assert_eq!(sign_in(&under_test, Signer::Rsa, NOW).await, "accepted");
+        under_test.keys.behave(behaviour.clone());
         assert_eq!(
-            sign_in(&house, Signer::Rsa, NOW + 600).await,
+            sign_in(&under_test, Signer::Rsa, NOW + 600).await,
             "accepted",
             "{what}"
         );
-        assert_eq!(house.keys.calls(), 2, "{what}: it was seen");
+        assert_eq!(under_test.keys.calls(), 2, "{what}: it was seen");
         assert_eq!(
-            sign_in(&house, Signer::OtherRsa, NOW + 601).await,
+            sign_in(&under_test, Signer::OtherRsa, NOW + 601).await,
             "unavailable",
             "{what}: nobody knows"
         );
-        let house = apple(&[], &[]).await;
-        house.keys.behave(behaviour);
+        let under_test = apple(&[], &[]).await;
+        under_test.keys.behave(behaviour);
         assert_eq!(
-            sign_in(&house, Signer::Rsa, NOW).await,
+            sign_in(&under_test, Signer::Rsa, NOW).await,
             "unavailable",
             "{what}: and alone it is none"
         );
@@ -407,16 +442,18 @@ async fn a_document_without_a_usable_key_never_replaces_a_good_one() {
 
 #[tokio::test]
 async fn without_keys_a_failing_endpoint_is_retried_after_five_seconds() {
-    let house = apple(&[Signer::Rsa.jwk()], &[]).await;
-    house.keys.behave(Behaviour::status(403));
+    let under_test = apple(&[Signer::Rsa.jwk()], &[]).await;
+    under_test.keys.behave(Behaviour::status(403));
     for (at, calls) in [(NOW, 1), (NOW + 1, 1), (NOW + 4, 1), (NOW + 5, 2)] {
-        let verdict = house.verify_at(&token(&house, Signer::Rsa, at), at).await;
+        let verdict = under_test
+            .verify_at(&token(&under_test, Signer::Rsa, at), at)
+            .await;
         assert_eq!(class(&verdict), "status_4xx");
-        assert_eq!(house.keys.calls(), calls, "at {}", at - NOW);
+        assert_eq!(under_test.keys.calls(), calls, "at {}", at - NOW);
     }
-    house.keys.behave(published(&[Signer::Rsa.jwk()], &[]));
+    under_test.keys.behave(published(&[Signer::Rsa.jwk()], &[]));
     assert_eq!(
-        sign_in(&house, Signer::Rsa, NOW + 10).await,
+        sign_in(&under_test, Signer::Rsa, NOW + 10).await,
         "accepted",
         "ten seconds after its recovery"
     );
@@ -424,10 +461,10 @@ async fn without_keys_a_failing_endpoint_is_retried_after_five_seconds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_are_rotated_under_load_without_a_refusal() {
-    let house = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
-    assert_eq!(sign_in(&house, Signer::Rsa, NOW).await, "accepted");
+    let under_test = apple(&[Signer::Rsa.jwk()], &[("cache-control", "max-age=86400")]).await;
+    assert_eq!(sign_in(&under_test, Signer::Rsa, NOW).await, "accepted");
     // The provider publishes the new key beside the old key, and signs with both.
-    house.keys.behave(published(
+    under_test.keys.behave(published(
         &[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()],
         &[("cache-control", "max-age=86400")],
     ));
@@ -435,8 +472,8 @@ async fn keys_are_rotated_under_load_without_a_refusal() {
         .into_iter()
         .cycle()
         .take(200);
-    for verdict in join_all(signers.map(|signer| sign_in(&house, signer, NOW + 60))).await {
+    for verdict in join_all(signers.map(|signer| sign_in(&under_test, signer, NOW + 60))).await {
         assert_eq!(verdict, "accepted");
     }
-    assert_eq!(house.keys.calls(), 2);
+    assert_eq!(under_test.keys.calls(), 2);
 }

@@ -10,35 +10,43 @@ use tokio::task::JoinSet;
 use vestibule::provider::{Breaker, CallStats};
 
 use super::presets::{PRESETS, preset};
-use super::under_test::{House, NOW, class, opaque_of, unavailable, word};
+use super::under_test::{NOW, ProviderUnderTest, class, opaque_of, unavailable, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::Signer;
 
-/// A house whose provider is asked about every token and accepts each.
-async fn house(more: Value) -> Arc<House> {
-    let house = House::with(preset("google"), &more).await;
-    welcome(&house);
-    Arc::new(house)
+/// A provider that is asked about every token and accepts each.
+async fn under_test(more: Value) -> Arc<ProviderUnderTest> {
+    let under_test = ProviderUnderTest::with(preset("google"), &more).await;
+    welcome(&under_test);
+    Arc::new(under_test)
 }
 
-fn welcome(house: &House) {
-    house.endpoint.behave(Behaviour::Json(house.claims()));
+fn welcome(under_test: &ProviderUnderTest) {
+    under_test
+        .endpoint
+        .behave(Behaviour::Json(under_test.claims()));
 }
 
-fn call_stats(house: &House) -> CallStats {
-    house.providers.call_stats()["under-test"].clone()
+fn call_stats(under_test: &ProviderUnderTest) -> CallStats {
+    under_test.providers.call_stats()["under-test"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_sign_ins_with_a_token_share_the_call_not_verdicts() {
-    let house = house(json!({})).await;
-    house
+    let under_test = under_test(json!({})).await;
+    under_test
         .endpoint
-        .behave(Behaviour::Json(house.changed("nonce", "mine")));
+        .behave(Behaviour::Json(under_test.changed("nonce", "mine")));
     let token = opaque_of(1);
     let nonces = ["mine", "another's"].into_iter().cycle().take(40);
-    let requests = nonces.map(|nonce| house.verify_with(&token, Some(nonce), NOW));
-    for (number, verdict) in house.endpoint.holding(1, requests).await.iter().enumerate() {
+    let requests = nonces.map(|nonce| under_test.verify_with(&token, Some(nonce), NOW));
+    for (number, verdict) in under_test
+        .endpoint
+        .holding(1, requests)
+        .await
+        .iter()
+        .enumerate()
+    {
         let expected = if number % 2 == 0 {
             "accepted"
         } else {
@@ -47,24 +55,27 @@ async fn concurrent_sign_ins_with_a_token_share_the_call_not_verdicts() {
         assert_eq!(word(verdict), expected, "{verdict:?}");
     }
     // A caller that arrived after the response has made its own call.
-    let calls = house.endpoint.calls();
+    let calls = under_test.endpoint.calls();
     assert!(calls < 10, "{calls}");
-    house
+    under_test
         .verify_with(&opaque_of(1), Some("mine"), NOW)
         .await
         .unwrap();
-    assert_eq!(house.endpoint.calls(), calls + 1, "nothing is kept");
+    assert_eq!(under_test.endpoint.calls(), calls + 1, "nothing is kept");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_calls_are_bounded_and_excess_callers_fail_fast() {
-    let house = house(json!({ "max_calls": 3 })).await;
-    let gate = house.endpoint.hold();
+    let under_test = under_test(json!({ "max_calls": 3 })).await;
+    let gate = under_test.endpoint.hold();
     let request = |number| {
-        let house = house.clone();
+        let under_test = under_test.clone();
         async move {
             let started = Instant::now();
-            (house.verify(&opaque_of(number)).await, started.elapsed())
+            (
+                under_test.verify(&opaque_of(number)).await,
+                started.elapsed(),
+            )
         }
     };
     let mut requests: JoinSet<_> = (0..100).map(request).collect();
@@ -79,63 +90,73 @@ async fn concurrent_calls_are_bounded_and_excess_callers_fail_fast() {
         assert_eq!(word(&verdict), "accepted");
     }
     assert_eq!(
-        (house.endpoint.in_flight_max(), house.endpoint.calls()),
+        (
+            under_test.endpoint.in_flight_max(),
+            under_test.endpoint.calls()
+        ),
         (3, 3)
     );
-    let stats = call_stats(&house);
+    let stats = call_stats(&under_test);
     assert_eq!(
         (stats.outcomes["answered"], stats.outcomes["no_place"]),
         (3, 97)
     );
-    assert_eq!(stats.breaker, Breaker::Closed, "a crowd is no outage");
+    assert_eq!(
+        stats.breaker,
+        Breaker::Closed,
+        "many requests are no outage"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn single_probes_find_a_recovered_provider_within_ten_seconds() {
-    let house = house(json!({})).await;
-    house.endpoint.behave(Behaviour::status(403));
+    let under_test = under_test(json!({})).await;
+    under_test.endpoint.behave(Behaviour::status(403));
     for number in 0..5 {
-        assert_eq!(class(&house.verify(&opaque_of(number)).await), "status_4xx");
+        assert_eq!(
+            class(&under_test.verify(&opaque_of(number)).await),
+            "status_4xx"
+        );
     }
     assert_eq!(
-        call_stats(&house).breaker,
+        call_stats(&under_test).breaker,
         Breaker::Closed,
         "callers alone do not open it"
     );
     assert_eq!(
-        class(&house.verify(&opaque_of(5)).await),
+        class(&under_test.verify(&opaque_of(5)).await),
         "breaker_open",
         "a probe does"
     );
     assert_eq!(
-        (call_stats(&house).breaker, house.endpoint.calls()),
+        (call_stats(&under_test).breaker, under_test.endpoint.calls()),
         (Breaker::Open, 6)
     );
-    let calls = house.endpoint.calls();
+    let calls = under_test.endpoint.calls();
     for number in 0..500 {
-        let verdict = house.verify(&opaque_of(number)).await;
+        let verdict = under_test.verify(&opaque_of(number)).await;
         assert_eq!(class(&verdict), "breaker_open");
         assert!(
             (1..=7).contains(&unavailable(&verdict).retry_after),
             "{verdict:?}"
         );
     }
-    assert_eq!(house.endpoint.calls(), calls, "nobody was asked");
+    assert_eq!(under_test.endpoint.calls(), calls, "nobody was asked");
 
     // Many phones retry, first while the provider fails and then after its recovery.
     let still_failing = Instant::now();
-    while house.endpoint.calls() == calls {
-        join_all((0..20).map(async |number| house.verify(&opaque_of(number)).await)).await;
+    while under_test.endpoint.calls() == calls {
+        join_all((0..20).map(async |number| under_test.verify(&opaque_of(number)).await)).await;
         assert!(
             still_failing.elapsed() < Duration::from_secs(10),
             "it is never asked again"
         );
     }
-    assert_eq!(house.endpoint.calls(), calls + 1, "one probe");
-    welcome(&house);
+    assert_eq!(under_test.endpoint.calls(), calls + 1, "one probe");
+    welcome(&under_test);
     let recovered = Instant::now();
     let mut number = 0;
-    while word(&house.verify(&opaque_of(number)).await) != "accepted" {
+    while word(&under_test.verify(&opaque_of(number)).await) != "accepted" {
         number += 1;
         assert!(
             recovered.elapsed() < Duration::from_secs(10),
@@ -143,9 +164,9 @@ async fn single_probes_find_a_recovered_provider_within_ten_seconds() {
         );
         tokio::task::yield_now().await;
     }
-    assert_eq!(call_stats(&house).breaker, Breaker::Closed);
+    assert_eq!(call_stats(&under_test).breaker, Breaker::Closed);
     assert_eq!(
-        house.endpoint.calls(),
+        under_test.endpoint.calls(),
         calls + 3,
         "the next probe, and the call"
     );
@@ -153,15 +174,20 @@ async fn single_probes_find_a_recovered_provider_within_ten_seconds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobodys_tokens_open_the_breaker_while_the_provider_answers_a_probe() {
-    let house = house(json!({})).await;
-    house.endpoint.behave(Behaviour::Json(house.claims()));
+    let under_test = under_test(json!({})).await;
+    under_test
+        .endpoint
+        .behave(Behaviour::Json(under_test.claims()));
     for number in 0..200 {
         let code = if number % 2 == 0 { 403 } else { 503 };
-        house
+        under_test
             .endpoint
             .behave_for(&opaque_of(number), Behaviour::status(code));
-        assert_eq!(word(&house.verify(&opaque_of(number)).await), "unavailable");
-        let honest = house.verify(&opaque_of(1_000 + number)).await;
+        assert_eq!(
+            word(&under_test.verify(&opaque_of(number)).await),
+            "unavailable"
+        );
+        let honest = under_test.verify(&opaque_of(1_000 + number)).await;
         assert_eq!(
             word(&honest),
             "accepted",
@@ -169,22 +195,22 @@ async fn nobodys_tokens_open_the_breaker_while_the_provider_answers_a_probe() {
         );
     }
     for number in 0..200 {
-        let verdict = house.verify(&opaque_of(number)).await;
+        let verdict = under_test.verify(&opaque_of(number)).await;
         assert_ne!(class(&verdict), "breaker_open", "{number}");
     }
-    assert_eq!(call_stats(&house).breaker, Breaker::Closed);
+    assert_eq!(call_stats(&under_test).breaker, Breaker::Closed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_too_long_for_the_endpoint_is_an_invalid_token() {
     for preset in PRESETS.into_iter().filter(|preset| preset.asks) {
-        let house = House::of(preset).await;
-        let claims = house.claims();
+        let under_test = ProviderUnderTest::of(preset).await;
+        let claims = under_test.claims();
         // With each of these statuses, the provider blames the length of the token.
         for code in [413, 414, 431] {
-            house.endpoint.behave(Behaviour::status(code));
+            under_test.endpoint.behave(Behaviour::status(code));
             for _ in 0..20 {
-                let verdict = house.verify(&preset.token(&claims)).await;
+                let verdict = under_test.verify(&preset.token(&claims)).await;
                 assert_eq!(
                     word(&verdict),
                     "invalid_token",
@@ -193,25 +219,25 @@ async fn a_token_too_long_for_the_endpoint_is_an_invalid_token() {
                 );
             }
         }
-        house.vouch(&claims);
+        under_test.vouch(&claims);
         let mut longest = 0;
         for length in (4_900..5_700).step_by(50) {
-            let long = house.changed("filler", "x".repeat(length));
+            let long = under_test.changed("filler", "x".repeat(length));
             let token = preset.signer.unwrap_or(Signer::Rsa).token(&long);
             if token.len() > 8_192 {
                 break;
             }
-            let calls = house.endpoint.calls();
-            let accepted = word(&house.verify(&token).await) != "invalid_token";
+            let calls = under_test.endpoint.calls();
+            let accepted = word(&under_test.verify(&token).await) != "invalid_token";
             assert_eq!(
                 accepted,
-                house.endpoint.calls() > calls,
+                under_test.endpoint.calls() > calls,
                 "{}: {} bytes",
                 preset.name,
                 token.len()
             );
             if accepted {
-                let request = house.endpoint.requests().pop().unwrap();
+                let request = under_test.endpoint.requests().pop().unwrap();
                 longest = longest.max(request.path.len() + request.query.len());
             }
         }
@@ -221,15 +247,15 @@ async fn a_token_too_long_for_the_endpoint_is_an_invalid_token() {
 
 #[tokio::test]
 async fn a_token_too_long_for_a_query_goes_in_a_form() {
-    let house = house(json!({ "token_format": "any" })).await;
+    let under_test = under_test(json!({ "token_format": "any" })).await;
     let others = "/tokeninfo?id_token=".len();
     for (length, in_query) in [(8_000 - others, true), (8_001 - others, false)] {
         assert_eq!(
-            word(&house.verify(&"t".repeat(length)).await),
+            word(&under_test.verify(&"t".repeat(length)).await),
             "accepted",
             "{length}"
         );
-        let request = house.endpoint.requests().pop().unwrap();
+        let request = under_test.endpoint.requests().pop().unwrap();
         assert_eq!(request.query.is_empty(), !in_query, "{length}");
     }
     for name in [
@@ -238,12 +264,16 @@ async fn a_token_too_long_for_a_query_goes_in_a_form() {
         "rfc7662",
         "keycloak by introspection",
     ] {
-        let house = House::of(preset(name)).await;
-        house.vouch(&house.claims());
-        let mut claims = house.without("scope");
+        let under_test = ProviderUnderTest::of(preset(name)).await;
+        under_test.vouch(&under_test.claims());
+        let mut claims = under_test.without("scope");
         let mut token = |filler: usize| {
             claims["filler"] = "x".repeat(filler).into();
-            house.preset.signer.unwrap_or(Signer::Rsa).token(&claims)
+            under_test
+                .preset
+                .signer
+                .unwrap_or(Signer::Rsa)
+                .token(&claims)
         };
         let room = 8_100 - token(0).len();
         let token = token(room * 3 / 4);
@@ -252,34 +282,37 @@ async fn a_token_too_long_for_a_query_goes_in_a_form() {
             "{name}: {}",
             token.len()
         );
-        assert_eq!(word(&house.verify(&token).await), "accepted", "{name}");
+        assert_eq!(word(&under_test.verify(&token).await), "accepted", "{name}");
     }
 }
 
 #[tokio::test]
 async fn a_timed_out_call_is_counted_as_a_timeout() {
-    let house = house(json!({})).await;
-    house.endpoint.behave(Behaviour::NEVER_ANSWER);
-    assert_eq!(class(&house.verify(&opaque_of(0)).await), "timeout");
-    assert_eq!(call_stats(&house).outcomes["timeout"], 1);
+    let under_test = under_test(json!({})).await;
+    under_test.endpoint.behave(Behaviour::NEVER_ANSWER);
+    assert_eq!(class(&under_test.verify(&opaque_of(0)).await), "timeout");
+    assert_eq!(call_stats(&under_test).outcomes["timeout"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_responses_and_rejected_tokens_never_open_the_breaker() {
-    let house = house(json!({})).await;
+    let under_test = under_test(json!({})).await;
     for number in 0..50 {
-        house
+        under_test
             .endpoint
             .behave(Behaviour::body("application/json", "{"));
-        assert_eq!(class(&house.verify(&opaque_of(number)).await), "not_json");
+        assert_eq!(
+            class(&under_test.verify(&opaque_of(number)).await),
+            "not_json"
+        );
     }
-    house.endpoint.behave(Behaviour::status(400));
+    under_test.endpoint.behave(Behaviour::status(400));
     for number in 0..50 {
         assert_eq!(
-            word(&house.verify(&opaque_of(number)).await),
+            word(&under_test.verify(&opaque_of(number)).await),
             "invalid_token"
         );
     }
-    welcome(&house);
-    assert_eq!(word(&house.verify(&opaque_of(0)).await), "accepted");
+    welcome(&under_test);
+    assert_eq!(word(&under_test.verify(&opaque_of(0)).await), "accepted");
 }

@@ -6,7 +6,7 @@ use vestibule::domain::id_token::IdToken;
 use vestibule::provider::Providers;
 
 use super::presets::{CLIENT_ID, preset};
-use super::under_test::{House, NOW, basics, opaque, refusal, word};
+use super::under_test::{NOW, ProviderUnderTest, basics, opaque, refusal, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::{Signer, hs256, jwks, signed};
 use crate::support::token::with;
@@ -15,16 +15,19 @@ const TENANT: &str = "72f988bf-86f1-41af-91ab-2d7cd011db47";
 
 #[tokio::test]
 async fn google_has_two_spellings_of_its_issuer_and_asks_by_get() {
-    let house = House::of(preset("google")).await;
+    let under_test = ProviderUnderTest::of(preset("google")).await;
     for issuer in ["accounts.google.com", "https://accounts.google.com"] {
-        let verified = house.says(&house.changed("iss", issuer)).await.unwrap();
+        let verified = under_test
+            .says(&under_test.changed("iss", issuer))
+            .await
+            .unwrap();
         assert_eq!(
             json!(verified.subject),
-            house.claims()["sub"],
+            under_test.claims()["sub"],
             "one identity by either"
         );
     }
-    let request = house.endpoint.requests().remove(0);
+    let request = under_test.endpoint.requests().remove(0);
     assert_eq!(
         (request.method.as_str(), request.parameters().len()),
         ("GET", 1)
@@ -34,13 +37,16 @@ async fn google_has_two_spellings_of_its_issuer_and_asks_by_get() {
 
 #[tokio::test]
 async fn line_is_asked_by_a_form_that_names_our_channel() {
-    let house = House::with(
+    let under_test = ProviderUnderTest::with(
         preset("line"),
         &json!({ "additional_client_ids": "9999999999" }),
     )
     .await;
-    assert_eq!(word(&house.says(&house.claims()).await), "accepted");
-    let request = house.endpoint.requests().remove(0);
+    assert_eq!(
+        word(&under_test.says(&under_test.claims()).await),
+        "accepted"
+    );
+    let request = under_test.endpoint.requests().remove(0);
     assert_eq!(
         (request.method.as_str(), request.query.as_str()),
         ("POST", "")
@@ -49,16 +55,19 @@ async fn line_is_asked_by_a_form_that_names_our_channel() {
         .map(|(n, v)| (n.to_owned(), v.to_owned()));
     assert_eq!(request.parameters(), sent);
     // For a token of our other channel, the request names the other channel.
-    let claims = house.changed("aud", "9999999999");
-    house.endpoint.behave(Behaviour::Json(claims.clone()));
-    let verified = house.verify(&Signer::Ec.token(&claims)).await.unwrap();
+    let claims = under_test.changed("aud", "9999999999");
+    under_test.endpoint.behave(Behaviour::Json(claims.clone()));
+    let verified = under_test.verify(&Signer::Ec.token(&claims)).await.unwrap();
     assert_eq!(verified.client_id, "9999999999");
-    assert_eq!(house.endpoint.requests()[1].parameters()[1].1, "9999999999");
+    assert_eq!(
+        under_test.endpoint.requests()[1].parameters()[1].1,
+        "9999999999"
+    );
 }
 
 #[tokio::test]
 async fn only_lines_endpoint_verifies_tokens_of_its_web_login() {
-    let asked = House::of(preset("line")).await;
+    let asked = ProviderUnderTest::of(preset("line")).await;
     let claims = asked.claims();
     let token = signed(
         r#"{"typ":"JWT","alg":"HS256"}"#,
@@ -67,20 +76,20 @@ async fn only_lines_endpoint_verifies_tokens_of_its_web_login() {
     );
     asked.endpoint.behave(Behaviour::Json(claims));
     assert_eq!(word(&asked.verify(&token).await), "accepted");
-    let signed = House::of(preset("line by its keys")).await;
+    let signed = ProviderUnderTest::of(preset("line by its keys")).await;
     assert_eq!(word(&signed.verify(&token).await), "invalid_token");
 }
 
 #[tokio::test]
 async fn apple_has_two_issuers_and_one_person_behind_both() {
-    let house = House::of(preset("apple")).await;
+    let under_test = ProviderUnderTest::of(preset("apple")).await;
     for (issuer, verdict) in [
         ("https://appleid.apple.com", "accepted"),
         ("https://account.apple.com", "accepted"),
         ("https://apple.com", "issuer_mismatch"),
     ] {
         assert_eq!(
-            word(&house.says(&house.changed("iss", issuer)).await),
+            word(&under_test.says(&under_test.changed("iss", issuer)).await),
             verdict,
             "{issuer}"
         );
@@ -89,7 +98,7 @@ async fn apple_has_two_issuers_and_one_person_behind_both() {
 
 #[tokio::test]
 async fn microsofts_tenants_speak_for_themselves_only() {
-    let any = House::of(preset("microsoft")).await;
+    let any = ProviderUnderTest::of(preset("microsoft")).await;
     let of = |tenant: &str, tid: &str| {
         let issuer = format!("https://login.microsoftonline.com/{tenant}/v2.0");
         with(any.claims(), &json!({ "tid": tid, "iss": issuer }))
@@ -133,14 +142,15 @@ async fn microsofts_tenants_speak_for_themselves_only() {
         (&format!("{other},{TENANT}"), "accepted", "issuer_mismatch"),
         (other, "issuer_mismatch", "issuer_mismatch"),
     ] {
-        let house = House::with(preset("microsoft"), &json!({ "tenants": tenants })).await;
+        let under_test =
+            ProviderUnderTest::with(preset("microsoft"), &json!({ "tenants": tenants })).await;
         assert_eq!(
-            word(&house.says(&of(TENANT, TENANT)).await),
+            word(&under_test.says(&of(TENANT, TENANT)).await),
             organisation,
             "{tenants}"
         );
         assert_eq!(
-            word(&house.says(&of(personal, personal)).await),
+            word(&under_test.says(&of(personal, personal)).await),
             person,
             "{tenants}"
         );
@@ -149,11 +159,14 @@ async fn microsofts_tenants_speak_for_themselves_only() {
 
 #[tokio::test]
 async fn a_microsoft_key_verifies_only_tokens_of_its_issuer() {
-    let house = House::of(preset("microsoft")).await;
+    let under_test = ProviderUnderTest::of(preset("microsoft")).await;
     let personal = "https://login.microsoftonline.com/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0";
     let keyed = |issuer: &str| with(Signer::Rsa.jwk(), &json!({ "issuer": issuer }));
     let issuer = format!("https://login.microsoftonline.com/{TENANT}/v2.0");
-    let work = with(house.claims(), &json!({ "tid": TENANT, "iss": issuer }));
+    let work = with(
+        under_test.claims(),
+        &json!({ "tid": TENANT, "iss": issuer }),
+    );
     for (issuer, of_person, of_work) in [
         (
             "https://login.microsoftonline.com/{tenantid}/v2.0",
@@ -167,14 +180,16 @@ async fn a_microsoft_key_verifies_only_tokens_of_its_issuer() {
             "invalid_token",
         ),
     ] {
-        let house = House::of(preset("microsoft")).await;
-        house.keys.behave(Behaviour::Json(jwks(&[keyed(issuer)])));
+        let under_test = ProviderUnderTest::of(preset("microsoft")).await;
+        under_test
+            .keys
+            .behave(Behaviour::Json(jwks(&[keyed(issuer)])));
         assert_eq!(
-            word(&house.says(&house.claims()).await),
+            word(&under_test.says(&under_test.claims()).await),
             of_person,
             "{issuer}"
         );
-        assert_eq!(word(&house.says(&work).await), of_work, "{issuer}");
+        assert_eq!(word(&under_test.says(&work).await), of_work, "{issuer}");
     }
     // Microsoft publishes one key for both issuers.
     let both = [
@@ -182,8 +197,8 @@ async fn a_microsoft_key_verifies_only_tokens_of_its_issuer() {
         "https://login.microsoftonline.com/{tenantid}/v2.0",
     ]
     .map(keyed);
-    house.keys.behave(Behaviour::Json(jwks(&both)));
-    assert_eq!(word(&house.says(&work).await), "accepted");
+    under_test.keys.behave(Behaviour::Json(jwks(&both)));
+    assert_eq!(word(&under_test.says(&work).await), "accepted");
 }
 
 #[tokio::test]
@@ -195,21 +210,24 @@ async fn only_the_log_names_an_audience_missing_from_the_settings() {
             "`IDP_ADDITIONAL_CLIENT_IDS` / `idp.additional_client_ids`",
         ),
     ] {
-        let house = House::of(preset("google")).await;
+        let under_test = ProviderUnderTest::of(preset("google")).await;
         let main = json!({
-            "client_id": CLIENT_ID, "name": "main", "preset": "google", "tokeninfo_url": house.endpoint.tokeninfo_url(),
+            "client_id": CLIENT_ID, "name": "main", "preset": "google", "tokeninfo_url": under_test.endpoint.tokeninfo_url(),
         });
         let main = Config::read(basics().merge(("idp", main))).unwrap();
         let main = Providers::new(main.providers).unwrap();
         let providers = if name == "main" {
             &main
         } else {
-            &house.providers
+            &under_test.providers
         };
         let android = "4242-android.apps.googleusercontent.com\n\u{1b}[31m";
         let other = "4243-other.apps.googleusercontent.com";
-        let claims = with(house.claims(), &json!({ "aud": android, "azp": other }));
-        house.endpoint.behave(Behaviour::Json(claims.clone()));
+        let claims = with(
+            under_test.claims(),
+            &json!({ "aud": android, "azp": other }),
+        );
+        under_test.endpoint.behave(Behaviour::Json(claims.clone()));
         let provider = providers.get(name).unwrap();
         for token in [opaque(), Signer::Rsa.token(&claims)] {
             let token = IdToken::parse(&token, provider.settings.token_format).unwrap();

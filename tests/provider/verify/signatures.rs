@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::presets::{PRESETS, Preset, preset};
-use super::under_test::{House, NOW, refusal, word};
+use super::under_test::{NOW, ProviderUnderTest, refusal, word};
 use crate::support::provider::Behaviour;
 use crate::support::signer::{Signer, base64, hs256, jwks, signed};
 use crate::support::token::{self, with};
@@ -12,20 +12,20 @@ fn signing() -> impl Iterator<Item = Preset> {
     PRESETS.into_iter().filter(Preset::signs)
 }
 
-/// A house whose provider publishes these keys, and whose endpoint accepts every token.
-async fn publishing(preset: Preset, keys: &[Value]) -> House {
-    let house = House::of(preset).await;
-    house.keys.behave(Behaviour::Json(jwks(keys)));
-    house.vouch(&house.claims());
-    house
+/// A provider that publishes these keys, and whose endpoint accepts every token.
+async fn publishing(preset: Preset, keys: &[Value]) -> ProviderUnderTest {
+    let under_test = ProviderUnderTest::of(preset).await;
+    under_test.keys.behave(Behaviour::Json(jwks(keys)));
+    under_test.vouch(&under_test.claims());
+    under_test
 }
 
 #[tokio::test]
 async fn every_accepted_algorithm_is_verified() {
     for preset in signing() {
-        let house = publishing(preset, &Signer::ALL.map(Signer::jwk)).await;
+        let under_test = publishing(preset, &Signer::ALL.map(Signer::jwk)).await;
         for signer in Signer::ALL {
-            let verdict = house.verify(&signer.token(&house.claims())).await;
+            let verdict = under_test.verify(&signer.token(&under_test.claims())).await;
             assert_eq!(
                 word(&verdict),
                 "accepted",
@@ -34,7 +34,7 @@ async fn every_accepted_algorithm_is_verified() {
             );
         }
         assert_eq!(
-            house.keys.calls(),
+            under_test.keys.calls(),
             1,
             "{}: and the keys are fetched once",
             preset.name
@@ -45,8 +45,8 @@ async fn every_accepted_algorithm_is_verified() {
 #[tokio::test]
 async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
     for preset in signing() {
-        let house = publishing(preset, &Signer::ALL.map(Signer::jwk)).await;
-        let claims = house.claims();
+        let under_test = publishing(preset, &Signer::ALL.map(Signer::jwk)).await;
+        let claims = under_test.claims();
         for (signer, named) in [
             (Signer::OtherRsa, Signer::Rsa),
             (Signer::Rsa, Signer::OtherRsa),
@@ -61,7 +61,7 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
             (Signer::Pss512, Signer::Pss384),
             (Signer::Ec521, Signer::Rsa512),
         ] {
-            let verdict = house
+            let verdict = under_test
                 .verify(&signer.token_with(&named.header(), &claims))
                 .await;
             assert_eq!(
@@ -72,7 +72,9 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
             );
             // The header names the right algorithm, but another key.
             let header = signer.header_with(&json!({ "kid": named.kid() }));
-            let verdict = house.verify(&signer.token_with(&header, &claims)).await;
+            let verdict = under_test
+                .verify(&signer.token_with(&header, &claims))
+                .await;
             assert_eq!(
                 word(&verdict),
                 "invalid_token",
@@ -88,7 +90,9 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
                 .filter(|alg| *alg != signer.alg());
             for alg in others {
                 let header = signer.header_with(&json!({ "alg": alg }));
-                let verdict = house.verify(&signer.token_with(&header, &claims)).await;
+                let verdict = under_test
+                    .verify(&signer.token_with(&header, &claims))
+                    .await;
                 assert_eq!(
                     word(&verdict),
                     "invalid_token",
@@ -103,9 +107,9 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
             }
         }
         assert_eq!(
-            house.endpoint.calls(),
+            under_test.endpoint.calls(),
             0,
-            "{}: a forgery leaves the house",
+            "{}: a forgery is sent to the provider",
             preset.name
         );
     }
@@ -114,8 +118,8 @@ async fn a_signature_by_another_key_is_refused_and_shown_to_nobody() {
 #[tokio::test]
 async fn the_public_key_is_no_shared_secret() {
     for preset in signing() {
-        let house = publishing(preset, &[Signer::Rsa.jwk()]).await;
-        let claims = house.claims().to_string();
+        let under_test = publishing(preset, &[Signer::Rsa.jwk()]).await;
+        let claims = under_test.claims().to_string();
         let jwk = Signer::Rsa.jwk();
         let secrets = [
             Signer::Rsa.public_der(),
@@ -133,7 +137,7 @@ async fn the_public_key_is_no_shared_secret() {
                 let header = json!({ "alg": alg, "kid": "rsa-1", "typ": "JWT" }).to_string();
                 let token = signed(&header, &claims, |message| hs256(&secret, message));
                 assert_eq!(
-                    word(&house.verify(&token).await),
+                    word(&under_test.verify(&token).await),
                     "invalid_token",
                     "{} {alg}",
                     preset.name
@@ -142,11 +146,11 @@ async fn the_public_key_is_no_shared_secret() {
         }
         let secret_published =
             json!({ "kty": "oct", "k": base64("secret"), "kid": "oct-1", "alg": "HS256" });
-        let house = publishing(preset, &[secret_published, Signer::Rsa.jwk()]).await;
+        let under_test = publishing(preset, &[secret_published, Signer::Rsa.jwk()]).await;
         let header = json!({ "alg": "HS256", "kid": "oct-1", "typ": "JWT" }).to_string();
         let token = signed(&header, &claims, |message| hs256(b"secret", message));
         assert_ne!(
-            word(&house.verify(&token).await),
+            word(&under_test.verify(&token).await),
             "accepted",
             "{}",
             preset.name
@@ -157,8 +161,8 @@ async fn the_public_key_is_no_shared_secret() {
 #[tokio::test]
 async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
     let preset = preset("apple");
-    let house = publishing(preset, &[Signer::Rsa.jwk(), Signer::Ec.jwk()]).await;
-    let claims = house.claims();
+    let under_test = publishing(preset, &[Signer::Rsa.jwk(), Signer::Ec.jwk()]).await;
+    let claims = under_test.claims();
     let with = |name: &str, value: Value| {
         let mut header = Signer::Rsa.header();
         header[name] = value;
@@ -181,12 +185,12 @@ async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
         with("alg", json!("")),
         with("alg", json!("RSA-OAEP")),
     ] {
-        let verdict = house
+        let verdict = under_test
             .verify(&Signer::Rsa.token_with(&header, &claims))
             .await;
         assert_eq!(word(&verdict), "invalid_token", "{header}: {verdict:?}");
     }
-    assert_eq!(house.calls(), 0, "nobody had to be asked");
+    assert_eq!(under_test.calls(), 0, "nobody had to be asked");
     for header in [
         with("typ", json!("jwt")),
         with("typ", json!(null)),
@@ -196,51 +200,53 @@ async fn a_header_that_asks_for_more_than_a_signature_is_refused() {
         with("jwk", Signer::OtherRsa.jwk()),
         with("jku", json!("http://127.0.0.1:1/keys")),
     ] {
-        let verdict = house
+        let verdict = under_test
             .verify(&Signer::Rsa.token_with(&header, &claims))
             .await;
         assert_eq!(word(&verdict), "accepted", "{header}: {verdict:?}");
-        let verdict = house
+        let verdict = under_test
             .verify(&Signer::OtherRsa.token_with(&header, &claims))
             .await;
         assert_eq!(word(&verdict), "invalid_token", "{header}: {verdict:?}");
     }
-    assert_eq!(house.calls(), 1);
+    assert_eq!(under_test.calls(), 1);
 }
 
 #[tokio::test]
 async fn a_key_is_chosen_by_kid_unless_there_is_just_one() {
-    let house = publishing(
+    let under_test = publishing(
         preset("apple"),
         &[Signer::Rsa.jwk(), Signer::OtherRsa.jwk()],
     )
     .await;
-    let claims = house.claims();
+    let claims = under_test.claims();
     let none = json!({ "kid": null });
     let nameless = |signer: Signer| signer.token_with(&signer.header_with(&none), &claims);
     assert_eq!(
-        word(&house.verify(&nameless(Signer::Rsa)).await),
+        word(&under_test.verify(&nameless(Signer::Rsa)).await),
         "invalid_token"
     );
 
-    let house = publishing(preset("apple"), &[with(Signer::Rsa.jwk(), &none)]).await;
+    let under_test = publishing(preset("apple"), &[with(Signer::Rsa.jwk(), &none)]).await;
     assert_eq!(
-        word(&house.verify(&nameless(Signer::Rsa)).await),
+        word(&under_test.verify(&nameless(Signer::Rsa)).await),
         "accepted"
     );
     assert_eq!(
-        word(&house.verify(&nameless(Signer::OtherRsa)).await),
+        word(&under_test.verify(&nameless(Signer::OtherRsa)).await),
         "invalid_token"
     );
     // A published key without `kid` does not match a token that names one.
-    let verdict = house.verify_at(&Signer::Rsa.token(&claims), NOW + 10).await;
+    let verdict = under_test
+        .verify_at(&Signer::Rsa.token(&claims), NOW + 10)
+        .await;
     assert_eq!(word(&verdict), "invalid_token");
 
     // Several keys share a name: each of them may have signed, but no other key.
     let shared = json!({ "kid": "shared" });
     let keys =
         [Signer::Rsa, Signer::OtherRsa, Signer::Ec].map(|signer| with(signer.jwk(), &shared));
-    let house = publishing(preset("apple"), &keys).await;
+    let under_test = publishing(preset("apple"), &keys).await;
     for (signer, verdict) in [
         (Signer::Rsa, "accepted"),
         (Signer::OtherRsa, "accepted"),
@@ -248,7 +254,11 @@ async fn a_key_is_chosen_by_kid_unless_there_is_just_one() {
         (Signer::OtherEc, "invalid_token"),
     ] {
         let token = signer.token_with(&signer.header_with(&shared), &claims);
-        assert_eq!(word(&house.verify(&token).await), verdict, "{signer:?}");
+        assert_eq!(
+            word(&under_test.verify(&token).await),
+            verdict,
+            "{signer:?}"
+        );
     }
 }
 
@@ -310,19 +320,19 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
         json!([]),
         json!({}),
     ] {
-        let house = publishing(preset("apple"), &[odd.clone(), good.clone()]).await;
-        let claims = house.claims();
-        let verdict = house.verify(&Signer::Rsa.token(&claims)).await;
+        let under_test = publishing(preset("apple"), &[odd.clone(), good.clone()]).await;
+        let claims = under_test.claims();
+        let verdict = under_test.verify(&Signer::Rsa.token(&claims)).await;
         assert_eq!(word(&verdict), "invalid_token", "{odd}: {verdict:?}");
         assert_eq!(
-            word(&house.verify(&Signer::Ec.token(&claims)).await),
+            word(&under_test.verify(&Signer::Ec.token(&claims)).await),
             "accepted",
             "{odd}"
         );
         // A set with only this key is as useless as no set.
-        let house = publishing(preset("apple"), std::slice::from_ref(&odd)).await;
+        let under_test = publishing(preset("apple"), std::slice::from_ref(&odd)).await;
         assert_eq!(
-            word(&house.verify(&Signer::Rsa.token(&claims)).await),
+            word(&under_test.verify(&Signer::Rsa.token(&claims)).await),
             "unavailable",
             "{odd}"
         );
@@ -333,9 +343,13 @@ async fn keys_for_other_uses_and_of_other_kinds_are_left_out() {
         with("x5c", json!(["x"])),
         without("alg"),
     ] {
-        let house = publishing(preset("apple"), std::slice::from_ref(&usual)).await;
+        let under_test = publishing(preset("apple"), std::slice::from_ref(&usual)).await;
         assert_eq!(
-            word(&house.verify(&Signer::Rsa.token(&house.claims())).await),
+            word(
+                &under_test
+                    .verify(&Signer::Rsa.token(&under_test.claims()))
+                    .await
+            ),
             "accepted",
             "{usual}"
         );
@@ -359,11 +373,11 @@ async fn a_key_without_alg_verifies_every_algorithm_of_its_type() {
         (Signer::Ed, &[Signer::Ed]),
     ] {
         let bare = with(published.jwk(), &json!({ "alg": null }));
-        let house = publishing(preset("oidc"), &[bare]).await;
+        let under_test = publishing(preset("oidc"), &[bare]).await;
         for signer in Signer::ALL {
             let header = signer.header_with(&json!({ "kid": published.kid() }));
-            let verdict = house
-                .verify(&signer.token_with(&header, &house.claims()))
+            let verdict = under_test
+                .verify(&signer.token_with(&header, &under_test.claims()))
                 .await;
             let expected = if signers.contains(&signer) {
                 "accepted"
@@ -379,11 +393,11 @@ async fn a_key_without_alg_verifies_every_algorithm_of_its_type() {
     }
     // `Ed25519` is the name of RFC 9864.
     let header = Signer::Ed.header_with(&json!({ "alg": "Ed25519" }));
-    let house = publishing(preset("oidc"), &[Signer::Ed.jwk()]).await;
+    let under_test = publishing(preset("oidc"), &[Signer::Ed.jwk()]).await;
     assert_eq!(
         word(
-            &house
-                .verify(&Signer::Ed.token_with(&header, &house.claims()))
+            &under_test
+                .verify(&Signer::Ed.token_with(&header, &under_test.claims()))
                 .await
         ),
         "accepted"
@@ -398,19 +412,23 @@ async fn an_rsa_key_verifies_both_paddings_unless_it_names_one() {
             (bare.clone(), "accepted"),
             (Signer::Rsa.jwk(), "invalid_token"),
         ] {
-            let house = publishing(preset, &[jwk]).await;
+            let under_test = publishing(preset, &[jwk]).await;
             let header = json!({ "alg": "PS256", "kid": "rsa-1" });
-            let verdict = house
-                .verify(&Signer::Pss.token_with(&header, &house.claims()))
+            let verdict = under_test
+                .verify(&Signer::Pss.token_with(&header, &under_test.claims()))
                 .await;
             assert_eq!(word(&verdict), expected, "{}: {verdict:?}", preset.name);
             assert_eq!(
-                word(&house.verify(&Signer::Rsa.token(&house.claims())).await),
+                word(
+                    &under_test
+                        .verify(&Signer::Rsa.token(&under_test.claims()))
+                        .await
+                ),
                 "accepted"
             );
             // A signature with one padding fails as the other.
-            let verdict = house
-                .verify(&Signer::Rsa.token_with(&header, &house.claims()))
+            let verdict = under_test
+                .verify(&Signer::Rsa.token_with(&header, &under_test.claims()))
                 .await;
             assert_eq!(word(&verdict), "invalid_token", "{}", preset.name);
         }
@@ -419,11 +437,11 @@ async fn an_rsa_key_verifies_both_paddings_unless_it_names_one() {
 
 #[tokio::test]
 async fn the_log_names_a_rejected_algorithm_and_the_accepted_ones() {
-    let house = publishing(preset("oidc"), &[Signer::Rsa.jwk()]).await;
+    let under_test = publishing(preset("oidc"), &[Signer::Rsa.jwk()]).await;
     let header = Signer::Rsa.header_with(&json!({ "alg": "HS512\n" }));
     let refusal = refusal(
-        house
-            .verify(&Signer::Rsa.token_with(&header, &house.claims()))
+        under_test
+            .verify(&Signer::Rsa.token_with(&header, &under_test.claims()))
             .await,
     );
     let log = refusal.log.unwrap();

@@ -35,7 +35,7 @@ pub fn read(settings: &Value) -> Result<Config, config::Error> {
 }
 
 /// The providers and the servers behind the one under test.
-pub struct House {
+pub struct ProviderUnderTest {
     pub preset: Preset,
     pub endpoint: Provider,
     pub keys: Provider,
@@ -43,12 +43,12 @@ pub struct House {
     pub providers: Providers,
 }
 
-impl House {
+impl ProviderUnderTest {
     pub async fn of(preset: Preset) -> Self {
         Self::with(preset, &json!({})).await
     }
 
-    /// Starts a house with further settings for the preset.
+    /// Starts a provider with further settings for the preset.
     pub async fn with(preset: Preset, more: &Value) -> Self {
         let servers = [
             Provider::start().await,
@@ -71,15 +71,15 @@ impl House {
         let config =
             read(&with(settings, more)).unwrap_or_else(|error| panic!("{}: {error}", preset.name));
         let providers = Providers::new(config.providers).unwrap();
-        let house = Self {
+        let under_test = Self {
             preset,
             endpoint,
             keys,
             metadata,
             providers,
         };
-        house.recover();
-        house
+        under_test.recover();
+        under_test
     }
 
     /// Makes the servers publish correct documents.
@@ -102,7 +102,7 @@ impl House {
         ])));
     }
 
-    /// The claims of this provider's correct response, with the issuer of this house.
+    /// The claims of this provider's correct response, with the issuer under test.
     pub fn claims(&self) -> Value {
         let mut claims = (self.preset.claims)();
         if self.preset.discovers {
