@@ -27,12 +27,12 @@ const DELETION: &str = "/api/v1/providers/facebook/data-deletion";
 const TOO_LARGE: usize = 256 * 1024 + 1;
 
 /// Starts a service with Apple and Facebook, and a server that publishes their keys.
-async fn house() -> (App, Provider) {
-    house_with(|figment, _| figment).await
+async fn app_and_keys() -> (App, Provider) {
+    app_and_keys_with(|figment, _| figment).await
 }
 
-/// Like [`house`], with further settings, which may contain the URL of the keys.
-async fn house_with(settings: impl FnOnce(Figment, &str) -> Figment) -> (App, Provider) {
+/// Like [`app_and_keys`], with further settings, which may contain the URL of the keys.
+async fn app_and_keys_with(settings: impl FnOnce(Figment, &str) -> Figment) -> (App, Provider) {
     let keys = Provider::start().await;
     keys.behave(Behaviour::Json(jwks(&[Signer::Rsa.jwk()])));
     let url = format!("{}/keys", keys.url());
@@ -122,7 +122,7 @@ async fn notify(app: &App, payload: &str) -> u16 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_genuine_new_apple_notification_takes_effect_exactly_once() {
-    let (app, _keys) = house().await;
+    let (app, _keys) = app_and_keys().await;
     let kinds = [
         ("email-disabled", "email_disabled", false, false),
         ("email-enabled", "email_enabled", false, false),
@@ -235,7 +235,7 @@ async fn each_genuine_new_apple_notification_takes_effect_exactly_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_kinds_and_users_in_notifications_are_acknowledged_once() {
-    let (app, keys) = house().await;
+    let (app, keys) = app_and_keys().await;
     sign_in(&app, "apple", "000001.apple").await;
     let ids = || app.database.count("SELECT count(*) FROM provider_events");
     let kinds = [
@@ -273,11 +273,11 @@ async fn unknown_kinds_and_users_in_notifications_are_acknowledged_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notifications_fail_while_keys_or_the_database_are_unavailable() {
-    let (app, keys) = house().await;
+    let (app, keys) = app_and_keys().await;
     keys.behave(Behaviour::status(500));
     let payload = Signer::Rsa.token(&told("consent-revoked", "000001.apple", 0));
     assert_eq!(notify(&app, &payload).await, 503);
-    let (app, _keys) = house().await;
+    let (app, _keys) = app_and_keys().await;
     app.database
         .run("ALTER TABLE provider_events RENAME TO gone")
         .await;
@@ -319,7 +319,7 @@ async fn send(app: &App, path: &str, request: &str) -> Answer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn removing_the_app_at_facebook_ends_sessions_but_allows_return() {
-    let (app, _keys) = house().await;
+    let (app, _keys) = app_and_keys().await;
     let path = "/api/v1/providers/facebook/events";
     let opened = sign_in(&app, "facebook", "218471").await;
     assert_eq!(opened.outcome(), "created", "{}", opened.text);
@@ -438,7 +438,7 @@ async fn events(app: &App, user: &str) -> Vec<(String, Option<String>, Option<St
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
     let early = now() - 1;
-    let (app, _keys) = house().await;
+    let (app, _keys) = app_and_keys().await;
     let opened = sign_in(&app, "facebook", "218471").await;
     let forged = send(
         &app,
@@ -514,7 +514,7 @@ async fn a_request_to_delete_deletes_the_user_and_is_done_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_to_delete_reaches_each_provider_name_of_its_issuer() {
-    let (app, _keys) = house_with(|figment, url| {
+    let (app, _keys) = app_and_keys_with(|figment, url| {
         let again = json!({ "preset": "facebook", "client_id": FACEBOOK_APP, "client_secret": APP_SECRET,
                             "jwks_url": url, "link": "never" });
         figment.merge(("providers.facebook_web", again))
@@ -545,7 +545,7 @@ async fn a_request_to_delete_reaches_each_provider_name_of_its_issuer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
     let early = now() - 1;
-    let (app, _keys) = house().await;
+    let (app, _keys) = app_and_keys().await;
     let opened = sign_in(&app, "facebook", "218471").await;
     let mut google = claims("ada", "ada@example.com");
     google["email_verified"] = "false".into();
@@ -606,7 +606,7 @@ async fn a_user_with_another_identity_loses_only_what_came_from_facebook() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_deletion_request_finds_its_identity_after_merge_or_move() {
-    let (app, _keys) = house().await;
+    let (app, _keys) = app_and_keys().await;
     for (change, ago) in [("merge", 600), ("move", 900)] {
         let from = sign_in(&app, "facebook", "218471").await.user();
         let to = app
@@ -629,7 +629,7 @@ async fn an_older_deletion_request_finds_its_identity_after_merge_or_move() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_identity_or_the_product_says_of_a_user_stays() {
-    let (app, _keys) = house().await;
+    let (app, _keys) = app_and_keys().await;
     let opened = sign_in(&app, "facebook", "218471").await;
     let name = "218471 of Facebook";
     let picture = "https://facebook.example/picture";
@@ -708,7 +708,7 @@ async fn what_another_identity_or_the_product_says_of_a_user_stays() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_request_does_not_restore_a_disabled_users_access() {
-    let (app, _keys) = house().await;
+    let (app, _keys) = app_and_keys().await;
     let opened = sign_in(&app, "facebook", "218471").await;
     app.database
         .run("UPDATE users SET disabled_at = now()")
@@ -740,7 +740,7 @@ async fn a_deletion_request_does_not_restore_a_disabled_users_access() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_users_deletion_requests_are_done_and_interrupted_ones_resume() {
-    let (app, _keys) = house().await;
+    let (app, _keys) = app_and_keys().await;
     let request = signed(APP_SECRET, &wish("nobody", 0));
     let (code, page) = receipt(&app, &send(&app, DELETION, &request).await).await;
     assert!(page.contains("holds nothing"), "{page}");
@@ -789,7 +789,7 @@ async fn unknown_users_deletion_requests_are_done_and_interrupted_ones_resume() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_come_at_once_delete_once_and_get_one_code() {
-    let (app, _keys) = house().await;
+    let (app, _keys) = app_and_keys().await;
     let opened = sign_in(&app, "facebook", "218471").await;
     let request = signed(APP_SECRET, &wish("218471", 0));
     let all = join_all((0..16).map(|_| send(&app, DELETION, &request))).await;
@@ -814,7 +814,7 @@ async fn requests_that_come_at_once_delete_once_and_get_one_code() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_code_is_known_for_ninety_days() {
-    let (app, _keys) = house().await;
+    let (app, _keys) = app_and_keys().await;
     for subject in ["young", "old"] {
         delete(&app, subject, 0).await;
     }

@@ -9,7 +9,7 @@ use vestibule::admin::changes::{Change, Outcome};
 use vestibule::domain::message_type::MessageType;
 
 use super::{
-    CAEP, House, ISSUER, NAME, OAUTH, RISC, State, account, assert_refused, genuine, header,
+    CAEP, EventsApp, ISSUER, NAME, OAUTH, RISC, State, account, assert_refused, genuine, header,
     message,
 };
 use crate::support::cluster::Database;
@@ -171,17 +171,17 @@ fn cases() -> impl Iterator<Item = Case> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_genuine_event_takes_effect_once_and_forged_ones_never() {
-    let house = House::open().await;
+    let events_app = EventsApp::open().await;
     for (number, case) in cases().enumerate() {
         let subject = format!("ada-{number}");
         let what = format!("{} {}", case.event, case.more);
-        let opened = house.sign_in(&subject).await;
+        let opened = events_app.sign_in(&subject).await;
         let user = opened.user();
         let claims = message(&case.event, &subject, &case.more);
         let before = (
-            house.state(&subject).await,
-            house.recorded().await.len(),
-            house.known().await,
+            events_app.state(&subject).await,
+            events_app.recorded().await.len(),
+            events_app.known().await,
         );
         assert_eq!(
             before.0,
@@ -218,35 +218,35 @@ async fn each_genuine_event_takes_effect_once_and_forged_ones_never() {
             ),
             ("invalid_request", with("jti", json!(null))),
         ] {
-            assert_refused(&house.send(&token).await, err);
+            assert_refused(&events_app.send(&token).await, err);
         }
-        let oversized = house
+        let oversized = events_app
             .send(&with("filler", json!("x".repeat(256 * 1024))))
             .await;
         assert_problem(&oversized, 413, "payload_too_large");
         let after = (
-            house.state(&subject).await,
-            house.recorded().await.len(),
-            house.known().await,
+            events_app.state(&subject).await,
+            events_app.recorded().await.len(),
+            events_app.known().await,
         );
         assert_eq!(after, before, "{what}");
 
         // A message about an unknown account is acknowledged and recorded, and changes nothing.
-        house
+        events_app
             .tell(&message(&case.event, "nobody", &case.more))
             .await;
-        let recorded = house.recorded().await;
+        let recorded = events_app.recorded().await;
         let (kind, whose, detail) = recorded.last().unwrap();
         assert_eq!(
             (kind.as_str(), *whose, detail.get("identity_id")),
             (case.kind, None, None),
             "{what}"
         );
-        assert_eq!(house.state(&subject).await, before.0, "{what}");
+        assert_eq!(events_app.state(&subject).await, before.0, "{what}");
 
         // A genuine message, then its replay.
         for round in ["genuine", "replayed"] {
-            house.tell(&claims).await;
+            events_app.tell(&claims).await;
             let expected = State {
                 sessions: i64::from(!case.ends),
                 suspended: case.suspends,
@@ -254,8 +254,8 @@ async fn each_genuine_event_takes_effect_once_and_forged_ones_never() {
                     .suspends
                     .then(|| case.cause.unwrap_or(case.kind).to_owned()),
             };
-            assert_eq!(house.state(&subject).await, expected, "{what} {round}");
-            let recorded = house.recorded().await;
+            assert_eq!(events_app.state(&subject).await, expected, "{what} {round}");
+            let recorded = events_app.recorded().await;
             assert_eq!(recorded.len(), before.1 + 2, "{what} {round}");
             let (kind, whose, detail) = recorded.last().unwrap();
             assert_eq!(
@@ -273,13 +273,13 @@ async fn each_genuine_event_takes_effect_once_and_forged_ones_never() {
             assert_eq!(ended, i64::from(case.ends), "{what}");
         }
         // The user remains unchanged; only the identity decides whether they can sign in again.
-        let refreshed = house.app.refresh(&opened.refresh_token()).await;
+        let refreshed = events_app.app.refresh(&opened.refresh_token()).await;
         assert_eq!(
             refreshed.status,
             if case.ends { 401 } else { 200 },
             "{what}"
         );
-        let again = house.sign_in(&subject).await;
+        let again = events_app.sign_in(&subject).await;
         if case.suspends {
             assert_problem(&again, 403, "identity_suspended");
         } else {
@@ -290,92 +290,95 @@ async fn each_genuine_event_takes_effect_once_and_forged_ones_never() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_test_and_an_unknown_event_are_acknowledged_and_do_nothing() {
-    let house = House::open().await;
-    house.sign_in("ada").await;
+    let events_app = EventsApp::open().await;
+    events_app.sign_in("ada").await;
     for event in [
         format!("{RISC}/verification"),
         "https://schemas.openid.net/secevent/ssf/event-type/verification".into(),
         format!("{CAEP}/device-compliance-change"),
         "https://events.example/unheard-of".into(),
     ] {
-        house
+        events_app
             .tell(&message(&event, "ada", &json!({ "state": "a state" })))
             .await;
     }
-    let recorded = house.recorded().await;
+    let recorded = events_app.recorded().await;
     let kinds: Vec<_> = recorded
         .iter()
         .map(|(kind, whose, _)| (kind.as_str(), *whose))
         .collect();
     assert_eq!(kinds, [("verification", None), ("verification", None)]);
     assert_eq!(
-        house.state("ada").await,
+        events_app.state("ada").await,
         State {
             sessions: 1,
             suspended: false,
             why: None
         }
     );
-    assert_eq!(house.known().await, 4);
+    assert_eq!(events_app.known().await, 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_message_affects_neither_later_sessions_nor_later_messages() {
-    let house = House::open().await;
-    let old = house.sign_in("ada").await;
-    house.app.age(7200.0).await;
-    let new = house.sign_in("ada").await;
+    let events_app = EventsApp::open().await;
+    let old = events_app.sign_in("ada").await;
+    events_app.app.age(7200.0).await;
+    let new = events_app.sign_in("ada").await;
     let told = |event: &str, ago: i64| {
         let mut claims = message(&format!("{RISC}/{event}"), "ada", &json!({}));
         claims["iat"] = json!(now() - ago);
         claims
     };
-    house.tell(&told("sessions-revoked", 3600)).await;
-    assert_eq!(house.app.refresh(&old.refresh_token()).await.status, 401);
-    let new = house.app.refresh(&new.refresh_token()).await;
+    events_app.tell(&told("sessions-revoked", 3600)).await;
+    assert_eq!(
+        events_app.app.refresh(&old.refresh_token()).await.status,
+        401
+    );
+    let new = events_app.app.refresh(&new.refresh_token()).await;
     assert_eq!(new.status, 200, "it was opened afterwards");
 
     // The event with the later time counts, in any order of arrival.
-    house.tell(&told("account-enabled", 60)).await;
+    events_app.tell(&told("account-enabled", 60)).await;
     assert_eq!(
-        house.app.refresh(&new.refresh_token()).await.status,
+        events_app.app.refresh(&new.refresh_token()).await.status,
         200,
         "nothing was suspended"
     );
-    house.tell(&told("account-disabled", 120)).await;
+    events_app.tell(&told("account-disabled", 120)).await;
     assert!(
-        !house.state("ada").await.suspended,
+        !events_app.state("ada").await.suspended,
         "it is enabled again since"
     );
-    house.tell(&told("account-disabled", 30)).await;
-    assert!(house.state("ada").await.suspended);
-    house.tell(&told("account-enabled", 40)).await;
+    events_app.tell(&told("account-disabled", 30)).await;
+    assert!(events_app.state("ada").await.suspended);
+    events_app.tell(&told("account-enabled", 40)).await;
     assert!(
-        house.state("ada").await.suspended,
+        events_app.state("ada").await.suspended,
         "it is disabled again since"
     );
-    let sessions = house.state("ada").await.sessions;
+    let sessions = events_app.state("ada").await.sessions;
     assert_eq!(
         sessions, 0,
         "no session of a hijacked account stays, not even a later one"
     );
-    house.tell(&told("account-enabled", 20)).await;
+    events_app.tell(&told("account-enabled", 20)).await;
     assert_eq!(
-        house.state("ada").await,
+        events_app.state("ada").await,
         State {
             sessions: 0,
             suspended: false,
             why: None
         }
     );
-    assert_eq!(house.sign_in("ada").await.outcome(), "signed_in");
+    assert_eq!(events_app.sign_in("ada").await.outcome(), "signed_in");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_counts_from_its_own_time_not_its_arrival() {
-    let house = House::open().await;
-    let opened = house.sign_in("ada").await;
-    house.app.age(60.0).await;
+    let events_app = EventsApp::open().await;
+    let opened = events_app.sign_in("ada").await;
+    events_app.app.age(60.0).await;
     let revoked = format!("{CAEP}/session-revoked");
     let before = now() - 120;
     for (more, toe) in [
@@ -385,41 +388,47 @@ async fn an_event_counts_from_its_own_time_not_its_arrival() {
     ] {
         let mut claims = message(&revoked, "ada", &more);
         claims["toe"] = toe;
-        house.tell(&claims).await;
-        assert_eq!(house.state("ada").await.sessions, 1, "{claims}");
+        events_app.tell(&claims).await;
+        assert_eq!(events_app.state("ada").await.sessions, 1, "{claims}");
     }
-    house
+    events_app
         .tell(&message(
             &revoked,
             "ada",
             &json!({ "event_timestamp": now() + 9_999 }),
         ))
         .await;
-    assert_eq!(house.app.refresh(&opened.refresh_token()).await.status, 401);
-    let later = house.sign_in("ada").await;
-    assert_eq!(house.app.refresh(&later.refresh_token()).await.status, 200);
+    assert_eq!(
+        events_app.app.refresh(&opened.refresh_token()).await.status,
+        401
+    );
+    let later = events_app.sign_in("ada").await;
+    assert_eq!(
+        events_app.app.refresh(&later.refresh_token()).await.status,
+        200
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_ends_its_identitys_sessions_and_hijacking_all_the_users() {
-    let house = House::open().await;
-    let app = &house.app;
-    let ada = house.sign_in("ada").await;
+    let events_app = EventsApp::open().await;
+    let app = &events_app.app;
+    let ada = events_app.sign_in("ada").await;
     let also = claims("ada-1", "ada@example.com");
     let linked = app.link(&ada.access_token(), "idp", &also).await;
     assert_eq!(linked.status, 201, "{}", linked.text);
     let other = app.sign_in(&also).await;
-    let stranger = house.sign_in("grace").await;
+    let stranger = events_app.sign_in("grace").await;
     app.database
         .run("UPDATE identities SET joined_at = joined_at - interval '8 days'")
         .await;
     app.age(60.0).await;
-    house.risc("sessions-revoked", "ada").await;
+    events_app.risc("sessions-revoked", "ada").await;
     assert_eq!(app.refresh(&ada.refresh_token()).await.status, 401);
     for answer in [&other, &stranger] {
         assert_eq!(app.refresh(&answer.refresh_token()).await.status, 200);
     }
-    house.hijacked("ada").await;
+    events_app.hijacked("ada").await;
     for (answer, status) in [(&other, 401), (&stranger, 200)] {
         assert_eq!(app.refresh(&answer.refresh_token()).await.status, status);
     }
@@ -428,8 +437,8 @@ async fn an_event_ends_its_identitys_sessions_and_hijacking_all_the_users() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_issued_before_a_revocation_neither_sign_in_nor_prove() {
-    let house = House::open().await;
-    let app = &house.app;
+    let events_app = EventsApp::open().await;
+    let app = &events_app.app;
     let mine = app.sign_in(&claims("ada", "ada@example.com")).await;
     let early = |subject: &str| with(account(subject), &json!({ "iat": now() - 60 }));
     let ada = early("ada");
@@ -438,10 +447,12 @@ async fn tokens_issued_before_a_revocation_neither_sign_in_nor_prove() {
     assert_eq!(app.sign_in_at(NAME, &grace).await.outcome(), "created");
     let revoked = format!("{RISC}/sessions-revoked");
     for subject in ["ada", "grace"] {
-        house.tell(&message(&revoked, subject, &json!({}))).await;
+        events_app
+            .tell(&message(&revoked, subject, &json!({})))
+            .await;
     }
     // A late report of an earlier event does not undo this one.
-    house
+    events_app
         .tell(&with(
             message(&revoked, "ada", &json!({})),
             &json!({ "iat": now() - 3600 }),
@@ -456,7 +467,7 @@ async fn tokens_issued_before_a_revocation_neither_sign_in_nor_prove() {
     );
     let events = "SELECT count(*) FROM events WHERE kind = 'sign_in_refused' AND reason = 'token_expired' AND user_id IS NOT NULL";
     assert_eq!(app.database.count(events).await, 1);
-    assert_eq!(house.state("ada").await.sessions, 0);
+    assert_eq!(events_app.state("ada").await.sessions, 0);
 
     let token = mine.access_token();
     assert_problem(&app.link(&token, NAME, &ada).await, 422, "token_expired");
@@ -468,13 +479,13 @@ async fn tokens_issued_before_a_revocation_neither_sign_in_nor_prove() {
         .await;
     assert_problem(&deleted, 422, "token_expired");
 
-    assert_eq!(house.sign_in("ada").await.outcome(), "signed_in");
+    assert_eq!(events_app.sign_in("ada").await.outcome(), "signed_in");
     assert_problem(&app.sign_in_at(NAME, &ada).await, 401, "token_expired");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recycled_address_becomes_unverified_and_free_for_its_next_owner() {
-    let house = House::open().await;
+    let events_app = EventsApp::open().await;
     for (subject, named) in [
         ("ada", json!({})),
         (
@@ -482,8 +493,8 @@ async fn a_recycled_address_becomes_unverified_and_free_for_its_next_owner() {
             json!({ "subject": { "subject_type": "email", "email": "grace@example.com" } }),
         ),
     ] {
-        let former = house.sign_in(subject).await;
-        house
+        let former = events_app.sign_in(subject).await;
+        events_app
             .tell(&message(
                 &format!("{RISC}/identifier-recycled"),
                 subject,
@@ -491,7 +502,7 @@ async fn a_recycled_address_becomes_unverified_and_free_for_its_next_owner() {
             ))
             .await;
         let updated: Vec<Value> = values!(
-            &house.app.database.pool,
+            &events_app.app.database.pool,
             "SELECT detail FROM events WHERE kind = 'user_updated' AND user_id = $1::uuid",
             former.user_id()
         );
@@ -502,9 +513,9 @@ async fn a_recycled_address_becomes_unverified_and_free_for_its_next_owner() {
         );
         let same_address = json!({ "email": format!("{subject}@example.com") });
         let owner = with(account(&format!("{subject}-2")), &same_address);
-        let owner = house.app.sign_in_at(NAME, &owner).await;
+        let owner = events_app.app.sign_in_at(NAME, &owner).await;
         assert_eq!(owner.outcome(), "created", "{}", owner.text);
-        let former = house
+        let former = events_app
             .app
             .get(&former.access_token(), "/api/v1/me")
             .await
@@ -516,13 +527,13 @@ async fn a_recycled_address_becomes_unverified_and_free_for_its_next_owner() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_reaches_each_provider_name_of_its_issuer() {
-    let house = House::open_with(Database::create().await, |figment| {
+    let events_app = EventsApp::open_with(Database::create().await, |figment| {
         figment.merge(("providers.third.issuers", ["https://third.example", ISSUER]))
     })
     .await;
-    let app = &house.app;
+    let app = &events_app.app;
     // One account under two provider names, and a stranger with the same subject at another issuer.
-    let second = house.sign_in("ada").await;
+    let second = events_app.sign_in("ada").await;
     let elsewhere = || with(account("ada"), &json!({ "email": "ada@elsewhere.example" }));
     let third = app.sign_in_at("third", &elsewhere()).await;
     let stranger = app
@@ -542,7 +553,7 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
         &json!({ "reason": "hijacking" }),
     );
     for round in ["genuine", "replayed"] {
-        house.tell(&claims).await;
+        events_app.tell(&claims).await;
         for answer in [&second, &third] {
             assert_eq!(
                 app.refresh(&answer.refresh_token()).await.status,
@@ -556,7 +567,7 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
             );
             assert_eq!(recorded, 1, "{round}");
         }
-        assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
+        assert_problem(&events_app.sign_in("ada").await, 403, "identity_suspended");
         assert_problem(
             &app.sign_in_at("third", &elsewhere()).await,
             403,
@@ -566,14 +577,14 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
         assert_eq!(app.database.count(members).await, 1, "{round}");
     }
     assert_eq!(app.refresh(&stranger.refresh_token()).await.status, 200);
-    house.risc("account-enabled", "ada").await;
-    assert_eq!(house.sign_in("ada").await.user_id(), second.user_id());
+    events_app.risc("account-enabled", "ada").await;
+    assert_eq!(events_app.sign_in("ada").await.user_id(), second.user_id());
     assert_eq!(
         app.sign_in_at("third", &elsewhere()).await.user_id(),
         third.user_id()
     );
     // A verification event concerns no account.
-    house
+    events_app
         .tell(&message(&format!("{RISC}/verification"), "ada", &json!({})))
         .await;
     let tests = "SELECT count(*) FROM events WHERE reason = 'verification'";
@@ -582,16 +593,16 @@ async fn a_report_reaches_each_provider_name_of_its_issuer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn holding_and_releasing_an_identity_are_events_with_webhooks() {
-    let house = House::open().await;
-    let app = &house.app;
-    let pool = &house.app.database.pool;
+    let events_app = EventsApp::open().await;
+    let app = &events_app.app;
+    let pool = &events_app.app.database.pool;
     let types = <MessageType as VariantNames>::VARIANTS;
     run!(
         pool,
         "INSERT INTO webhooks (name, events) VALUES ('shop', $1)",
         types
     );
-    let ada = house.sign_in("ada").await;
+    let ada = events_app.sign_in("ada").await;
     let linked = app
         .link(
             &ada.access_token(),
@@ -601,7 +612,7 @@ async fn holding_and_releasing_an_identity_are_events_with_webhooks() {
         .await;
     assert_eq!(linked.status, 201, "{}", linked.text);
     run!(pool, "DELETE FROM webhook_messages");
-    house.hijacked("ada").await;
+    events_app.hijacked("ada").await;
     let held: Uuid = value!(pool, "SELECT id FROM identities WHERE held_at IS NOT NULL");
     let release = Change::Release {
         identity: held,

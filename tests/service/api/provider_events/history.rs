@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome};
 
-use super::{EVENTS, House, MEDIA_TYPE, NAME, RISC, genuine, message};
+use super::{EVENTS, EventsApp, MEDIA_TYPE, NAME, RISC, genuine, message};
 use crate::support::app::Answer;
 use crate::support::problem::assert_problem;
 use crate::support::race::rounds;
@@ -49,62 +49,69 @@ impl Account {
         }
     }
 
-    async fn sign_in(self, house: &House) -> Answer {
-        house.app.sign_in_at(self.provider, &self.claims()).await
+    async fn sign_in(self, events_app: &EventsApp) -> Answer {
+        events_app
+            .app
+            .sign_in_at(self.provider, &self.claims())
+            .await
     }
 
     /// Signs in and links another account.
-    async fn link(self, house: &House, other: Self) -> Answer {
-        let session = self.sign_in(house).await;
-        house
+    async fn link(self, events_app: &EventsApp, other: Self) -> Answer {
+        let session = self.sign_in(events_app).await;
+        events_app
             .app
             .link(&session.access_token(), other.provider, &other.claims())
             .await
     }
 
     /// Signs in and unlinks another account.
-    async fn unlink(self, house: &House, other: Self) -> Answer {
-        let session = self.sign_in(house).await;
+    async fn unlink(self, events_app: &EventsApp, other: Self) -> Answer {
+        let session = self.sign_in(events_app).await;
         let path = format!(
             "/api/v1/me/identities/{}",
-            other.identity(house).await.unwrap_or_default()
+            other.identity(events_app).await.unwrap_or_default()
         );
-        house.app.delete(&session.access_token(), &path).await
+        events_app.app.delete(&session.access_token(), &path).await
     }
 
     /// Signs in and merges the user of another account into its own.
-    async fn merge(self, house: &House, other: Self) -> Answer {
-        let session = self.sign_in(house).await;
-        house
+    async fn merge(self, events_app: &EventsApp, other: Self) -> Answer {
+        let session = self.sign_in(events_app).await;
+        events_app
             .app
             .merge(&session.access_token(), other.provider, &other.claims())
             .await
     }
 
-    async fn identity(self, house: &House) -> Option<Uuid> {
+    async fn identity(self, events_app: &EventsApp) -> Option<Uuid> {
         let id =
             sqlx::query_scalar("SELECT id FROM identities WHERE provider = $1 AND subject = $2");
         let id = id.bind(self.provider).bind(self.subject);
-        id.fetch_optional(&house.app.database.pool).await.unwrap()
+        id.fetch_optional(&events_app.app.database.pool)
+            .await
+            .unwrap()
     }
 
-    async fn user(self, house: &House) -> Option<Uuid> {
+    async fn user(self, events_app: &EventsApp) -> Option<Uuid> {
         let id = sqlx::query_scalar(
             "SELECT user_id FROM identities WHERE provider = $1 AND subject = $2",
         );
         let id = id.bind(self.provider).bind(self.subject);
-        id.fetch_optional(&house.app.database.pool).await.unwrap()
+        id.fetch_optional(&events_app.app.database.pool)
+            .await
+            .unwrap()
     }
 }
 
-impl House {
-    /// Opens a house whose user has had [`OTHER`] and [`ADA`] for ten days.
+impl EventsApp {
+    /// Opens an app whose user has had [`OTHER`] and [`ADA`] for ten days.
     async fn with_ada() -> Self {
-        let house = Self::open().await;
-        assert_eq!(OTHER.sign_in(&house).await.outcome(), "created");
-        assert_eq!(ADA.sign_in(&house).await.outcome(), "linked");
-        house.days_later(10).await;
-        house
+        let events_app = Self::open().await;
+        assert_eq!(OTHER.sign_in(&events_app).await.outcome(), "created");
+        assert_eq!(ADA.sign_in(&events_app).await.outcome(), "linked");
+        events_app.days_later(10).await;
+        events_app
     }
 
     /// Ages all stored sign-ins and identities by this many days.
@@ -162,145 +169,153 @@ fn assert_status(answer: &Answer, status: u16) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn identities_linked_by_steps_are_held_when_the_steps_are_gone() {
-    let house = House::with_ada().await;
-    assert_status(&ADA.link(&house, FIRST).await, 201);
-    assert_status(&FIRST.link(&house, NEXT).await, 201);
-    assert_status(&NEXT.unlink(&house, FIRST).await, 204);
-    house.assert_held("chain", &[NEXT]).await;
+    let events_app = EventsApp::with_ada().await;
+    assert_status(&ADA.link(&events_app, FIRST).await, 201);
+    assert_status(&FIRST.link(&events_app, NEXT).await, 201);
+    assert_status(&NEXT.unlink(&events_app, FIRST).await, 204);
+    events_app.assert_held("chain", &[NEXT]).await;
 
-    let house = House::with_ada().await;
-    assert_status(&ADA.link(&house, FIRST).await, 201);
-    assert_status(&FIRST.unlink(&house, ADA).await, 204);
-    assert_status(&FIRST.link(&house, ADA).await, 201);
-    house.assert_held("relinked", &[FIRST]).await;
+    let events_app = EventsApp::with_ada().await;
+    assert_status(&ADA.link(&events_app, FIRST).await, 201);
+    assert_status(&FIRST.unlink(&events_app, ADA).await, 204);
+    assert_status(&FIRST.link(&events_app, ADA).await, 201);
+    events_app.assert_held("relinked", &[FIRST]).await;
 
-    let house = House::with_ada().await;
-    assert_status(&ADA.link(&house, FIRST).await, 201);
-    assert_status(&FIRST.link(&house, NEXT).await, 201);
+    let events_app = EventsApp::with_ada().await;
+    assert_status(&ADA.link(&events_app, FIRST).await, 201);
+    assert_status(&FIRST.link(&events_app, NEXT).await, 201);
     let elsewhere = account("idp", "grace", "grace@example.com");
-    let to = elsewhere.sign_in(&house).await.user();
-    let identity = FIRST.identity(&house).await.unwrap();
-    let from = FIRST.user(&house).await.unwrap();
-    let moved = house
+    let to = elsewhere.sign_in(&events_app).await.user();
+    let identity = FIRST.identity(&events_app).await.unwrap();
+    let from = FIRST.user(&events_app).await.unwrap();
+    let moved = events_app
         .app
         .by_staff(Change::Move { identity, from, to })
         .await;
     assert_eq!(moved, Some(Outcome::Done));
-    house.assert_held("moved", &[NEXT]).await;
-    assert_status(&elsewhere.sign_in(&house).await, 200);
+    events_app.assert_held("moved", &[NEXT]).await;
+    assert_status(&elsewhere.sign_in(&events_app).await, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn identities_linked_by_the_mailbox_and_after_it_are_held() {
-    let house = House::with_ada().await;
-    assert_eq!(MAILBOX.sign_in(&house).await.outcome(), "linked");
-    assert_status(&MAILBOX.link(&house, FIRST).await, 201);
-    house.assert_held("mailbox", &[MAILBOX, FIRST]).await;
+    let events_app = EventsApp::with_ada().await;
+    assert_eq!(MAILBOX.sign_in(&events_app).await.outcome(), "linked");
+    assert_status(&MAILBOX.link(&events_app, FIRST).await, 201);
+    events_app.assert_held("mailbox", &[MAILBOX, FIRST]).await;
 
-    let house = House::with_ada().await;
+    let events_app = EventsApp::with_ada().await;
     let evil = at(NAME, "ada", "evil@example.com");
-    house.app.sign_in_at(NAME, &evil).await;
+    events_app.app.sign_in_at(NAME, &evil).await;
     let theirs = account("fourth", "evil", "evil@example.com");
-    assert_eq!(theirs.sign_in(&house).await.outcome(), "linked");
-    ADA.sign_in(&house).await;
-    house.assert_held("address turned", &[theirs]).await;
+    assert_eq!(theirs.sign_in(&events_app).await.outcome(), "linked");
+    ADA.sign_in(&events_app).await;
+    events_app.assert_held("address turned", &[theirs]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hijacking_report_holds_identities_of_users_merged_since() {
-    let house = House::with_ada().await;
-    assert_eq!(MAILBOX.sign_in(&house).await.outcome(), "linked");
-    assert_status(&FIRST.merge(&house, ADA).await, 200);
-    house
+    let events_app = EventsApp::with_ada().await;
+    assert_eq!(MAILBOX.sign_in(&events_app).await.outcome(), "linked");
+    assert_status(&FIRST.merge(&events_app, ADA).await, 200);
+    events_app
         .assert_held("mailbox and merge", &[MAILBOX, FIRST])
         .await;
 
-    let house = House::with_ada().await;
-    assert_status(&FIRST.merge(&house, ADA).await, 200);
-    assert_status(&NEXT.merge(&house, FIRST).await, 200);
-    house.assert_held("two merges", &[FIRST, NEXT]).await;
+    let events_app = EventsApp::with_ada().await;
+    assert_status(&FIRST.merge(&events_app, ADA).await, 200);
+    assert_status(&NEXT.merge(&events_app, FIRST).await, 200);
+    events_app.assert_held("two merges", &[FIRST, NEXT]).await;
 
-    let house = House::with_ada().await;
-    assert_status(&FIRST.merge(&house, ADA).await, 200);
-    house.days_later(2).await;
-    house.assert_held("merged two days before", &[FIRST]).await;
+    let events_app = EventsApp::with_ada().await;
+    assert_status(&FIRST.merge(&events_app, ADA).await, 200);
+    events_app.days_later(2).await;
+    events_app
+        .assert_held("merged two days before", &[FIRST])
+        .await;
 
-    let house = House::with_ada().await;
-    assert_status(&ADA.link(&house, FIRST).await, 201);
-    assert_status(&FIRST.unlink(&house, ADA).await, 204);
-    assert_status(&NEXT.merge(&house, FIRST).await, 200);
-    house
+    let events_app = EventsApp::with_ada().await;
+    assert_status(&ADA.link(&events_app, FIRST).await, 201);
+    assert_status(&FIRST.unlink(&events_app, ADA).await, 204);
+    assert_status(&NEXT.merge(&events_app, FIRST).await, 200);
+    events_app
         .assert_held("unlinked, then merged", &[FIRST, NEXT])
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_covers_a_week_or_since_the_last_sign_in() {
-    let house = House::with_ada().await;
-    assert_status(&ADA.link(&house, FIRST).await, 201);
-    house.days_later(1).await;
-    ADA.sign_in(&house).await;
-    house.assert_held("a later sign-in", &[FIRST]).await;
+    let events_app = EventsApp::with_ada().await;
+    assert_status(&ADA.link(&events_app, FIRST).await, 201);
+    events_app.days_later(1).await;
+    ADA.sign_in(&events_app).await;
+    events_app.assert_held("a later sign-in", &[FIRST]).await;
 
     for sessions_are_deleted in [false, true] {
-        let house = House::with_ada().await;
-        assert_eq!(ADA.sign_in(&house).await.status, 200);
-        house.days_later(5).await;
-        assert_eq!(MAILBOX.sign_in(&house).await.outcome(), "linked");
-        house.days_later(15).await;
+        let events_app = EventsApp::with_ada().await;
+        assert_eq!(ADA.sign_in(&events_app).await.status, 200);
+        events_app.days_later(5).await;
+        assert_eq!(MAILBOX.sign_in(&events_app).await.outcome(), "linked");
+        events_app.days_later(15).await;
         if sessions_are_deleted {
-            house.app.database.run("DELETE FROM sessions").await;
+            events_app.app.database.run("DELETE FROM sessions").await;
         }
-        house
+        events_app
             .assert_held("since the last sign-in", &[MAILBOX])
             .await;
     }
 
-    let house = House::with_ada().await;
-    assert_eq!(MAILBOX.sign_in(&house).await.outcome(), "linked");
-    house.days_later(8).await;
-    ADA.sign_in(&house).await;
-    house.assert_held("nothing of the window before", &[]).await;
-    assert_status(&MAILBOX.sign_in(&house).await, 200);
+    let events_app = EventsApp::with_ada().await;
+    assert_eq!(MAILBOX.sign_in(&events_app).await.outcome(), "linked");
+    events_app.days_later(8).await;
+    ADA.sign_in(&events_app).await;
+    events_app
+        .assert_held("nothing of the window before", &[])
+        .await;
+    assert_status(&MAILBOX.sign_in(&events_app).await, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_after_an_unlink_still_finds_the_user_and_suspends() {
-    let house = House::with_ada().await;
-    let user = ADA.user(&house).await;
-    assert_status(&ADA.link(&house, FIRST).await, 201);
-    assert_status(&FIRST.unlink(&house, ADA).await, 204);
-    house.assert_held("unlinked", &[FIRST]).await;
+    let events_app = EventsApp::with_ada().await;
+    let user = ADA.user(&events_app).await;
+    assert_status(&ADA.link(&events_app, FIRST).await, 201);
+    assert_status(&FIRST.unlink(&events_app, ADA).await, 204);
+    events_app.assert_held("unlinked", &[FIRST]).await;
     assert_eq!(
-        house.recorded().await.last().unwrap().1,
+        events_app.recorded().await.last().unwrap().1,
         user,
         "its event is the user's"
     );
 
-    assert_problem(&ADA.sign_in(&house).await, 403, "identity_suspended");
-    assert_problem(&OTHER.link(&house, ADA).await, 403, "identity_suspended");
-    assert_problem(&MAILBOX.sign_in(&house).await, 409, "link_required");
-    house.risc("account-enabled", "ada").await;
-    assert_problem(&ADA.sign_in(&house).await, 409, "link_required");
-    assert_status(&OTHER.link(&house, ADA).await, 201);
+    assert_problem(&ADA.sign_in(&events_app).await, 403, "identity_suspended");
+    assert_problem(
+        &OTHER.link(&events_app, ADA).await,
+        403,
+        "identity_suspended",
+    );
+    assert_problem(&MAILBOX.sign_in(&events_app).await, 409, "link_required");
+    events_app.risc("account-enabled", "ada").await;
+    assert_problem(&ADA.sign_in(&events_app).await, 409, "link_required");
+    assert_status(&OTHER.link(&events_app, ADA).await, 201);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_remembered_of_identities_goes_with_the_user() {
-    let house = House::with_ada().await;
-    assert_status(&OTHER.link(&house, FIRST).await, 201);
-    assert_status(&OTHER.unlink(&house, FIRST).await, 204);
-    assert_status(&NEXT.merge(&house, OTHER).await, 200);
-    let database = &house.app.database;
+    let events_app = EventsApp::with_ada().await;
+    assert_status(&OTHER.link(&events_app, FIRST).await, 201);
+    assert_status(&OTHER.unlink(&events_app, FIRST).await, 204);
+    assert_status(&NEXT.merge(&events_app, OTHER).await, 200);
+    let database = &events_app.app.database;
     assert_eq!(
         database
             .count("SELECT count(*) FROM former_identities")
             .await,
         3
     );
-    let session = NEXT.sign_in(&house).await;
+    let session = NEXT.sign_in(&events_app).await;
     assert_status(
-        &house
+        &events_app
             .app
             .delete(&session.access_token(), "/api/v1/me")
             .await,
@@ -321,9 +336,9 @@ const WAITING: &str = "^-- (Deletes a user|Applies a report)";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_concurrent_with_the_users_deletion_still_suspends() {
     for report_first in [true, false] {
-        let house = House::with_ada().await;
-        let database = &house.app.database;
-        let session = ADA.sign_in(&house).await.access_token();
+        let events_app = EventsApp::with_ada().await;
+        let database = &events_app.app.database;
+        let session = ADA.sign_in(&events_app).await.access_token();
         let mut lock = database.pool.begin().await.unwrap();
         sqlx::query("SELECT FROM users FOR UPDATE")
             .execute(&mut *lock)
@@ -336,14 +351,14 @@ async fn a_report_concurrent_with_the_users_deletion_still_suspends() {
             &reason,
         ));
         let report = || {
-            house.app.send(
+            events_app.app.send(
                 reqwest::Method::POST,
                 EVENTS,
                 Some(MEDIA_TYPE),
                 token.clone(),
             )
         };
-        let deletion = || house.app.delete(&session, "/api/v1/me");
+        let deletion = || events_app.app.delete(&session, "/api/v1/me");
         let unlock = async |lock: sqlx::PgTransaction<'static>| {
             database.until_waiting(2, WAITING).await;
             lock.rollback().await.unwrap();
@@ -370,7 +385,7 @@ async fn a_report_concurrent_with_the_users_deletion_still_suspends() {
             "the report has ended the session: {}",
             deleted.text
         );
-        assert_problem(&ADA.sign_in(&house).await, 403, "identity_suspended");
+        assert_problem(&ADA.sign_in(&events_app).await, 403, "identity_suspended");
     }
 }
 
@@ -389,7 +404,7 @@ const HIJACKERS: [Account; 4] = [
 ];
 
 struct Sequence {
-    house: House,
+    events_app: EventsApp,
     rng: Rng,
     /// The user whose account will be reported, while the user exists.
     victim: Option<Uuid>,
@@ -407,8 +422,8 @@ impl Sequence {
         let other = self.one_of(own);
         let kind = self.rng.usize(..8);
         self.steps.push(format!("{kind} {who:?} {other:?}"));
-        let house = &self.house;
-        let session = who.sign_in(house).await;
+        let events_app = &self.events_app;
+        let session = who.sign_in(events_app).await;
         if !session.status.is_success() {
             return;
         }
@@ -416,19 +431,19 @@ impl Sequence {
         let merged = match kind {
             0 => None,
             1 | 2 => {
-                house
+                events_app
                     .app
                     .link(&token, other.provider, &other.claims())
                     .await;
                 None
             }
             3 | 4 => {
-                other.unlink(house, who).await;
+                other.unlink(events_app, who).await;
                 None
             }
             5 => Some((
-                other.user(house).await,
-                house
+                other.user(events_app).await,
+                events_app
                     .app
                     .merge(&token, other.provider, &other.claims())
                     .await,
@@ -449,11 +464,11 @@ impl Sequence {
                 } else {
                     unverified(changed)
                 };
-                house.app.sign_in_at(who.provider, &changed).await;
+                events_app.app.sign_in_at(who.provider, &changed).await;
                 None
             }
             _ if self.rng.usize(..6) == 0 => {
-                if house.app.delete(&token, "/api/v1/me").await.status == 204
+                if events_app.app.delete(&token, "/api/v1/me").await.status == 204
                     && self.victim == Some(session.user())
                 {
                     self.victim = None;
@@ -476,20 +491,25 @@ impl Sequence {
         let one = self.one_of(&all);
         let other = self.one_of(&all);
         self.steps.push(format!("staff {one:?} {other:?}"));
-        let house = &self.house;
-        let (Some(from), Some(to)) = (one.user(house).await, other.user(house).await) else {
+        let events_app = &self.events_app;
+        let (Some(from), Some(to)) = (one.user(events_app).await, other.user(events_app).await)
+        else {
             return;
         };
         if from == to {
             return;
         }
         if self.rng.bool() {
-            let identity = one.identity(house).await.unwrap();
-            house
+            let identity = one.identity(events_app).await.unwrap();
+            events_app
                 .app
                 .by_staff(Change::Move { identity, from, to })
                 .await;
-        } else if house.app.by_staff(Change::Merge { from, into: to }).await == Some(Outcome::Done)
+        } else if events_app
+            .app
+            .by_staff(Change::Merge { from, into: to })
+            .await
+            == Some(Outcome::Done)
             && self.victim == Some(from)
         {
             self.victim = Some(to);
@@ -504,14 +524,14 @@ async fn after_a_report_only_accounts_from_before_the_window_sign_in() {
     let mut reports = 0;
     let mut held = 0;
     let mut sequence = Sequence {
-        house: House::open().await,
+        events_app: EventsApp::open().await,
         rng,
         victim: None,
         steps: Vec::new(),
     };
     for round in 0..rounds().min(250) {
         sequence
-            .house
+            .events_app
             .app
             .database
             .run("TRUNCATE users, former_identities, merged_users, deleted_identities CASCADE")
@@ -524,18 +544,18 @@ async fn after_a_report_only_accounts_from_before_the_window_sign_in() {
                 sequence.act(&FRIENDS).await;
             }
         }
-        sequence.victim = ADA.user(&sequence.house).await;
+        sequence.victim = ADA.user(&sequence.events_app).await;
         let Some(victim) = sequence.victim else {
             continue;
         };
         let all = [&OWNERS[..], &FRIENDS, &HIJACKERS].concat();
         let mut before = BTreeSet::new();
         for account in &all {
-            if account.user(&sequence.house).await == Some(victim) {
+            if account.user(&sequence.events_app).await == Some(victim) {
                 before.insert(*account);
             }
         }
-        sequence.house.days_later(8).await;
+        sequence.events_app.days_later(8).await;
         let stolen = [&HIJACKERS[..], &[ADA, ADA]].concat();
         for _ in 0..12 {
             match sequence.rng.usize(..8) {
@@ -545,14 +565,14 @@ async fn after_a_report_only_accounts_from_before_the_window_sign_in() {
                 _ => sequence.act(&stolen).await,
             }
         }
-        sequence.house.hijacked("ada").await;
+        sequence.events_app.hijacked("ada").await;
         reports += 1;
         let Some(victim) = sequence.victim else {
             continue;
         };
         let newcomer = account("fourth", "newcomer", "ada@example.com");
         for account in all.into_iter().chain([newcomer]) {
-            let answer = account.sign_in(&sequence.house).await;
+            let answer = account.sign_in(&sequence.events_app).await;
             let is_in = answer.status.is_success() && answer.user() == victim;
             let steps = &sequence.steps;
             assert!(

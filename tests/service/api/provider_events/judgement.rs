@@ -4,7 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    EVENTS, House, ISSUER, MEDIA_TYPE, NAME, RISC, SENDER, assert_refused, genuine, header, message,
+    EVENTS, EventsApp, ISSUER, MEDIA_TYPE, NAME, RISC, SENDER, assert_refused, genuine, header,
+    message,
 };
 use crate::support::app::App;
 use crate::support::problem::assert_problem;
@@ -23,7 +24,7 @@ fn revocation(subject: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_is_named_in_any_of_the_documented_forms() {
-    let house = House::open().await;
+    let events_app = EventsApp::open().await;
     let by_subject = |subject: Value| json!({ "events": { revoked(): { "subject": subject } } });
     let named = |sub_id: Value| json!({ "sub_id": sub_id, "events": { revoked(): {} } });
     let forms = [
@@ -50,12 +51,12 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
         json!({ "events": { revoked(): { "subject": { "user": { "format": "email", "email": "ada@example.com" } } } } }),
     ];
     for form in forms {
-        house.sign_in("ada").await;
-        house.tell(&with(revocation("x"), &form)).await;
-        assert_eq!(house.state("ada").await.sessions, 0, "{form}");
+        events_app.sign_in("ada").await;
+        events_app.tell(&with(revocation("x"), &form)).await;
+        assert_eq!(events_app.state("ada").await.sessions, 0, "{form}");
     }
     // These identifiers match no account here. The message is acknowledged and changes nothing.
-    house.sign_in("ada").await;
+    events_app.sign_in("ada").await;
     for form in [
         named(json!({ "format": "phone_number", "phone_number": "+15550100" })),
         named(json!({ "format": "complex", "session": { "format": "opaque", "id": "ada" } })),
@@ -65,8 +66,8 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
                            "token_identifier_alg": "hash_SHA512_double", "token": "ada" }),
         ),
     ] {
-        house.tell(&with(revocation("x"), &form)).await;
-        assert_eq!(house.state("ada").await.sessions, 1, "{form}");
+        events_app.tell(&with(revocation("x"), &form)).await;
+        assert_eq!(events_app.state("ada").await.sessions, 1, "{form}");
     }
     // A missing, malformed or foreign identifier makes the message invalid.
     for form in [
@@ -80,26 +81,26 @@ async fn an_account_is_named_in_any_of_the_documented_forms() {
         named(json!({ "format": "email" })),
     ] {
         let token = genuine(&with(revocation("x"), &form));
-        assert_refused(&house.send(&token).await, "invalid_request");
-        assert_eq!(house.state("ada").await.sessions, 1, "{form}");
+        assert_refused(&events_app.send(&token).await, "invalid_request");
+        assert_eq!(events_app.state("ada").await.sessions, 1, "{form}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_events_may_name_the_same_account_by_subject_and_email() {
-    let house = House::open().await;
-    house.sign_in("ada").await;
+    let events_app = EventsApp::open().await;
+    events_app.sign_in("ada").await;
     let by_subject = json!({ "subject_type": "iss-sub", "iss": SENDER, "sub": "ada" });
     let by_email = json!({ "subject_type": "email", "email": "ada@example.com" });
     let events = json!({
         format!("{RISC}/account-credential-change-required"): { "subject": by_subject },
         format!("{RISC}/identifier-changed"): { "subject": by_email, "new-value": "ada@new.example" },
     });
-    house
+    events_app
         .tell(&with(revocation("x"), &json!({ "events": events })))
         .await;
-    assert_eq!(house.state("ada").await.sessions, 0);
-    let recorded = house.recorded().await;
+    assert_eq!(events_app.state("ada").await.sessions, 0);
+    let recorded = events_app.recorded().await;
     let mut kinds: Vec<_> = recorded.iter().map(|(kind, ..)| kind.as_str()).collect();
     kinds.sort_unstable();
     assert_eq!(kinds, ["credential_change", "identifier_changed"]);
@@ -118,23 +119,23 @@ async fn two_events_may_name_the_same_account_by_subject_and_email() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_two_accounts_had_names_neither() {
-    let house = House::open().await;
-    house.sign_in("ada").await;
-    house
+    let events_app = EventsApp::open().await;
+    events_app.sign_in("ada").await;
+    events_app
         .app
         .sign_in_at(NAME, &at(NAME, "eve", "ada@example.com"))
         .await;
     let by_email = json!({ "sub_id": { "format": "email", "email": "ada@example.com" }, "events": { revoked(): {} } });
-    house.tell(&with(revocation("x"), &by_email)).await;
+    events_app.tell(&with(revocation("x"), &by_email)).await;
     for subject in ["ada", "eve"] {
-        assert_eq!(house.state(subject).await.sessions, 1, "{subject}");
+        assert_eq!(events_app.state(subject).await.sessions, 1, "{subject}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_security_event_tokens_signed_by_the_providers_keys_are_accepted() {
-    let house = House::open().await;
-    house.sign_in("ada").await;
+    let events_app = EventsApp::open().await;
+    events_app.sign_in("ada").await;
     let claims = revocation("ada");
     let text = claims.to_string();
     let of = |header: Value| Signer::Ec.token_with(&header, &claims);
@@ -153,7 +154,7 @@ async fn only_security_event_tokens_signed_by_the_providers_keys_are_accepted() 
             &json!({ "alg": "ES256", "typ": "secevent+jwt", "kid": "ec-1", "jwk": Signer::OtherEc.jwk() }), &claims)),
         ("invalid_key", Signer::OtherEc.token_with(&header(Signer::OtherEc), &claims)),
     ] {
-        assert_refused(&house.send(&token).await, err);
+        assert_refused(&events_app.send(&token).await, err);
     }
     // Other tokens that the same keys have signed, with claims that users chose.
     for (typ, more) in [
@@ -179,12 +180,15 @@ async fn only_security_event_tokens_signed_by_the_providers_keys_are_accepted() 
     ] {
         let header = with(header(Signer::Ec), &json!({ "typ": typ }));
         let token = Signer::Ec.token_with(&header, &with(claims.clone(), &more));
-        let answer = house.send(&token).await;
+        let answer = events_app.send(&token).await;
         assert_eq!(answer.status, 400, "{header} {more}: {}", answer.text);
         assert_refused(&answer, "invalid_request");
     }
     assert_eq!(
-        (house.state("ada").await.sessions, house.known().await),
+        (
+            events_app.state("ada").await.sessions,
+            events_app.known().await
+        ),
         (1, 0)
     );
     // All keys of the provider, and all headers that senders use.
@@ -194,17 +198,17 @@ async fn only_security_event_tokens_signed_by_the_providers_keys_are_accepted() 
         (Signer::Rsa, json!("JWT")),
         (Signer::Ec, json!(null)),
     ] {
-        house.sign_in("ada").await;
+        events_app.sign_in("ada").await;
         let header = with(header(signer), &json!({ "typ": typ }));
         let token = signer.token_with(&header, &revocation("ada"));
-        assert_eq!(house.send(&token).await.status, 202, "{header}");
-        assert_eq!(house.state("ada").await.sessions, 0, "{header}");
+        assert_eq!(events_app.send(&token).await.status, 202, "{header}");
+        assert_eq!(events_app.state("ada").await.sessions, 0, "{header}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
-    let house = House::open().await;
+    let events_app = EventsApp::open().await;
     let sound = genuine(&revocation("ada"));
     for body in [
         "",
@@ -215,7 +219,7 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
         &format!("{sound}.e30"),
         &sound.replace('.', " "),
     ] {
-        assert_refused(&house.send(body).await, "invalid_request");
+        assert_refused(&events_app.send(body).await, "invalid_request");
     }
     for media_type in [
         None,
@@ -223,7 +227,7 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
         Some("application/jwt"),
         Some("text/plain"),
     ] {
-        let answer = house
+        let answer = events_app
             .app
             .send(Method::POST, EVENTS, media_type, sound.clone())
             .await;
@@ -239,9 +243,15 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
         json!({ CLIENT_ID: 1 }),
     ] {
         let foreign = with(revocation("ada"), &json!({ "aud": aud }));
-        assert_refused(&house.send(&genuine(&foreign)).await, "invalid_audience");
+        assert_refused(
+            &events_app.send(&genuine(&foreign)).await,
+            "invalid_audience",
+        );
     }
-    assert_eq!((house.keys.calls(), house.transmitter.calls()), (0, 0));
+    assert_eq!(
+        (events_app.keys.calls(), events_app.transmitter.calls()),
+        (0, 0)
+    );
     // An `id_token` signed with the same keys is not a message.
     for changes in [
         json!({ "events": null }),
@@ -258,12 +268,12 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
         json!({ "jti": "a\u{0}b" }),
     ] {
         let token = genuine(&with(revocation("ada"), &changes));
-        assert_refused(&house.send(&token).await, "invalid_request");
+        assert_refused(&events_app.send(&token).await, "invalid_request");
     }
-    assert_eq!(house.known().await, 0);
+    assert_eq!(events_app.known().await, 0);
     let parameters = Some("Application/SecEvent+JWT; charset=utf-8");
     assert_eq!(
-        house
+        events_app
             .app
             .send(Method::POST, EVENTS, parameters, sound)
             .await
@@ -274,11 +284,11 @@ async fn what_is_no_security_event_is_refused_before_anything_is_asked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_providers_and_providers_without_keys_have_no_events_endpoint() {
-    let house = House::open().await;
+    let events_app = EventsApp::open().await;
     let token = genuine(&revocation("ada"));
     for (name, error) in [("nobody", "provider_not_found"), ("third", "not_found")] {
         let path = format!("/api/v1/providers/{name}/events");
-        let answer = house
+        let answer = events_app
             .app
             .send(Method::POST, &path, Some(MEDIA_TYPE), token.clone())
             .await;
@@ -288,55 +298,55 @@ async fn unknown_providers_and_providers_without_keys_have_no_events_endpoint() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_acknowledged_that_cannot_be_judged_or_stored() {
-    let house = House::open().await;
-    house.sign_in("ada").await;
+    let events_app = EventsApp::open().await;
+    events_app.sign_in("ada").await;
     let token = genuine(&revocation("ada"));
     let sound = Behaviour::Json(
-        json!({ "issuer": SENDER, "jwks_uri": format!("{}/keys", house.keys.url()) }),
+        json!({ "issuer": SENDER, "jwks_uri": format!("{}/keys", events_app.keys.url()) }),
     );
-    house.transmitter.behave(Behaviour::status(503));
-    assert_problem(&house.send(&token).await, 503, "provider_unavailable");
+    events_app.transmitter.behave(Behaviour::status(503));
+    assert_problem(&events_app.send(&token).await, 503, "provider_unavailable");
     // Renames the table, so that recording fails.
-    house.transmitter.behave(sound);
-    house
+    events_app.transmitter.behave(sound);
+    events_app
         .app
         .database
         .run("ALTER TABLE provider_events RENAME TO gone")
         .await;
-    let mut answer = house.send(&token).await;
+    let mut answer = events_app.send(&token).await;
     while answer.error() == "provider_unavailable" {
         // The service remembers the failure for some seconds.
         tokio::task::yield_now().await;
-        answer = house.send(&token).await;
+        answer = events_app.send(&token).await;
     }
     assert_eq!(answer.status, 500, "{}", answer.text);
-    assert_eq!(house.state("ada").await.sessions, 1);
-    house
+    assert_eq!(events_app.state("ada").await.sessions, 1);
+    events_app
         .app
         .database
         .run("ALTER TABLE gone RENAME TO provider_events")
         .await;
-    assert_eq!(house.send(&token).await.status, 202);
-    assert_eq!(house.state("ada").await.sessions, 0);
+    assert_eq!(events_app.send(&token).await.status, 202);
+    assert_eq!(events_app.state("ada").await.sessions, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rotated_keys_are_fetched_and_made_up_keys_cause_no_calls() {
-    let house = House::open().await;
-    house.tell(&revocation("ada")).await;
-    house
+    let events_app = EventsApp::open().await;
+    events_app.tell(&revocation("ada")).await;
+    events_app
         .keys
         .behave(Behaviour::Json(jwks(&[Signer::OtherEc.jwk()])));
     let rotated = Signer::OtherEc.token_with(&header(Signer::OtherEc), &revocation("ada"));
-    assert_eq!(house.send(&rotated).await.status, 202);
-    let calls = house.keys.calls();
+    assert_eq!(events_app.send(&rotated).await.status, 202);
+    let calls = events_app.keys.calls();
     for number in 0..20 {
         let header =
             json!({ "alg": "ES256", "typ": "secevent+jwt", "kid": format!("made-up-{number}") });
         let token = Signer::OtherEc.token_with(&header, &revocation("ada"));
-        assert_problem(&house.send(&token).await, 503, "provider_unavailable");
+        assert_problem(&events_app.send(&token).await, 503, "provider_unavailable");
     }
-    assert_eq!(house.keys.calls(), calls);
+    assert_eq!(events_app.keys.calls(), calls);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -351,12 +361,12 @@ async fn without_ssf_metadata_events_are_verified_with_the_token_keys() {
     ));
     metadata.behave_once(Behaviour::status(404));
     let settings = json!({ "preset": "oidc", "issuer": issuer, "client_id": CLIENT_ID });
-    let app = App::start_with(|figment| figment.merge(("providers.house", settings))).await;
+    let app = App::start_with(|figment| figment.merge(("providers.in-house", settings))).await;
     let claims = json!({
         "iss": issuer, "aud": ["other", CLIENT_ID], "iat": now(), "jti": "j".repeat(255),
         "sub_id": { "format": "iss_sub", "iss": issuer, "sub": "ada" }, "events": { revoked(): {} },
     });
-    let path = "/api/v1/providers/house/events";
+    let path = "/api/v1/providers/in-house/events";
     let answer = app
         .send(Method::POST, path, Some(MEDIA_TYPE), genuine(&claims))
         .await;
@@ -401,7 +411,7 @@ async fn unusable_ssf_metadata_does_not_prevent_receiving_events() {
         ));
         metadata.behave_once(ssf.clone());
         let settings = json!({ "preset": "oidc", "issuer": issuer, "client_id": CLIENT_ID });
-        let app = App::start_with(|figment| figment.merge(("providers.house", settings))).await;
+        let app = App::start_with(|figment| figment.merge(("providers.in-house", settings))).await;
         let claims = json!({
             "iss": issuer, "aud": CLIENT_ID, "iat": now(), "jti": "1",
             "sub_id": { "format": "iss_sub", "iss": issuer, "sub": "ada" }, "events": { revoked(): {} },
@@ -410,7 +420,7 @@ async fn unusable_ssf_metadata_does_not_prevent_receiving_events() {
         let answer = app
             .send(
                 Method::POST,
-                "/api/v1/providers/house/events",
+                "/api/v1/providers/in-house/events",
                 Some(MEDIA_TYPE),
                 token,
             )

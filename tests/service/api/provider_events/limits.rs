@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::{House, RISC, assert_refused, genuine, message, transmitter};
+use super::{EventsApp, RISC, assert_refused, genuine, message, transmitter};
 use crate::support::app::App;
 use crate::support::cluster::Database;
 use crate::support::problem::assert_problem;
 use crate::support::token::{claims, with};
 
-/// Opens a house with rate limits.
-async fn limited() -> House {
+/// Opens an app with rate limits.
+async fn limited() -> EventsApp {
     let (keys, transmitter) = transmitter().await;
     let ssf_url = format!("{}/.well-known/risc-configuration", transmitter.url());
     let app = App::start_on(Database::create().await, |figment| {
@@ -19,7 +19,7 @@ async fn limited() -> House {
             .merge(("providers.second.ssf_url", ssf_url))
     })
     .await;
-    House {
+    EventsApp {
         app,
         keys,
         transmitter,
@@ -28,16 +28,16 @@ async fn limited() -> House {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bursts_of_genuine_messages_pass_and_forged_floods_are_limited() {
-    let house = limited().await;
+    let events_app = limited().await;
     let event = format!("{RISC}/sessions-revoked");
     for number in 0..50 {
-        house
+        events_app
             .tell(&message(&event, &format!("subject-{number}"), &json!({})))
             .await;
     }
     // Messages do not count as sign-ins of the sender's address.
     assert_eq!(
-        house
+        events_app
             .app
             .sign_in(&claims("ada", "ada@example.com"))
             .await
@@ -45,7 +45,7 @@ async fn bursts_of_genuine_messages_pass_and_forged_floods_are_limited() {
         201
     );
 
-    let house = limited().await;
+    let events_app = limited().await;
     let forged = || {
         genuine(&with(
             message(&event, "eve", &json!({})),
@@ -54,7 +54,7 @@ async fn bursts_of_genuine_messages_pass_and_forged_floods_are_limited() {
     };
     let mut refused = 0;
     for _ in 0..30 {
-        let answer = house.send(&forged()).await;
+        let answer = events_app.send(&forged()).await;
         if answer.status == 429 {
             assert_problem(&answer, 429, "rate_limited");
             assert!(answer.header("Retry-After").is_some() && answer.header("RateLimit").is_some());
@@ -65,7 +65,7 @@ async fn bursts_of_genuine_messages_pass_and_forged_floods_are_limited() {
     }
     assert!((5..15).contains(&refused), "{refused}");
     assert_eq!(
-        house
+        events_app
             .app
             .sign_in(&claims("ada", "ada@example.com"))
             .await

@@ -30,8 +30,8 @@ const RISC: &str = "https://schemas.openid.net/secevent/risc/event-type";
 const CAEP: &str = "https://schemas.openid.net/secevent/caep/event-type";
 const OAUTH: &str = "https://schemas.openid.net/secevent/oauth/event-type";
 
-/// A service with a provider that signs messages with keys of the tests.
-struct House {
+/// An app with a provider that signs messages with keys of the tests.
+struct EventsApp {
     app: App,
     /// The server of the keys.
     keys: Provider,
@@ -39,7 +39,7 @@ struct House {
     transmitter: Provider,
 }
 
-impl House {
+impl EventsApp {
     async fn open() -> Self {
         Self::open_on(Database::create().await).await
     }

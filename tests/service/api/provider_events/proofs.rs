@@ -9,7 +9,7 @@ use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome};
 use vestibule::domain::api_key::KeyRole;
 
-use super::{House, NAME, RISC, message};
+use super::{EventsApp, NAME, RISC, message};
 use crate::support::app::{Answer, App};
 use crate::support::cluster::Database;
 use crate::support::problem::assert_problem;
@@ -50,8 +50,8 @@ async fn losses(app: &App) -> i64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_loses_verification_with_its_identity_and_becomes_available() {
-    let house = House::open().await;
-    let app = &house.app;
+    let events_app = EventsApp::open().await;
+    let app = &events_app.app;
     let mut lost = 0;
     let steps =
         "unlinked unlinked-twice purged moved changed changed-to-an-unverified-one by-staff";
@@ -85,7 +85,7 @@ async fn an_address_loses_verification_with_its_identity_and_becomes_available()
                 let path = format!("/api/v1/me/identities/{}", again["id"].as_str().unwrap());
                 assert_eq!(app.delete(&mine.access_token(), &path).await.status, 204);
             }
-            "purged" => house.risc("account-purged", step).await,
+            "purged" => events_app.risc("account-purged", step).await,
             "moved" => {
                 let to = app
                     .sign_in(&claims("grace", "grace@example.com"))
@@ -174,11 +174,11 @@ async fn an_address_stays_verified_while_an_identity_or_backend_supports_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_vouch_ends_with_the_first_identity_that_proves_the_address() {
-    let house = House::open_with(Database::create().await, |figment| {
+    let events_app = EventsApp::open_with(Database::create().await, |figment| {
         figment.merge(("providers.second.recycled_email", "refuse"))
     })
     .await;
-    let app = &house.app;
+    let app = &events_app.app;
     let key = app.api_key("backend", KeyRole::Admin).await;
     for (number, how) in ["linked", "known", "linked by a session", "merged", "moved"]
         .into_iter()
@@ -251,7 +251,7 @@ async fn a_vouch_ends_with_the_first_identity_that_proves_the_address() {
             );
             match end {
                 "unlinked" => assert_eq!(unlink(app, &prover, prover.identity()).await.status, 204),
-                "purged" => house.risc("account-purged", &subject).await,
+                "purged" => events_app.risc("account-purged", &subject).await,
                 _ => drop(
                     app.sign_in_at(NAME, &unverified(at(NAME, &subject, "other@example.com")))
                         .await,
@@ -347,8 +347,8 @@ async fn a_verified_address_change_takes_it_from_an_unverified_user() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hijacker_is_not_linked_by_the_accounts_former_address() {
-    let house = House::open().await;
-    let app = &house.app;
+    let events_app = EventsApp::open().await;
+    let app = &events_app.app;
     // The identity that still proves the address was linked first, and so it is not held.
     app.sign_in_at("third", &at("third", "ada", "old@example.com"))
         .await;
@@ -358,7 +358,7 @@ async fn a_hijacker_is_not_linked_by_the_accounts_former_address() {
     assert_eq!(linked.outcome(), "linked");
     app.sign_in_at(NAME, &unverified(at(NAME, "ada", "new@example.com")))
         .await;
-    house.hijacked("ada").await;
+    events_app.hijacked("ada").await;
     let hijacker = app.sign_in(&claims("hijacker", "old@example.com")).await;
     assert_problem(&hijacker, 409, "link_required");
 }
@@ -371,8 +371,8 @@ fn assert_suspended(answer: &Answer) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
-    let house = House::open().await;
-    let app = &house.app;
+    let events_app = EventsApp::open().await;
+    let app = &events_app.app;
     let account = at(NAME, "ada", "ada@example.com");
     let own = claims("ada", "ada@example.com");
     let owner = app.sign_in(&own).await;
@@ -398,7 +398,7 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
         201
     );
     assert_eq!(app.sign_in_at("fourth", &mailbox).await.outcome(), "linked");
-    house.hijacked("ada").await;
+    events_app.hijacked("ada").await;
 
     for signed_in in [&owner, &hijacker] {
         let me = app.get(&signed_in.access_token(), "/api/v1/me").await;
@@ -419,7 +419,7 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
         .await;
     assert_eq!(held.as_array().unwrap().len(), 3);
 
-    house.risc("account-enabled", "ada").await;
+    events_app.risc("account-enabled", "ada").await;
     let back = app
         .sign_in_at(NAME, &at(NAME, "ada", "ada@example.com"))
         .await;
@@ -462,8 +462,8 @@ async fn a_hijackers_own_identities_are_held_until_staff_release_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_and_reported_identity_signs_in_only_after_both_releases() {
     for released_first in [true, false] {
-        let house = House::open().await;
-        let app = &house.app;
+        let events_app = EventsApp::open().await;
+        let app = &events_app.app;
         let eve = || at(NAME, "eve", "eve@example.com");
         let ada = app
             .sign_in_at(NAME, &at(NAME, "ada", "ada@example.com"))
@@ -473,8 +473,8 @@ async fn a_held_and_reported_identity_signs_in_only_after_both_releases() {
             201
         );
         let linked = app.sign_in_at(NAME, &eve()).await.identity();
-        house.hijacked("ada").await;
-        house.hijacked("eve").await;
+        events_app.hijacked("ada").await;
+        events_app.hijacked("eve").await;
         for releases in [released_first, !released_first] {
             assert_suspended(&app.sign_in_at(NAME, &eve()).await);
             if releases {
@@ -484,7 +484,7 @@ async fn a_held_and_reported_identity_signs_in_only_after_both_releases() {
                 };
                 assert_eq!(app.by_staff(release).await, Some(Outcome::Done));
             } else {
-                house.risc("account-enabled", "eve").await;
+                events_app.risc("account-enabled", "eve").await;
             }
         }
         assert_eq!(app.sign_in_at(NAME, &eve()).await.user_id(), ada.user_id());
@@ -494,8 +494,8 @@ async fn a_held_and_reported_identity_signs_in_only_after_both_releases() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hijackers_own_account_is_held_after_a_merge_either_way() {
     for (into_his_own, later) in [(false, false), (true, false), (true, true)] {
-        let house = House::open().await;
-        let app = &house.app;
+        let events_app = EventsApp::open().await;
+        let app = &events_app.app;
         let account = at(NAME, "ada", "ada@example.com");
         let eve = at("third", "eve", "eve@example.com");
         let hers = app.sign_in_at(NAME, &account).await;
@@ -516,9 +516,9 @@ async fn a_hijackers_own_account_is_held_after_a_merge_either_way() {
         if later {
             // The merge was more than a week ago, and the account has signed in since.
             app.sign_in_at(NAME, &account).await;
-            house.days_later(8).await;
+            events_app.days_later(8).await;
         }
-        house.hijacked("ada").await;
+        events_app.hijacked("ada").await;
         let back = app.sign_in_at("third", &eve).await;
         assert_eq!(
             back.status,
@@ -534,15 +534,15 @@ async fn a_hijackers_own_account_is_held_after_a_merge_either_way() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_whose_account_is_hijacked_is_neither_deleted_nor_merged() {
-    let house = House::open().await;
-    let app = &house.app;
+    let events_app = EventsApp::open().await;
+    let app = &events_app.app;
     let own = claims("ada", "ada@example.com");
     app.sign_in(&own).await;
     app.sign_in_at(NAME, &at(NAME, "ada", "ada@example.com"))
         .await;
     let other = at("third", "other", "other@example.com");
     app.sign_in_at("third", &other).await;
-    house.hijacked("ada").await;
+    events_app.hijacked("ada").await;
 
     let mine = app.sign_in(&own).await;
     let others = app.sign_in_at("third", &other).await;
@@ -550,7 +550,7 @@ async fn a_user_whose_account_is_hijacked_is_neither_deleted_nor_merged() {
     assert_suspended(&app.merge(&mine.access_token(), "third", &other).await);
     assert_suspended(&app.merge(&others.access_token(), "idp", &own).await);
 
-    house.risc("account-purged", "ada").await;
+    events_app.risc("account-purged", "ada").await;
     let mine = app.sign_in(&own).await;
     let deleted = app.delete(&mine.access_token(), "/api/v1/me").await;
     assert_eq!(deleted.status, 204, "nobody has an account that is gone");
@@ -591,7 +591,7 @@ impl User {
 }
 
 struct World {
-    house: House,
+    events_app: EventsApp,
     rng: Rng,
     /// The person who has each mailbox at the moment.
     owners: [usize; MAILBOXES],
@@ -623,9 +623,9 @@ impl World {
         let users = BTreeMap::new();
         let suspended = BTreeMap::new();
         let hijacked = BTreeSet::new();
-        let house = House::open().await;
+        let events_app = EventsApp::open().await;
         World {
-            house,
+            events_app,
             rng,
             owners,
             accounts,
@@ -695,7 +695,7 @@ impl World {
     async fn sign_in(&mut self) -> Option<(Account, Answer)> {
         let account = self.account();
         let answer = self
-            .house
+            .events_app
             .app
             .sign_in_at(PROVIDERS[account.0], &self.claims(account))
             .await;
@@ -779,7 +779,7 @@ impl World {
         let account = self.account();
         let id = who.user_id();
         let answer = self
-            .house
+            .events_app
             .app
             .link(
                 &who.access_token(),
@@ -805,7 +805,7 @@ impl World {
     }
 
     async fn id_of(&self, account: Account) -> Uuid {
-        let pool = &self.house.app.database.pool;
+        let pool = &self.events_app.app.database.pool;
         let subject = format!("person-{}", account.1);
         let id = "SELECT id FROM identities WHERE provider = $1 AND subject = $2";
         value!(pool, id, PROVIDERS[account.0], subject)
@@ -822,7 +822,7 @@ impl World {
             .identities
             .keys()
             .any(|one| *one != gone && !self.suspended.contains_key(one));
-        let answer = unlink(&self.house.app, &who, self.id_of(gone).await).await;
+        let answer = unlink(&self.events_app.app, &who, self.id_of(gone).await).await;
         match self.suspended.get(&gone) {
             Some(why) if !["account_purged", "held"].contains(why) => {
                 assert_eq!(answer.error(), "identity_suspended");
@@ -849,7 +849,7 @@ impl World {
             return;
         }
         let ids = (from.parse().unwrap(), to.parse().unwrap());
-        let app = &self.house.app;
+        let app = &self.events_app.app;
         if self.rng.bool() {
             let change = Change::Move {
                 identity: self.id_of(account).await,
@@ -901,7 +901,7 @@ impl World {
         } else {
             json!({ "reason": reason })
         };
-        self.house
+        self.events_app
             .tell(&message(&format!("{RISC}/{event}"), &subject, &more))
             .await;
         if reason.is_empty() {
@@ -920,7 +920,7 @@ impl World {
         }
         // Other tests check which identities are held.
         let rows: Vec<(String, String, String)> = self
-            .house
+            .events_app
             .app
             .database
             .all("SELECT provider, subject, suspended_reason FROM identities WHERE suspended_at IS NOT NULL")
@@ -948,7 +948,7 @@ impl World {
     /// it.
     async fn compare(&self) {
         let rows: Vec<(String, Option<String>, bool)> = self
-            .house
+            .events_app
             .app
             .database
             .all("SELECT id::text, email, email_verified FROM users")

@@ -6,16 +6,16 @@ use reqwest::Method;
 use serde_json::json;
 use sqlx::Executor;
 
-use super::{House, RISC, genuine, message};
+use super::{EventsApp, RISC, genuine, message};
 use crate::support::process::until;
 use crate::support::race::{at_once, rounds};
 use crate::support::token::now;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_arrives_twice_at_once_is_applied_once() {
-    let house = House::open().await;
+    let events_app = EventsApp::open().await;
     for round in 0..rounds() {
-        let opened = house.sign_in("ada").await;
+        let opened = events_app.sign_in("ada").await;
         assert_eq!(
             opened.status.as_u16() / 100,
             2,
@@ -27,44 +27,47 @@ async fn a_message_that_arrives_twice_at_once_is_applied_once() {
             "ada",
             &json!({}),
         ));
-        let (one, other) = at_once(house.send(&token), house.send(&token)).await;
+        let (one, other) = at_once(events_app.send(&token), events_app.send(&token)).await;
         assert_eq!([one.status, other.status], [202; 2], "round {round}");
     }
-    let recorded = house.recorded().await;
+    let recorded = events_app.recorded().await;
     assert_eq!(
-        (recorded.len(), house.known().await),
+        (recorded.len(), events_app.known().await),
         (rounds(), i64::try_from(rounds()).unwrap())
     );
     assert!(
         recorded.iter().all(|(.., detail)| detail["sessions"] == 1),
         "each ended the round's session, once"
     );
-    assert_eq!(house.state("ada").await.sessions, 0);
+    assert_eq!(events_app.state("ada").await.sessions, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_session_outlives_a_suspension_whoever_signs_in_meanwhile() {
-    let house = House::open().await;
-    house.sign_in("ada").await;
+    let events_app = EventsApp::open().await;
+    events_app.sign_in("ada").await;
     for round in 0..rounds() {
         let disabled = format!("{RISC}/account-disabled");
         let enabled = format!("{RISC}/account-enabled");
         let report = message(&disabled, "ada", &json!({ "reason": "hijacking" }));
-        let clients = async { tokio::join!(house.sign_in("ada"), house.sign_in("ada")) };
-        let (clients, ()) = at_once(clients, house.tell(&report)).await;
+        let clients = async { tokio::join!(events_app.sign_in("ada"), events_app.sign_in("ada")) };
+        let (clients, ()) = at_once(clients, events_app.tell(&report)).await;
         for answer in [clients.0, clients.1] {
             if answer.status == 200 {
-                let refreshed = house.app.refresh(&answer.refresh_token()).await;
+                let refreshed = events_app.app.refresh(&answer.refresh_token()).await;
                 assert_eq!(refreshed.status, 401, "round {round}");
-                let me = house.app.get(&answer.access_token(), "/api/v1/me").await;
+                let me = events_app
+                    .app
+                    .get(&answer.access_token(), "/api/v1/me")
+                    .await;
                 assert_eq!(me.status, 401, "round {round}");
             } else {
                 assert_eq!(answer.error(), "identity_suspended", "round {round}");
             }
         }
-        house.tell(&message(&enabled, "ada", &json!({}))).await;
+        events_app.tell(&message(&enabled, "ada", &json!({}))).await;
         assert_eq!(
-            house.state("ada").await.sessions,
+            events_app.state("ada").await.sessions,
             0,
             "round {round}: lifting it revives none"
         );
@@ -76,27 +79,27 @@ const WAITING: &str = "^-- (Signs in one identity|Applies a report)";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_opened_during_a_revocation_is_ended() {
-    let house = Arc::new(House::open().await);
-    house.sign_in("ada").await;
+    let events_app = Arc::new(EventsApp::open().await);
+    events_app.sign_in("ada").await;
     let opened = loop {
-        let mut lock = house.app.database.pool.begin().await.unwrap();
+        let mut lock = events_app.app.database.pool.begin().await.unwrap();
         let held = "SELECT pg_advisory_xact_lock(1936028531, uuid_hash(id) & 4095) FROM identities FOR UPDATE";
         lock.execute(held).await.unwrap();
         let signing_in = tokio::spawn({
-            let house = house.clone();
-            async move { house.sign_in("ada").await }
+            let events_app = events_app.clone();
+            async move { events_app.sign_in("ada").await }
         });
-        house.app.database.until_waiting(1, WAITING).await;
+        events_app.app.database.until_waiting(1, WAITING).await;
         // A report's time has whole seconds.
         let second = now();
         until("the next second", async || now() > second).await;
         let report = message(&format!("{RISC}/sessions-revoked"), "ada", &json!({}));
         let telling = tokio::spawn({
-            let house = house.clone();
-            async move { house.tell(&report).await }
+            let events_app = events_app.clone();
+            async move { events_app.tell(&report).await }
         });
         if !signing_in.is_finished() {
-            house.app.database.until_waiting(2, WAITING).await;
+            events_app.app.database.until_waiting(2, WAITING).await;
         }
         lock.rollback().await.unwrap();
         telling.await.unwrap();
@@ -106,10 +109,10 @@ async fn a_session_opened_during_a_revocation_is_ended() {
             break opened;
         }
     };
-    let app = &house.app;
+    let app = &events_app.app;
     let token = opened.access_token();
     assert_eq!(
-        house.state("ada").await.sessions,
+        events_app.state("ada").await.sessions,
         1,
         "the report did not see it"
     );
@@ -129,7 +132,7 @@ async fn a_session_opened_during_a_revocation_is_ended() {
         401
     );
     assert_eq!(app.delete(&token, "/api/v1/me").await.status, 401);
-    let later = house.sign_in("ada").await;
+    let later = events_app.sign_in("ada").await;
     assert_eq!(
         app.get(&later.access_token(), "/api/v1/me").await.status,
         200

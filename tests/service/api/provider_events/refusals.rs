@@ -15,7 +15,9 @@ use vestibule::domain::staff::Role;
 use vestibule::events::Asking;
 use vestibule::prune::{Pruned, prune};
 
-use super::{House, MEDIA_TYPE, NAME, RISC, SENDER, State, account, genuine, message, transmitter};
+use super::{
+    EventsApp, MEDIA_TYPE, NAME, RISC, SENDER, State, account, genuine, message, transmitter,
+};
 use crate::support::app::{Answer, LIMITS};
 use crate::support::problem::assert_problem;
 use crate::support::provider::Provider;
@@ -25,15 +27,15 @@ use crate::support::token::{CLIENT_ID, claims, now, with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
-    let house = House::open().await;
-    let app = &house.app;
+    let events_app = EventsApp::open().await;
+    let app = &events_app.app;
     let mine = app.sign_in(&claims("ada", "ada@example.com")).await;
-    let linked = house.sign_in("ada").await;
+    let linked = events_app.sign_in("ada").await;
     assert_eq!(
         (linked.outcome().as_str(), linked.user_id()),
         ("linked", mine.user_id())
     );
-    house.hijacked("ada").await;
+    events_app.hijacked("ada").await;
     // With the known name, and with a new name, which takes a different statement.
     let renamed = with(account("ada"), &json!({ "name": "Eve" }));
     for claims in [account("ada"), renamed] {
@@ -75,44 +77,47 @@ async fn a_suspended_identity_neither_signs_in_nor_proves_anything() {
     assert_problem(&deleted, 403, "identity_suspended");
     assert_eq!(app.get(&token, "/api/v1/me").await.status, 200);
 
-    house.risc("account-enabled", "ada").await;
-    assert_eq!(house.sign_in("ada").await.user_id(), mine.user_id());
+    events_app.risc("account-enabled", "ada").await;
+    assert_eq!(events_app.sign_in("ada").await.user_id(), mine.user_id());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_of_too_many_values_is_refused_unread() {
-    let house = House::open().await;
+    let events_app = EventsApp::open().await;
     let message = |count: usize| {
         let claims = json!({ "iss": SENDER, "aud": CLIENT_ID, "iat": now(), "jti": "1", "pad": vec![0; count] });
         Signer::Rsa.token_with(&json!({ "alg": "RS256", "typ": "secevent+jwt" }), &claims)
     };
     for count in [600, 90_000] {
-        let answer = house.send(&message(count)).await;
+        let answer = events_app.send(&message(count)).await;
         assert_eq!(
             (answer.status.as_u16(), &answer.json()["err"]),
             (400, &json!("invalid_request")),
             "{count}"
         );
     }
-    assert_eq!((house.transmitter.calls(), house.keys.calls()), (0, 0));
-    house.send(&message(300)).await;
-    assert_eq!(house.transmitter.calls(), 1);
+    assert_eq!(
+        (events_app.transmitter.calls(), events_app.keys.calls()),
+        (0, 0)
+    );
+    events_app.send(&message(300)).await;
+    assert_eq!(events_app.transmitter.calls(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_a_suspension_has_missed_changes_nothing() {
-    let house = House::open().await;
-    let pool = &house.app.database.pool;
-    let ada = house.sign_in("ada").await;
-    let grace = house.sign_in("grace").await;
+    let events_app = EventsApp::open().await;
+    let pool = &events_app.app.database.pool;
+    let ada = events_app.sign_in("ada").await;
+    let grace = events_app.sign_in("grace").await;
     let [ada, grace] = [ada, grace].map(|answer| answer.user());
-    house.hijacked("ada").await;
+    events_app.hijacked("ada").await;
     // As if the session had been opened at the moment of the suspension.
     let session: uuid::Uuid = value!(
         pool,
         "UPDATE sessions SET ended_at = NULL WHERE ended_at IS NOT NULL RETURNING id"
     );
-    let before = house.app.database.rows().await;
+    let before = events_app.app.database.rows().await;
     let origin = Origin::default();
     assert_eq!(
         opened_within(&house.app.database.service, session, 600)
@@ -164,15 +169,15 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
             .unwrap(),
         Merge::NotPermitted
     );
-    assert_eq!(house.app.database.rows().await, before);
+    assert_eq!(events_app.app.database.rows().await, before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hijacked_mailbox_links_nobody_at_another_provider() {
-    let house = House::open().await;
-    let app = &house.app;
-    let opened = house.sign_in("ada").await;
-    house.hijacked("ada").await;
+    let events_app = EventsApp::open().await;
+    let app = &events_app.app;
+    let opened = events_app.sign_in("ada").await;
+    events_app.hijacked("ada").await;
     let elsewhere = claims("eve", "ada@example.com");
     assert_problem(&app.sign_in(&elsewhere).await, 409, "link_required");
     assert_eq!(
@@ -186,7 +191,7 @@ async fn a_hijacked_mailbox_links_nobody_at_another_provider() {
         0
     );
     // A deleted account proves nothing either: its address may have a new owner.
-    house.risc("account-purged", "ada").await;
+    events_app.risc("account-purged", "ada").await;
     let linked = app.sign_in(&elsewhere).await;
     assert_eq!(linked.outcome(), "created");
     assert_ne!(linked.user_id(), opened.user_id());
@@ -194,25 +199,25 @@ async fn a_hijacked_mailbox_links_nobody_at_another_provider() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_identity_cannot_be_unlinked_or_remain_alone() {
-    let house = House::open().await;
-    let app = &house.app;
+    let events_app = EventsApp::open().await;
+    let app = &events_app.app;
     let own = claims("ada", "ada@example.com");
     app.sign_in(&own).await;
-    let linked = house.sign_in("ada").await;
-    house.hijacked("ada").await;
+    let linked = events_app.sign_in("ada").await;
+    events_app.hijacked("ada").await;
     let unlink = async |mine: &Answer, answer: &Answer| {
         let path = format!("/api/v1/me/identities/{}", answer.identity_id());
         app.delete(&mine.access_token(), &path).await
     };
     let mine = app.sign_in(&own).await;
     assert_problem(&unlink(&mine, &linked).await, 403, "identity_suspended");
-    assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
+    assert_problem(&events_app.sign_in("ada").await, 403, "identity_suspended");
     assert_problem(&unlink(&mine, &mine).await, 409, "last_identity");
 
     // The provider's reason can equal our own words for a deletion or a hold without being one.
     for reads_like in ["account_deleted", "held"] {
         let reason = json!({ "reason": reads_like });
-        house
+        events_app
             .tell(&message(
                 &format!("{RISC}/account-disabled"),
                 "ada",
@@ -224,9 +229,9 @@ async fn a_suspended_identity_cannot_be_unlinked_or_remain_alone() {
     }
 
     // A deleted account cannot sign in, so the user may unlink it.
-    house.risc("account-enabled", "ada").await;
+    events_app.risc("account-enabled", "ada").await;
     let by_its_owner = json!({ "initiating_entity": "user" });
-    house
+    events_app
         .tell(&message(
             &format!("{RISC}/account-purged"),
             "ada",
@@ -239,16 +244,16 @@ async fn a_suspended_identity_cannot_be_unlinked_or_remain_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspension_goes_with_the_identity_to_another_user() {
-    let house = House::open().await;
-    let app = &house.app;
+    let events_app = EventsApp::open().await;
+    let app = &events_app.app;
     let early = with(account("ada"), &json!({ "iat": now() - 60 }));
     let ada = app.sign_in_at(NAME, &early).await.user();
-    let grace = house.sign_in("grace").await.user();
+    let grace = events_app.sign_in("grace").await.user();
     let linus = app
         .sign_in(&claims("linus", "linus@example.com"))
         .await
         .user();
-    house.hijacked("ada").await;
+    events_app.hijacked("ada").await;
     let identity: uuid::Uuid = app
         .database
         .value("SELECT id FROM identities WHERE subject = 'ada'")
@@ -274,19 +279,19 @@ async fn a_suspension_goes_with_the_identity_to_another_user() {
             Some(Outcome::Done),
             "{change:?}"
         );
-        assert_eq!(house.state("ada").await, suspended, "{change:?}");
+        assert_eq!(events_app.state("ada").await, suspended, "{change:?}");
     }
-    assert_problem(&house.sign_in("ada").await, 403, "identity_suspended");
-    house.risc("account-enabled", "ada").await;
+    assert_problem(&events_app.sign_in("ada").await, 403, "identity_suspended");
+    events_app.risc("account-enabled", "ada").await;
     assert_problem(&app.sign_in_at(NAME, &early).await, 401, "token_expired");
-    assert_eq!(house.sign_in("ada").await.user(), linus);
+    assert_eq!(events_app.sign_in("ada").await.user(), linus);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn message_ids_are_kept_longer_than_messages_are_accepted() {
-    let house = House::open().await;
-    house.risc("sessions-revoked", "ada").await;
-    let pool = &house.app.database.pool;
+    let events_app = EventsApp::open().await;
+    events_app.risc("sessions-revoked", "ada").await;
+    let pool = &events_app.app.database.pool;
     let age = "UPDATE provider_events SET received_at = received_at - $1 * interval '1 day'";
     for (days, provider_events) in [(89, 0), (1, 1)] {
         run!(pool, age, f64::from(days));
