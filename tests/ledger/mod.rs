@@ -27,7 +27,7 @@ use crate::support::process::{Process, free_port};
 use crate::support::provider::Provider;
 use crate::support::receiver::SECRET;
 use inbox::{Book, Written};
-use person::{Change, Person, World};
+use person::{Change, Person, Shared};
 
 const CLIENTS: usize = 8;
 const CHANGES: usize = 10_000;
@@ -95,7 +95,7 @@ async fn killed_processes_lose_no_acknowledged_change_and_keep_delivery_order() 
     };
     let key = api_keys::add(&pool, &"ledger".parse().unwrap(), KeyRole::Admin, None, by).await;
     let (changes, mut heard) = unbounded_channel();
-    let world = World {
+    let shared = Shared {
         url: service.url.clone(),
         api_key: key.unwrap().unwrap().expose().clone(),
         provider: provider.clone(),
@@ -103,14 +103,14 @@ async fn killed_processes_lose_no_acknowledged_change_and_keep_delivery_order() 
         changes,
         unanswered: Arc::default(),
     };
-    let unanswered = world.unanswered.clone();
+    let unanswered = shared.unanswered.clone();
     let made: Arc<AtomicUsize> = Arc::default();
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
-        let world = world.clone();
+        let shared = shared.clone();
         let made = made.clone();
         clients.spawn(async move {
-            let mut person = Person::new(world, number);
+            let mut person = Person::new(shared, number);
             for round in 0.. {
                 if made.load(Ordering::Relaxed) >= CHANGES {
                     break;
@@ -122,7 +122,7 @@ async fn killed_processes_lose_no_acknowledged_change_and_keep_delivery_order() 
             (person.ledger, person.kept)
         });
     }
-    drop(world);
+    drop(shared);
 
     for kill in 0..KILLS {
         for _ in 0..CHANGES / (KILLS + 1) {

@@ -23,9 +23,9 @@ use crate::support::token;
 const ATTEMPTS: u32 = 2_400;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The parts that all clients share.
+/// What all clients share: the service, its provider, and the counts.
 #[derive(Clone)]
-pub struct World {
+pub struct Shared {
     pub url: String,
     pub api_key: String,
     pub provider: Arc<Provider>,
@@ -100,7 +100,7 @@ async fn answer(request: reqwest::RequestBuilder) -> Option<(u16, Value)> {
 }
 
 pub struct Person {
-    world: World,
+    shared: Shared,
     client: reqwest::Client,
     number: usize,
     /// The users of this round.
@@ -113,7 +113,7 @@ pub struct Person {
 }
 
 impl Person {
-    pub fn new(world: World, number: usize) -> Self {
+    pub fn new(shared: Shared, number: usize) -> Self {
         let client = reqwest::Client::builder()
             .timeout(Duration::from_secs(20))
             .build()
@@ -123,7 +123,7 @@ impl Person {
         let ledger = Vec::new();
         let kept = Vec::new();
         Self {
-            world,
+            shared,
             client,
             number,
             users,
@@ -147,7 +147,7 @@ impl Person {
         for attempt in 0..ATTEMPTS {
             let mut request = self
                 .client
-                .request(method.clone(), format!("{}{path}", self.world.url));
+                .request(method.clone(), format!("{}{path}", self.shared.url));
             if let Some(bearer) = bearer {
                 request = request.bearer_auth(bearer);
             }
@@ -168,7 +168,7 @@ impl Person {
                     return answer;
                 }
             } else {
-                self.world.unanswered.fetch_add(1, Ordering::Relaxed);
+                self.shared.unanswered.fetch_add(1, Ordering::Relaxed);
             }
             sleep(PAUSE).await;
         }
@@ -182,7 +182,7 @@ impl Person {
         for _ in 0..ATTEMPTS {
             let events = sqlx::query_as(events)
                 .bind(&self.users)
-                .fetch_all(&self.world.pool);
+                .fetch_all(&self.shared.pool);
             if let Ok(events) = events.await {
                 return events;
             }
@@ -212,7 +212,7 @@ impl Person {
                     step: self.step,
                 });
                 // The receiver is gone after a failure of the test.
-                let _ = self.world.changes.send(());
+                let _ = self.shared.changes.send(());
                 kinds.push(kind);
             }
         }
@@ -225,7 +225,7 @@ impl Person {
     /// Returns an account at the provider with these claims.
     fn account(&self, subject: String, claims: Value) -> Account {
         let token = token::opaque();
-        self.world.provider.accept(&token, claims);
+        self.shared.provider.accept(&token, claims);
         Account { subject, token }
     }
 
@@ -299,7 +299,7 @@ impl Person {
         self.ask(
             Method::POST,
             &path,
-            Some(&self.world.api_key),
+            Some(&self.shared.api_key),
             Some(&body),
             &[200],
         )
@@ -313,7 +313,7 @@ impl Person {
         self.ask(
             Method::PUT,
             &path,
-            Some(&self.world.api_key),
+            Some(&self.shared.api_key),
             Some(&body),
             &[200],
         )
@@ -357,7 +357,7 @@ impl Person {
         self.did("identity_linked").await;
         let news = json!({ "name": "Ada King" });
         let claims = token::with(token::claims(&phone.subject, &adas_email), &news);
-        self.world.provider.accept(&phone.token, claims);
+        self.shared.provider.accept(&phone.token, claims);
         self.sign_in(&phone).await;
         self.did("user_updated").await;
         let linked = self.link(&first, &third).await;
@@ -410,7 +410,7 @@ impl Person {
         self.ask(
             Method::POST,
             &path,
-            Some(&self.world.api_key),
+            Some(&self.shared.api_key),
             Some(&body),
             &[200],
         )
@@ -444,7 +444,7 @@ impl Person {
         // A user with an unverified address, which its owner then proves.
         let unverified = json!({ "email_verified": "false" });
         let claims = token::with(token::claims(&squatter.subject, &carols_email), &unverified);
-        self.world.provider.accept(&squatter.token, claims);
+        self.shared.provider.accept(&squatter.token, claims);
         let carol = self.sign_in(&squatter).await.user;
         self.did("user_created").await;
         assert_ne!(self.sign_in(&owner).await.user, carol);

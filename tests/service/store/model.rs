@@ -94,7 +94,8 @@ impl Session {
     }
 }
 
-struct World {
+/// The sessions that should be live, beside the app that is compared with them.
+struct Model {
     app: Arc<App>,
     sessions: Vec<Session>,
     /// True for each user who is not disabled.
@@ -106,7 +107,7 @@ struct World {
     generation: [usize; USERS],
 }
 
-impl World {
+impl Model {
     fn below(&mut self, bound: usize) -> usize {
         self.rng.usize(..bound)
     }
@@ -320,7 +321,7 @@ async fn random_actions_leave_exactly_the_expected_sessions_alive() {
     let ids = HashMap::new();
     let enabled = [true; USERS];
     let generation = [0; USERS];
-    let mut world = World {
+    let mut model = Model {
         app,
         sessions,
         enabled,
@@ -331,8 +332,8 @@ async fn random_actions_leave_exactly_the_expected_sessions_alive() {
         generation,
     };
     for _ in 0..500 + rounds() {
-        world.step().await;
-        world.compare().await;
+        model.step().await;
+        model.compare().await;
     }
-    assert!(world.deleted > 0 && world.rotated > 0, "much has happened");
+    assert!(model.deleted > 0 && model.rotated > 0, "much has happened");
 }

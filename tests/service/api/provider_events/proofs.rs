@@ -560,7 +560,7 @@ async fn a_user_whose_account_is_hijacked_is_neither_deleted_nor_merged() {
 
 const PEOPLE: usize = 4;
 const MAILBOXES: usize = 5;
-/// The number of changes in one world.
+/// The number of changes in one run of the model.
 const STEPS: usize = 250;
 
 /// An account: the provider's number, and the person who has it.
@@ -590,7 +590,8 @@ impl User {
     }
 }
 
-struct World {
+/// The users and accounts as they should be, beside the app that is compared with them.
+struct Model {
     events_app: EventsApp,
     rng: Rng,
     /// The person who has each mailbox at the moment.
@@ -605,7 +606,7 @@ struct World {
     taken: usize,
 }
 
-impl World {
+impl Model {
     async fn open(rng: Rng) -> Self {
         let mut accounts = BTreeMap::new();
         for (provider, person) in (0..PROVIDERS.len())
@@ -624,7 +625,7 @@ impl World {
         let suspended = BTreeMap::new();
         let hijacked = BTreeSet::new();
         let events_app = EventsApp::open().await;
-        World {
+        Model {
             events_app,
             rng,
             owners,
@@ -972,31 +973,31 @@ impl World {
 async fn random_changes_never_let_a_user_in_without_valid_proof() {
     let mut rng = Rng::new();
     println!("seed {}", rng.get_seed());
-    let mut worlds = 0;
+    let mut runs = 0;
     let mut linked = 0;
     let mut taken = 0;
-    // Merges by staff and open reports can leave a world nothing to link; then chance gets another
+    // Merges by staff and open reports can leave a run nothing to link; then chance gets another
     // one.
-    while worlds * STEPS < 500 + rounds() || linked == 0 || taken == 0 {
-        worlds += 1;
+    while runs * STEPS < 500 + rounds() || linked == 0 || taken == 0 {
+        runs += 1;
         assert!(
-            worlds < 50,
+            runs < 50,
             "chance links somebody, and gives an address to its owner, sooner than that"
         );
-        let mut world = World::open(rng.fork()).await;
+        let mut model = Model::open(rng.fork()).await;
         for _ in 0..STEPS {
-            match world.below(20) {
-                0..6 => drop(world.sign_in().await),
-                6..10 => world.readdress(),
-                10 | 11 => world.recycle(),
-                12..14 => world.link().await,
-                14..17 => world.unlink().await,
-                17 | 18 => world.by_staff().await,
-                _ => world.report().await,
+            match model.below(20) {
+                0..6 => drop(model.sign_in().await),
+                6..10 => model.readdress(),
+                10 | 11 => model.recycle(),
+                12..14 => model.link().await,
+                14..17 => model.unlink().await,
+                17 | 18 => model.by_staff().await,
+                _ => model.report().await,
             }
-            world.compare().await;
+            model.compare().await;
         }
-        linked += world.linked;
-        taken += world.taken;
+        linked += model.linked;
+        taken += model.taken;
     }
 }
