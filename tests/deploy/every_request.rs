@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::deploy::phone::Crowd;
+use crate::deploy::phone::PhoneUsers;
 use crate::deploy::site::{HOST, Site};
 use crate::deploy::vestibule::Deployment;
 use crate::support::race::rounds;
@@ -281,10 +281,10 @@ async fn through(tls: &TlsConnector, proxy: SocketAddr) -> impl AsyncRead + Asyn
 /// Does the same through a proxy, while other clients sign in through it.
 async fn beside_others(way: &str, site: &Site, deployment: &Deployment) {
     let clients = (0..2).map(|_| site.client().build().unwrap());
-    let crowd = Crowd::gather(clients.collect(), &site.url(), &deployment.provider);
+    let phone_users = PhoneUsers::start(clients.collect(), &site.url(), &deployment.provider);
     let tls = site.tls();
     all_are_answered(way, async || through(&tls, site.address).await).await;
-    let answers = crowd.content().await;
+    let answers = phone_users.stop().await;
     println!("{way}: meanwhile others got {answers} good answers");
 }
 

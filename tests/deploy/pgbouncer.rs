@@ -13,7 +13,7 @@ use vestibule::dev::identity_provider::IdentityProvider;
 use vestibule::secret::Secret;
 
 use crate::deploy::outage::{new_server, server};
-use crate::deploy::phone::Crowd;
+use crate::deploy::phone::PhoneUsers;
 use crate::deploy::tools::{Running, alone, folder, shipped};
 use crate::deploy::vestibule::Vestibule;
 use crate::programs::{program, version};
@@ -146,8 +146,8 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
     }
     assert_eq!(database.count("SELECT count(*) FROM signing_keys").await, 1);
 
-    let crowds = instances.each_ref().map(|instance| {
-        Crowd::gather(
+    let phone_users_of_each = instances.each_ref().map(|instance| {
+        PhoneUsers::start(
             [(); 4].map(|()| Client::new()).into(),
             &instance.url(),
             &provider,
@@ -166,11 +166,11 @@ async fn instances_start_together_and_do_all_their_work_through_pgbouncer() {
         let answer = browser.get(page).await;
         assert_eq!(answer.status, 200, "{page}: {}", answer.text);
     }
-    for crowd in &crowds {
-        until("people are at it", async || crowd.answers() > 300).await;
+    for phone_users in &phone_users_of_each {
+        until("people are at it", async || phone_users.answers() > 300).await;
     }
-    for crowd in crowds {
-        crowd.content().await;
+    for phone_users in phone_users_of_each {
+        phone_users.stop().await;
     }
     let said = instances[0].check();
     assert!(

@@ -73,15 +73,15 @@ pub async fn address(client: &Client, url: &str, session: &Value) -> Value {
 }
 
 /// Users who sign in, read and refresh until they are stopped.
-pub struct Crowd {
+pub struct PhoneUsers {
     phones: JoinSet<Result<(), String>>,
     done: Arc<AtomicBool>,
     answers: Arc<AtomicUsize>,
 }
 
-impl Crowd {
+impl PhoneUsers {
     /// Starts one user for each client.
-    pub fn gather(clients: Vec<Client>, url: &str, provider: &Arc<Provider>) -> Self {
+    pub fn start(clients: Vec<Client>, url: &str, provider: &Arc<Provider>) -> Self {
         let done = Arc::<AtomicBool>::default();
         let answers = Arc::<AtomicUsize>::default();
         let mut phones = JoinSet::new();
@@ -118,7 +118,7 @@ impl Crowd {
     }
 
     /// Stops them, and fails the test if a request of any of them failed.
-    pub async fn content(self) -> usize {
+    pub async fn stop(self) -> usize {
         self.done.store(true, Ordering::Relaxed);
         let bad: Vec<_> = self
             .phones

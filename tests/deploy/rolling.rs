@@ -6,7 +6,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{Connection, SqlSafeStr};
 use vestibule::database::migrations;
 
-use crate::deploy::phone::Crowd;
+use crate::deploy::phone::PhoneUsers;
 use crate::deploy::vestibule::Deployment;
 use crate::support::process::until;
 
@@ -33,7 +33,7 @@ async fn a_rolling_restart_around_a_migration_behind_haproxy_loses_no_request() 
         return;
     };
     let clients = (0..8).map(|_| proxy.site.client().build().unwrap());
-    let crowd = Crowd::gather(clients.collect(), &proxy.site.url(), &deployment.provider);
+    let phone_users = PhoneUsers::start(clients.collect(), &proxy.site.url(), &deployment.provider);
     // The second instance continues on a schema that it did not start with. Then both start with
     // it.
     for (index, migrates) in [(0, false), (1, true), (0, false)] {
@@ -45,8 +45,11 @@ async fn a_rolling_restart_around_a_migration_behind_haproxy_loses_no_request() 
                 .await
                 .unwrap();
         }
-        let before = crowd.answers();
-        until("people are at it", async || crowd.answers() > before + 100).await;
+        let before = phone_users.answers();
+        until("people are at it", async || {
+            phone_users.answers() > before + 100
+        })
+        .await;
         let instance = &mut deployment.instances[index];
         instance.tell_to_stop();
         assert_eq!(instance.ended().await, Some(0), "{}", instance.said());
@@ -54,6 +57,6 @@ async fn a_rolling_restart_around_a_migration_behind_haproxy_loses_no_request() 
         instance.ready().await;
         proxy.sees(2).await;
     }
-    let answers = crowd.content().await;
+    let answers = phone_users.stop().await;
     println!("{answers} requests, all answered well");
 }

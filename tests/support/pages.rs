@@ -283,7 +283,7 @@ fn admin(people: &People) -> Vec<Address> {
     pages
 }
 
-/// The cursor behind one user of the crowd, in a list of that order, with that key.
+/// The cursor behind one of the older users, in a list of that order, with that key.
 fn after(order: &str, key: &str) -> String {
     let place = format!(r#"["{order}","after","00000000-0000-7000-8000-000000000090",{key}]"#);
     URL_SAFE_NO_PAD.encode(place)

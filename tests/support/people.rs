@@ -45,7 +45,7 @@ impl People {
     pub async fn arrive(staff_app: &StaffApp) -> Self {
         staff_app.appoint(ADMIN, Role::Admin).await;
         staff_app.appoint(SUPPORT, Role::Support).await;
-        crowd(staff_app).await;
+        add_older_users(staff_app).await;
         history(staff_app).await;
         let ada = sign_in(
             staff_app,
@@ -262,7 +262,7 @@ const CASES: [&str; 9] = [
 ];
 
 /// Adds more users than fit on a page, older than all others.
-async fn crowd(staff_app: &StaffApp) {
+async fn add_older_users(staff_app: &StaffApp) {
     staff_app.app
         .database
         .run(

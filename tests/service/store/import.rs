@@ -515,7 +515,7 @@ async fn an_import_adds_identities_to_earlier_users_with_proven_addresses() {
 
 /// Returns a file of this many people: first a row for each at `idp`, then a row for each at
 /// `second`.
-fn crowd(people: i64) -> String {
+fn csv_of_people(people: i64) -> String {
     let row =
         |number, provider| format!("p{number}@example.com,true,P {number},{provider},s{number}\n");
     let rows = ["idp", "second"]
@@ -530,7 +530,7 @@ async fn an_import_killed_midway_and_repeated_matches_the_file() {
     const PEOPLE: i64 = 40_000;
     const IDENTITIES: &str = "SELECT count(*) FROM identities";
     let database = Database::create().await;
-    let path = file("crowd.csv", crowd(PEOPLE));
+    let path = file("people.csv", csv_of_people(PEOPLE));
     let mut there = 0;
     for _ in 0..3 {
         let mut child = command(&database.url, &[path.to_str().unwrap()])
@@ -583,7 +583,7 @@ async fn an_import_killed_midway_and_repeated_matches_the_file() {
 async fn sign_ins_during_an_import_create_no_duplicate_users() {
     const PEOPLE: i64 = 15_000;
     let app = App::start().await;
-    let path = file("crowd.csv", crowd(PEOPLE));
+    let path = file("people.csv", csv_of_people(PEOPLE));
     let imported = import(&app.database, &path);
     let signed_in = async {
         for number in (0..PEOPLE).step_by(250) {
