@@ -13,15 +13,15 @@ use crate::monitoring::prometheus::{Prometheus, is_here};
 use crate::support::cluster::Database;
 use crate::support::process::{Process, eventually, free_port, until};
 use crate::support::provider::{Behaviour, Provider};
-use crate::support::relay::Way;
+use crate::support::relay::SocketLink;
 use crate::support::token::claims;
 
 /// The pause between two requests of one phone.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Refuses new connections to a database, and ends the open ones.
-async fn cut(way: &Way, database: &Database) {
-    fs::remove_file(&way.link).unwrap();
+async fn cut(socket_link: &SocketLink, database: &Database) {
+    fs::remove_file(&socket_link.path).unwrap();
     let away = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
                 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
     // All statements share one connection, or the pool's connections would end each other.
@@ -67,13 +67,13 @@ async fn alerts_fire_during_an_outage_and_end_after_it() {
     let database = Database::create().await;
     let another = Database::create().await;
     let provider = Provider::start().await;
-    let way = Way::cut_to(&database).await;
-    way.mend();
+    let socket_link = SocketLink::cut_to(&database).await;
+    socket_link.mend();
     let unlimited = [("ROCKET_RATE_LIMIT", "{enabled=false}")];
     let start = |port, url: &str| Process::start(port, url, &provider.tokeninfo_url(), &unlimited);
     let ports = [free_port(), free_port()];
     let instances = ports.map(|port| format!("127.0.0.1:{port}"));
-    let one = start(ports[0], &way.url);
+    let one = start(ports[0], &socket_link.url);
     let two = start(ports[1], &another.url);
     for service in [&one, &two] {
         service.answers("/readyz", 200).await;
@@ -99,14 +99,14 @@ async fn alerts_fire_during_an_outage_and_end_after_it() {
     provider.behave(Behaviour::Usual);
     prometheus.is_silent("VestibuleProviderFailing").await;
 
-    cut(&way, &database).await;
+    cut(&socket_link, &database).await;
     prometheus
         .fires("VestibuleDatabaseFailing", "instance", &instances[0])
         .await;
     prometheus
         .fires("VestibuleNotReady", "instance", &instances[0])
         .await;
-    way.mend();
+    socket_link.mend();
     for alert in ["VestibuleDatabaseFailing", "VestibuleNotReady"] {
         prometheus.is_silent(alert).await;
     }

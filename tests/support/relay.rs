@@ -14,34 +14,34 @@ use uuid::Uuid;
 use super::cluster::{Database, cluster};
 
 /// A path to PostgreSQL's socket that a test can cut: a symbolic link.
-pub struct Way {
-    there: PathBuf,
+pub struct SocketLink {
+    target: PathBuf,
     /// The link, which is absent while the path is cut.
-    pub link: PathBuf,
+    pub path: PathBuf,
     pub url: String,
 }
 
-impl Way {
+impl SocketLink {
     /// A path to that database, cut for now.
     pub async fn cut_to(database: &Database) -> Self {
-        let there = cluster().await.socket_dir().to_owned();
-        let link = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
+        let target = cluster().await.socket_dir().to_owned();
+        let path = std::env::temp_dir().join(format!("vestibule-{}", Uuid::now_v7().simple()));
         let encoded = |path: &Path| path.to_str().unwrap().replace('/', "%2F");
-        let url = database.url.replace(&encoded(&there), &encoded(&link));
+        let url = database.url.replace(&encoded(&target), &encoded(&path));
         assert_ne!(url, database.url);
-        Self { there, link, url }
+        Self { target, path, url }
     }
 
     /// Creates the link to the server.
     pub fn mend(&self) {
-        symlink(&self.there, &self.link).unwrap();
+        symlink(&self.target, &self.path).unwrap();
     }
 }
 
-impl Drop for Way {
+impl Drop for SocketLink {
     fn drop(&mut self) {
         // It may be cut.
-        let _ = fs::remove_file(&self.link);
+        let _ = fs::remove_file(&self.path);
     }
 }
 

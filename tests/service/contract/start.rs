@@ -19,7 +19,7 @@ use crate::support::cluster::Database;
 use crate::support::process::{Process, eventually, free_port};
 use crate::support::provider::Provider;
 use crate::support::receiver::Receiver;
-use crate::support::relay::Way;
+use crate::support::relay::SocketLink;
 use crate::support::tls::SelfSigned;
 use crate::support::token::{ISSUER, claims};
 
@@ -27,8 +27,13 @@ use crate::support::token::{ISSUER, claims};
 async fn a_service_started_before_its_database_stays_alive_and_becomes_ready() {
     let database = Database::bare().await;
     let provider = Provider::start().await;
-    let way = Way::cut_to(&database).await;
-    let service = Process::start(free_port(), &way.url, &provider.tokeninfo_url(), &[]);
+    let socket_link = SocketLink::cut_to(&database).await;
+    let service = Process::start(
+        free_port(),
+        &socket_link.url,
+        &provider.tokeninfo_url(),
+        &[],
+    );
     assert_eq!(service.answers("/livez", 200).await, "ok\n");
     let listening = eventually("it says that it listens", async || {
         let line = service
@@ -44,7 +49,7 @@ async fn a_service_started_before_its_database_stays_alive_and_becomes_ready() {
         (&json!("0.1.0"), &json!("idp")),
         "{listening}"
     );
-    let name = way
+    let name = socket_link
         .url
         .split(['/', '?'])
         .find(|part| part.starts_with("test_"))
@@ -65,7 +70,7 @@ async fn a_service_started_before_its_database_stays_alive_and_becomes_ready() {
     for path in ["/admin", "/.well-known/jwks.json"] {
         service.answers(path, 503).await;
     }
-    way.mend();
+    socket_link.mend();
     let there = Instant::now();
     let ready = async {
         service.answers("/readyz", 200).await;
@@ -97,13 +102,13 @@ async fn a_service_started_before_its_database_stays_alive_and_becomes_ready() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_fails_late_ends_the_service_and_says_why() {
     let database = Database::create().await;
-    let way = Way::cut_to(&database).await;
-    let mut service = Process::start(free_port(), &way.url, "http://127.0.0.1:1", &[]);
+    let socket_link = SocketLink::cut_to(&database).await;
+    let mut service = Process::start(free_port(), &socket_link.url, "http://127.0.0.1:1", &[]);
     service.answers("/livez", 200).await;
     for statement in ["UPDATE oldest_version SET version = '9.9.9'", OF_THE_FUTURE] {
         database.run(statement).await;
     }
-    way.mend();
+    socket_link.mend();
     assert_eq!(service.ended().await.code(), Some(1), "{}", service.log());
     assert!(
         service.log().contains("the migration of the schema failed"),
@@ -190,8 +195,8 @@ async fn the_service_survives_more_clients_than_the_open_file_limit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_waiting_for_its_database_stops_on_sigterm() {
     let database = Database::bare().await;
-    let way = Way::cut_to(&database).await;
-    let mut service = Process::start(free_port(), &way.url, "http://127.0.0.1:1", &[]);
+    let socket_link = SocketLink::cut_to(&database).await;
+    let mut service = Process::start(free_port(), &socket_link.url, "http://127.0.0.1:1", &[]);
     service.answers("/livez", 200).await;
     service.terminate();
     assert!(service.ended().await.success());
@@ -200,12 +205,12 @@ async fn a_service_waiting_for_its_database_stops_on_sigterm() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_waiting_for_another_instances_migration_stops_on_sigterm() {
     let database = Database::create().await;
-    let way = Way::cut_to(&database).await;
-    let mut service = Process::start(free_port(), &way.url, "http://127.0.0.1:1", &[]);
+    let socket_link = SocketLink::cut_to(&database).await;
+    let mut service = Process::start(free_port(), &socket_link.url, "http://127.0.0.1:1", &[]);
     service.answers("/livez", 200).await;
     let mut other = database.pool.acquire().await.unwrap();
     let turn = migrations::take_turn(&mut other).await.unwrap();
-    way.mend();
+    socket_link.mend();
     service
         .tells("another instance is migrating the schema", 1)
         .await;

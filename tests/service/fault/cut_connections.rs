@@ -16,17 +16,17 @@ use crate::support::token::{at, claims};
 
 /// A relay to the tests' PostgreSQL that cuts a connection before the server receives one
 /// statement.
-struct Way {
-    relay: Relay,
+struct CuttingRelay {
+    inner: Relay,
     /// The number of the statement to cut, counted from now; zero cuts none.
     left: Arc<AtomicUsize>,
 }
 
-impl Way {
+impl CuttingRelay {
     async fn open() -> Self {
         let left = Arc::new(AtomicUsize::new(0));
         let counted = left.clone();
-        let relay = Relay::watched(move |message| {
+        let inner = Relay::watched(move |message| {
             let is_statement = match message.kind {
                 b'B' => true,
                 b'Q' => message.contents().starts_with(b"BEGIN"),
@@ -40,7 +40,7 @@ impl Way {
             !(is_statement && next() == Ok(1))
         });
         Self {
-            relay: relay.await,
+            inner: inner.await,
             left,
         }
     }
@@ -66,8 +66,8 @@ impl Way {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn staff_requests_succeed_although_any_statements_connection_is_cut() {
-    let way = Way::open().await;
-    let staff_app = StaffApp::open_altered(|figment| way.relay.behind(figment)).await;
+    let relay = CuttingRelay::open().await;
+    let staff_app = StaffApp::open_altered(|figment| relay.inner.behind(figment)).await;
     let people = People::arrive(&staff_app).await;
     let [admin, support] = [
         staff_app.signed_in(ADMIN).await,
@@ -81,9 +81,9 @@ async fn staff_requests_succeed_although_any_statements_connection_is_cut() {
             Viewer::Support => &support,
             Viewer::Anyone => &nobody,
         };
-        let looked = way.cut_everywhere(async |number| {
+        let looked = relay.cut_everywhere(async |number| {
             let request = browser.request(Method::GET, &address.path);
-            way.cuts_at(number);
+            relay.cuts_at(number);
             let answer = App::answer(request.send().await.unwrap()).await;
             let text = &answer.text;
             assert_eq!(
@@ -103,10 +103,10 @@ async fn staff_requests_succeed_although_any_statements_connection_is_cut() {
         ("/admin/users.csv?q=ada", "ada.lovelace@example.com"),
         ("/admin/audit.csv", "staff_signed_in"),
     ] {
-        let cuts = way.cut_everywhere(async |number| {
+        let cuts = relay.cut_everywhere(async |number| {
             let form = [("csrf", csrf.as_str()), ("reason", "asked by the auditor")];
             let request = admin.request(Method::POST, path).form(&form);
-            way.cuts_at(number);
+            relay.cuts_at(number);
             let file = App::answer(request.send().await.unwrap()).await;
             assert_eq!(file.status, 200, "{path}, cut at {number}: {}", file.text);
             assert!(
@@ -117,7 +117,7 @@ async fn staff_requests_succeed_although_any_statements_connection_is_cut() {
         assert!(cuts.await > 0);
     }
 
-    let cuts = way.cut_everywhere(async |number| {
+    let cuts = relay.cut_everywhere(async |number| {
         let name = format!("backend-{number}");
         let form = [
             ("csrf", csrf.as_str()),
@@ -126,7 +126,7 @@ async fn staff_requests_succeed_although_any_statements_connection_is_cut() {
             ("role", "reader"),
         ];
         let request = admin.request(Method::POST, "/admin/keys").form(&form);
-        way.cuts_at(number);
+        relay.cuts_at(number);
         let page = App::answer(request.send().await.unwrap()).await;
         assert!(
             page.text.contains(">vst_"),
@@ -137,7 +137,7 @@ async fn staff_requests_succeed_although_any_statements_connection_is_cut() {
     });
     assert!(cuts.await > 0);
 
-    let cuts = way.cut_everywhere(async |number| {
+    let cuts = relay.cut_everywhere(async |number| {
         let gone = sign_in(
             &staff_app,
             &[("email", &format!("gone-{number}@example.com"))],
@@ -157,7 +157,7 @@ async fn staff_requests_succeed_although_any_statements_connection_is_cut() {
             .unwrap();
         let form = [("csrf", csrf.as_str()), ("reason", "x"), ("seen", seen)];
         let request = admin.request(Method::POST, &path).form(&form);
-        way.cuts_at(number);
+        relay.cuts_at(number);
         let answer = App::answer(request.send().await.unwrap()).await;
         let receipt = answer.header("location").unwrap_or_default();
         assert!(
@@ -171,8 +171,8 @@ async fn staff_requests_succeed_although_any_statements_connection_is_cut() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn api_reads_succeed_although_any_statements_connection_is_cut() {
-    let way = Way::open().await;
-    let app = App::start_with(|figment| way.relay.behind(figment)).await;
+    let relay = CuttingRelay::open().await;
+    let app = App::start_with(|figment| relay.inner.behind(figment)).await;
     let key = app.api_key("shop", KeyRole::Admin).await;
     let ada = app.sign_in(&claims("ada", "ada@example.com")).await;
     let gone = app.sign_in(&claims("gone", "gone@example.com")).await;
@@ -241,8 +241,8 @@ async fn api_reads_succeed_although_any_statements_connection_is_cut() {
         ),
         ((merged.access_token(), "/api/v1/me".into()), 401, &user),
     ] {
-        let cuts = way.cut_everywhere(async |number| {
-            way.cuts_at(number);
+        let cuts = relay.cut_everywhere(async |number| {
+            relay.cuts_at(number);
             let answer = app.get(&token, &path).await;
             assert_eq!(
                 answer.status, status,
@@ -258,9 +258,9 @@ async fn api_reads_succeed_although_any_statements_connection_is_cut() {
         assert!(cuts.await > 0);
     }
 
-    let cuts = way.cut_everywhere(async |number| {
+    let cuts = relay.cut_everywhere(async |number| {
         let new = json!({ "email": format!("new-{number}@example.com") });
-        way.cuts_at(number);
+        relay.cuts_at(number);
         let created = app
             .as_user(&key, Method::POST, "/api/v1/admin/users", Some(&new))
             .await;
@@ -274,8 +274,8 @@ async fn api_reads_succeed_although_any_statements_connection_is_cut() {
     let body = json!({
         "provider": "second", "id_token": app.token(&other), "dry_run": true, "reauthentication": proof,
     });
-    let cuts = way.cut_everywhere(async |number| {
-        way.cuts_at(number);
+    let cuts = relay.cut_everywhere(async |number| {
+        relay.cuts_at(number);
         let merge = app
             .as_user(
                 &ada.access_token(),
@@ -291,15 +291,15 @@ async fn api_reads_succeed_although_any_statements_connection_is_cut() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sign_outs_succeed_although_any_statements_connection_is_cut() {
-    let way = Way::open().await;
-    let app = App::start_with(|figment| way.relay.behind(figment)).await;
+    let relay = CuttingRelay::open().await;
+    let app = App::start_with(|figment| relay.inner.behind(figment)).await;
     let sign_in = async || app.sign_in(&claims("ada", "ada@example.com")).await;
     let live = "SELECT count(*) FROM sessions WHERE ended_at IS NULL";
     for scope in ["local", "global"] {
-        let cuts = way.cut_everywhere(async |number| {
+        let cuts = relay.cut_everywhere(async |number| {
             let body = json!({ "refresh_token": sign_in().await.refresh_token() });
             let path = format!("/api/v1/auth/logout?scope={scope}");
-            way.cuts_at(number);
+            relay.cuts_at(number);
             let answer = app.post_to(&path, &body).await;
             assert_eq!(
                 answer.status, 204,
@@ -316,7 +316,7 @@ async fn sign_outs_succeed_although_any_statements_connection_is_cut() {
     }
 
     let token = sign_in().await.access_token();
-    let cuts = way.cut_everywhere(async |number| {
+    let cuts = relay.cut_everywhere(async |number| {
         sign_in().await;
         let sessions = app.get(&token, "/api/v1/me/sessions").await.json();
         let other = sessions["sessions"]
@@ -328,7 +328,7 @@ async fn sign_outs_succeed_although_any_statements_connection_is_cut() {
             "/api/v1/me/sessions/{}",
             other.unwrap()["id"].as_str().unwrap()
         );
-        way.cuts_at(number);
+        relay.cuts_at(number);
         let answer = app.delete(&token, &path).await;
         assert_eq!(answer.status, 204, "cut at {number}: {}", answer.text);
     });

@@ -104,16 +104,16 @@ async fn a_busy_pool_stays_ready_and_abandoned_requests_cost_no_checks() {
 }
 
 /// A relay to the tests' PostgreSQL that can fall silent.
-struct Way {
-    relay: Relay,
+struct SilentRelay {
+    inner: Relay,
     silence: watch::Sender<()>,
 }
 
-impl Way {
+impl SilentRelay {
     async fn open() -> Self {
         let silence = watch::Sender::new(());
         let falls = silence.clone();
-        let relay = Relay::open(move |mut client, mut server| {
+        let inner = Relay::open(move |mut client, mut server| {
             let mut silent = falls.subscribe();
             async move {
                 tokio::select! {
@@ -124,7 +124,7 @@ impl Way {
             }
         })
         .await;
-        Self { relay, silence }
+        Self { inner, silence }
     }
 
     /// Silences the existing connections; new ones work.
@@ -135,9 +135,10 @@ impl Way {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_connections_are_replaced_in_the_pool() {
-    let way = Way::open().await;
+    let relay = SilentRelay::open().await;
     let app = App::start_with(|figment| {
-        way.relay
+        relay
+            .inner
             .behind(figment)
             .merge(("databases.vestibule.max_connections", PLACES))
     })
@@ -160,7 +161,7 @@ async fn silent_connections_are_replaced_in_the_pool() {
                 .until_waiting(PLACES.try_into().unwrap(), "^-- Signs in ")
                 .await;
             if silent {
-                way.falls_silent();
+                relay.falls_silent();
             }
             lock.rollback().await.unwrap();
         };
@@ -185,10 +186,10 @@ async fn silent_connections_are_replaced_in_the_pool() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_connection_that_fell_silent_leaves_the_pool() {
-    let way = Way::open().await;
-    let app = App::start_with(|figment| way.relay.behind(figment)).await;
+    let relay = SilentRelay::open().await;
+    let app = App::start_with(|figment| relay.inner.behind(figment)).await;
     app.sign_in(&claims("ada", "ada@example.com")).await;
-    way.falls_silent();
+    relay.falls_silent();
     until("no connection of a lane is in use", async || {
         let metrics = reqwest::get(format!("{}/metrics", app.url))
             .await

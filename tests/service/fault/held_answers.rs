@@ -24,8 +24,8 @@ const QUESTIONS: usize = 5;
 const SIGN_INS: usize = 12;
 
 /// A relay to the tests' PostgreSQL that can hold a response back.
-struct Way {
-    relay: Relay,
+struct HoldingRelay {
+    inner: Relay,
     held: Arc<Held>,
 }
 
@@ -39,7 +39,7 @@ struct Held {
     release: watch::Sender<()>,
 }
 
-impl Way {
+impl HoldingRelay {
     async fn open() -> Self {
         let held = Arc::new(Held {
             questions: AtomicUsize::new(0),
@@ -47,8 +47,8 @@ impl Way {
             release: watch::Sender::new(()),
         });
         let shared = held.clone();
-        let relay = Relay::open(move |client, server| relay(client, server, shared.clone())).await;
-        Self { relay, held }
+        let inner = Relay::open(move |client, server| relay(client, server, shared.clone())).await;
+        Self { inner, held }
     }
 
     /// Holds the response to a later message.
@@ -99,9 +99,10 @@ async fn relay(client: UnixStream, server: UnixStream, held: Arc<Held>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn late_database_responses_to_abandoned_requests_lose_no_sign_in() {
-    let way = Way::open().await;
+    let relay = HoldingRelay::open().await;
     let settings = |figment: figment::Figment| {
-        way.relay
+        relay
+            .inner
             .behind(figment)
             .merge(("databases.vestibule.max_connections", 2))
     };
@@ -115,9 +116,9 @@ async fn late_database_responses_to_abandoned_requests_lose_no_sign_in() {
     for path in ["/admin/users", "/admin/users?q=nobody", "/admin/audit"] {
         let mut late = 0;
         for question in 1..=QUESTIONS {
-            way.hold(question);
+            relay.hold(question);
             let status = browser.get(path).await.status.as_u16();
-            way.release();
+            relay.release();
             if status == 200 {
                 // The service does not wait for this response, such as the response to a
                 // `ROLLBACK`.

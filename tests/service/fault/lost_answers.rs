@@ -29,18 +29,18 @@ const READY: &[u8] = b"Z\0\0\0\x05I";
 const LOST: &str = "the answer is lost";
 
 /// A relay to the tests' PostgreSQL that breaks at one statement.
-struct Way {
-    relay: Relay,
+struct BreakingRelay {
+    inner: Relay,
     /// A part of the statement's text or parameter; `None` breaks nothing.
     words: Arc<Mutex<Option<&'static str>>>,
 }
 
-impl Way {
+impl BreakingRelay {
     async fn open() -> Self {
         let words = Arc::new(Mutex::new(None));
         let shared = words.clone();
-        let relay = Relay::open(move |client, server| relay(client, server, shared.clone())).await;
-        Self { relay, words }
+        let inner = Relay::open(move |client, server| relay(client, server, shared.clone())).await;
+        Self { inner, words }
     }
 
     /// Breaks the connection after the next statement whose text or parameter contains these words.
@@ -106,8 +106,8 @@ async fn relay(client: UnixStream, server: UnixStream, words: Arc<Mutex<Option<&
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_users_change_is_confirmed_after_a_lost_commit_response() {
-    let way = Way::open().await;
-    let app = App::start_with(|figment| way.relay.behind(figment)).await;
+    let relay = BreakingRelay::open().await;
+    let app = App::start_with(|figment| relay.inner.behind(figment)).await;
     let at = |provider: &str, subject: &str| {
         at(provider, subject, &format!("{subject}@{provider}.example"))
     };
@@ -120,13 +120,13 @@ async fn a_users_change_is_confirmed_after_a_lost_commit_response() {
         201
     );
 
-    way.breaks_at("Merges one user into another");
+    relay.breaks_at("Merges one user into another");
     let merged = app
         .merge(&user.access_token(), "second", &at("second", "other"))
         .await;
     assert_eq!(merged.status, 200, "{}", merged.text);
     assert_eq!(
-        (&merged.json()["applied"], way.has_broken()),
+        (&merged.json()["applied"], relay.has_broken()),
         (&true.into(), true)
     );
     assert_eq!(merged.json()["merged"]["user_id"], gone.user_id());
@@ -139,11 +139,11 @@ async fn a_users_change_is_confirmed_after_a_lost_commit_response() {
             .iter()
             .find(|identity| identity["provider"] == provider)
             .unwrap();
-        way.breaks_at("Unlinks one of a user's identities");
+        relay.breaks_at("Unlinks one of a user's identities");
         let path = format!("/api/v1/me/identities/{}", identity["id"].as_str().unwrap());
         let unlinked = app.delete(&user.access_token(), &path).await;
         assert_eq!(
-            (unlinked.status.as_u16(), way.has_broken()),
+            (unlinked.status.as_u16(), relay.has_broken()),
             (204, true),
             "{}",
             unlinked.text
@@ -151,10 +151,10 @@ async fn a_users_change_is_confirmed_after_a_lost_commit_response() {
     }
 
     let user = app.sign_in_at("second", &at("second", "other")).await;
-    way.breaks_at("Deletes a user with identities");
+    relay.breaks_at("Deletes a user with identities");
     let deleted = app.delete(&user.access_token(), "/api/v1/me").await;
     assert_eq!(
-        (deleted.status.as_u16(), way.has_broken()),
+        (deleted.status.as_u16(), relay.has_broken()),
         (204, true),
         "{}",
         deleted.text
@@ -164,8 +164,8 @@ async fn a_users_change_is_confirmed_after_a_lost_commit_response() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_with_a_lost_response_is_503_or_confirmed() {
-    let way = Way::open().await;
-    let app = App::start_with(|figment| way.relay.behind(figment)).await;
+    let relay = BreakingRelay::open().await;
+    let app = App::start_with(|figment| relay.inner.behind(figment)).await;
     let key = app.api_key("shop", KeyRole::Admin).await;
     let ask = async |path: &str, body| {
         let path = format!("/api/v1/admin/users{path}");
@@ -179,7 +179,7 @@ async fn a_change_with_a_lost_response_is_503_or_confirmed() {
         .run("UPDATE users SET email_vouched = email_verified")
         .await;
 
-    way.breaks_at(LOST);
+    relay.breaks_at(LOST);
     let unlink = json!({ "reason": LOST, "identity": identity });
     let unlinked = ask(&format!("/{id}/unlink"), unlink).await;
     assert_problem(&unlinked, 503, "service_unavailable");
@@ -189,7 +189,7 @@ async fn a_change_with_a_lost_response_is_503_or_confirmed() {
         "it was made"
     );
 
-    way.breaks_at(LOST);
+    relay.breaks_at(LOST);
     assert_problem(
         &ask(&format!("/{id}/delete"), reason()).await,
         503,
@@ -207,7 +207,7 @@ async fn a_change_with_a_lost_response_is_503_or_confirmed() {
     );
 
     let new = json!({ "email": "grace@example.com", "name": LOST });
-    way.breaks_at(LOST);
+    relay.breaks_at(LOST);
     assert_problem(&ask("", new.clone()).await, 503, "service_unavailable");
     assert_eq!(
         app.database.count("SELECT count(*) FROM users").await,
@@ -218,18 +218,18 @@ async fn a_change_with_a_lost_response_is_503_or_confirmed() {
 
     // The service repeats a change whose repetition has no further effect.
     let id: Uuid = app.database.value("SELECT id FROM users").await;
-    way.breaks_at(LOST);
+    relay.breaks_at(LOST);
     let disabled = ask(&format!("/{id}/disable"), reason()).await;
     assert_eq!(disabled.status, 200, "{}", disabled.text);
-    assert!(way.has_broken(), "an answer was lost");
+    assert!(relay.has_broken(), "an answer was lost");
     let events = "SELECT count(*) FROM events WHERE kind = 'user_disabled'";
     assert_eq!(app.database.count(events).await, 1);
 }
 
 /// Runs a command of the program on the app's database through the relay. Returns whether it
 /// succeeded, and its standard error.
-async fn run_by(way: &Way, app: &App, arguments: &[&str]) -> (bool, String) {
-    let figment = way.relay.behind(figment(&app.database.url, ""));
+async fn run_by(relay: &BreakingRelay, app: &App, arguments: &[&str]) -> (bool, String) {
+    let figment = relay.inner.behind(figment(&app.database.url, ""));
     let url: String = figment.extract_inner("databases.vestibule.url").unwrap();
     let output = run(&complete_settings(&url, "http://127.0.0.1:1/"), arguments).await;
     (
@@ -240,7 +240,7 @@ async fn run_by(way: &Way, app: &App, arguments: &[&str]) -> (bool, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_staff_removal_with_a_lost_response_reports_the_connection_error() {
-    let way = Way::open().await;
+    let relay = BreakingRelay::open().await;
     let app = App::start().await;
     add(
         &app.database.service,
@@ -250,10 +250,10 @@ async fn a_staff_removal_with_a_lost_response_reports_the_connection_error() {
     )
     .await
     .unwrap();
-    way.breaks_at("staff_removed");
-    let (done, said) = run_by(&way, &app, &["staff", "remove", "grace@example.com"]).await;
+    relay.breaks_at("staff_removed");
+    let (done, said) = run_by(&relay, &app, &["staff", "remove", "grace@example.com"]).await;
     assert!(
-        way.has_broken() && !done && said.contains("connection"),
+        relay.has_broken() && !done && said.contains("connection"),
         "{said}"
     );
     assert_eq!(
@@ -265,11 +265,11 @@ async fn a_staff_removal_with_a_lost_response_reports_the_connection_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_emergency_rotation_makes_one_key_despite_a_lost_response() {
-    let way = Way::open().await;
+    let relay = BreakingRelay::open().await;
     let app = App::start().await;
-    way.breaks_at("UPDATE signing_keys SET retired_at");
-    let (done, said) = run_by(&way, &app, &["keys", "rotate", "--now"]).await;
-    assert!(way.has_broken() && done, "{said}");
+    relay.breaks_at("UPDATE signing_keys SET retired_at");
+    let (done, said) = run_by(&relay, &app, &["keys", "rotate", "--now"]).await;
+    assert!(relay.has_broken() && done, "{said}");
     assert_eq!(
         app.database
             .count("SELECT count(*) FROM signing_keys")
@@ -280,13 +280,13 @@ async fn an_emergency_rotation_makes_one_key_despite_a_lost_response() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn views_and_notes_are_recorded_once_despite_lost_responses() {
-    let way = Way::open().await;
-    let staff_app = StaffApp::open_altered(|figment| way.relay.behind(figment)).await;
+    let relay = BreakingRelay::open().await;
+    let staff_app = StaffApp::open_altered(|figment| relay.inner.behind(figment)).await;
     staff_app.appoint("staff@example.com", Role::Admin).await;
     let mut browser = staff_app.signed_in("staff@example.com").await;
-    way.breaks_at("role = 'admin' OR $2 NOT IN");
+    relay.breaks_at("role = 'admin' OR $2 NOT IN");
     let page = browser.get("/admin/audit").await;
-    assert!(way.has_broken() && page.status == 200, "{}", page.text);
+    assert!(relay.has_broken() && page.status == 200, "{}", page.text);
     let views = "SELECT count(*) FROM events WHERE kind = 'audit_viewed'";
     assert_eq!(staff_app.app.database.count(views).await, 1);
 
@@ -294,14 +294,14 @@ async fn views_and_notes_are_recorded_once_despite_lost_responses() {
         .await
         .user_id();
     let csrf = browser.csrf().await;
-    way.breaks_at(LOST);
+    relay.breaks_at(LOST);
     let sent = browser
         .post(
             &format!("/admin/users/{user}/notes"),
             &[("csrf", &csrf), ("text", LOST)],
         )
         .await;
-    assert!(way.has_broken() && sent.status == 303, "{}", sent.text);
+    assert!(relay.has_broken() && sent.status == 303, "{}", sent.text);
     assert_eq!(
         staff_app
             .app
