@@ -1,6 +1,7 @@
 //! Webhook messages: the queue and the delivery.
 
 mod delivery;
+mod messages;
 mod operators;
 mod queue;
 mod receivers;
