@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::failure::{DELIVERED, Failure};
-use super::schedule;
 use super::sender::{Failed, Sender};
 use super::store::{self, Claimed, Ended};
 use crate::clock;
@@ -21,6 +20,24 @@ const STEP: i64 = 5000;
 /// Seconds after which another instance may send a message without a recorded result. It is longer
 /// than an attempt.
 const LEASE: u32 = 60;
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+/// Seconds from each failed attempt to the next, as Standard Webhooks recommends. The statement that
+/// records a failure varies each by a tenth. After the last retry, a message is parked.
+const DELAYS: [u64; 9] = [
+    5,
+    5 * MINUTE,
+    30 * MINUTE,
+    2 * HOUR,
+    5 * HOUR,
+    10 * HOUR,
+    14 * HOUR,
+    20 * HOUR,
+    24 * HOUR,
+];
+/// The longest time that a receiver can ask us to wait.
+const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone)]
 pub(super) struct Delivery {
@@ -137,7 +154,7 @@ impl Worker for Delivery {
         let kind = &message.kind;
         let pause = match failure {
             Failure::Gone => None,
-            _ => schedule::pause(message.failures.unsigned_abs(), retry_after),
+            _ => pause(message.failures.unsigned_abs(), retry_after),
         };
         let failure = failure.to_string();
         if pause.is_some() {
@@ -189,5 +206,40 @@ impl Worker for Delivery {
             webhook,
             "some webhook messages were not answered in time and will be sent again"
         );
+    }
+}
+
+/// Returns the pause after a failure that follows `failures` others, or `None` if there is no
+/// further attempt. A receiver can ask for a longer pause, but not for a shorter one.
+fn pause(failures: u16, retry_after: Option<Duration>) -> Option<Duration> {
+    let delay = DELAYS.get(usize::from(failures))?;
+    Some(Duration::from_secs(*delay).max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_retried_for_three_days_and_then_parked() {
+        let pauses: Vec<_> = (0..).map_while(|failures| pause(failures, None)).collect();
+        assert_eq!(pauses.len(), 9, "ten attempts");
+        assert!(pauses.is_sorted());
+        assert_eq!(
+            pauses.iter().sum::<Duration>().as_secs(),
+            5 + 35 * 60 + 75 * 3600
+        );
+    }
+
+    #[test]
+    fn a_receiver_can_ask_for_patience_within_reason() {
+        let seconds = |failures, retry_after| {
+            pause(failures, Some(Duration::from_secs(retry_after))).map(|pause| pause.as_secs())
+        };
+        assert_eq!(seconds(0, 120), Some(120));
+        assert_eq!(seconds(0, 0), Some(5));
+        assert_eq!(seconds(0, u64::MAX), Some(3600));
+        assert_eq!(seconds(4, 3600), Some(5 * 3600));
+        assert_eq!(seconds(9, 3600), None);
     }
 }

@@ -12,7 +12,6 @@ mod delivery;
 pub mod description;
 mod failure;
 mod resolver;
-mod schedule;
 mod sender;
 pub mod store;
 
