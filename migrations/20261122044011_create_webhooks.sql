@@ -18,7 +18,10 @@ CREATE TABLE webhook_messages (
     -- The second user of a merge or a move.
     other_id        uuid,
     type            text        NOT NULL,
-    payload         text        NOT NULL,
+    -- What has changed. The service builds the body of the message from it
+    -- (`src/webhooks/message.rs`).
+    facts           jsonb       NOT NULL,
+    -- The time of the change. A later message about a user has a later time.
     created_at      timestamptz NOT NULL DEFAULT now(),
     -- The number of attempts that were begun. An instance may record the end of an attempt if it is
     -- the last one.
@@ -27,7 +30,7 @@ CREATE TABLE webhook_messages (
     failures        smallint    NOT NULL DEFAULT 0,
     -- The time until which an instance sends the message; minus infinity once the end of its
     -- attempt is recorded. No index contains it: so the update of a claim is heap-only, and its WAL
-    -- contains the changes and not the payload.
+    -- contains the changes and not the facts.
     leased_until    timestamptz NOT NULL DEFAULT '-infinity',
     -- Infinity for a message that waits for an earlier one of the same user.
     next_attempt_at timestamptz NOT NULL,
@@ -140,11 +143,10 @@ CREATE FUNCTION queue_webhook_messages() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     message_type text;
     from_id      uuid;
-    person       jsonb;
-    identity     jsonb;
-    suspended    boolean;
-    ended        text;
-    message      text;
+    facts        jsonb;
+    -- The event's time is the begin of its transaction, which may precede the time of an earlier
+    -- message.
+    changed_at   timestamptz;
 BEGIN
     -- Without webhooks, this is all. A table without pages has no rows, not even a row that was
     -- committed a moment ago.
@@ -170,54 +172,28 @@ BEGIN
     IF message_type <> 'user.created' THEN
         PERFORM lock_webhook_users(ARRAY[NEW.user_id, from_id]);
     END IF;
-    IF message_type LIKE 'identity.%' OR message_type = 'security.provider_event' THEN
-        SELECT jsonb_build_object('id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email),
-               i.suspended_at IS NOT NULL
-        INTO identity, suspended
-        FROM identities i WHERE i.id = (NEW.detail->>'identity_id')::uuid;
-        identity := coalesce(identity, jsonb_build_object('id', NEW.detail->'identity_id', 'provider', NEW.provider));
-    END IF;
-    ended := CASE WHEN NEW.kind = 'session_ended' OR NEW.reason = 'local' THEN 'one'
-                  WHEN NEW.reason = 'others' THEN 'others' ELSE 'all' END;
-    SELECT jsonb_build_object(
-               'id', u.id, 'email', u.email, 'email_verified', u.email_verified, 'name', u.name, 'picture', u.picture,
-               'created_at', to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-               'updated_at', to_char(u.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-               'disabled_at', to_char(u.disabled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-               'claims', coalesce(u.claims, '{}'),
-               'identities', (
-                   SELECT coalesce(jsonb_agg(jsonb_build_object(
-                              'id', i.id, 'provider', i.provider, 'subject', i.subject, 'email', i.email) ORDER BY i.id), '[]')
-                   FROM identities i WHERE i.user_id = u.id
-               ))
-    INTO person FROM users u WHERE u.id = NEW.user_id;
-    message := jsonb_build_object(
-        'type', message_type,
-        -- The event's time is the begin of its transaction, which may precede the time of an
-        -- earlier message.
-        'timestamp', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-        'data', jsonb_build_object('user_id', NEW.user_id, 'user', person) || CASE message_type
-            WHEN 'user.merged' THEN jsonb_build_object(
-                'from', from_id, 'into', NEW.user_id, 'from_claims', coalesce(NEW.detail->'from_claims', '{}'))
-            WHEN 'identity.moved' THEN
-                jsonb_build_object('from', from_id, 'to', NEW.user_id, 'identity', identity)
-            WHEN 'identity.linked' THEN jsonb_build_object('identity', identity)
-            WHEN 'identity.unlinked' THEN jsonb_build_object('identity', identity)
-            WHEN 'identity.held' THEN jsonb_build_object('identity', identity)
-            WHEN 'identity.released' THEN jsonb_build_object('identity', identity)
-            -- If `others` have ended, the id names the session that stays.
-            WHEN 'sessions.ended' THEN
-                jsonb_build_object('sessions', ended, 'session_id', CASE WHEN ended <> 'all' THEN NEW.session_id END)
-            WHEN 'security.refresh_token_replayed' THEN jsonb_build_object('session_id', NEW.session_id)
-            -- The reason is the provider's.
-            WHEN 'security.provider_event' THEN jsonb_build_object(
-                'event', NEW.reason, 'reason', NEW.detail->'cause', 'occurred_at', NEW.detail->'at', 'identity', identity,
-                'suspended', coalesce(suspended, false), 'sessions_ended', coalesce(NEW.detail->'sessions', '0'))
-            ELSE '{}'
-        END);
+    changed_at := clock_timestamp();
+    -- The facts for any type of message. Claims keep their nulls.
+    facts := jsonb_strip_nulls(jsonb_build_object(
+            'kind', NEW.kind, 'reason', NEW.reason, 'provider', NEW.provider, 'session_id', NEW.session_id,
+            'identity_id', NEW.detail->'identity_id', 'cause', NEW.detail->'cause', 'occurred_at', NEW.detail->'at',
+            'session_count', NEW.detail->'sessions'))
+        || jsonb_build_object(
+            'from_claims', NEW.detail->'from_claims',
+            'user', (SELECT to_jsonb(person) FROM (
+                SELECT u.id, u.email, u.email_verified, u.name, u.picture, u.created_at, u.updated_at, u.disabled_at, u.claims,
+                       ARRAY(SELECT to_jsonb(account) FROM (
+                           SELECT i.id, i.provider, i.subject, i.email FROM identities i WHERE i.user_id = u.id ORDER BY i.id
+                       ) AS account) AS identities
+                FROM users u WHERE u.id = NEW.user_id
+            ) AS person),
+            'identity', (SELECT to_jsonb(account) FROM (
+                SELECT i.id, i.provider, i.subject, i.email, i.suspended_at IS NOT NULL AS suspended
+                FROM identities i WHERE i.id = (NEW.detail->>'identity_id')::uuid
+            ) AS account));
     -- A message waits while an earlier message of the same user does.
-    INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, payload, next_attempt_at)
-    SELECT w.name, NEW.id, NEW.user_id, from_id, message_type, message,
+    INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, facts, created_at, next_attempt_at)
+    SELECT w.name, NEW.id, NEW.user_id, from_id, message_type, facts, changed_at,
            CASE WHEN coalesce(first_webhook_message(w.name, NEW.user_id), first_webhook_message(w.name, from_id)) IS NULL
                 THEN now() ELSE 'infinity' END
     FROM webhooks w WHERE message_type = ANY (w.events);

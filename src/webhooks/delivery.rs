@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::failure::{DELIVERED, Failure};
+use super::message;
 use super::sender::{Failed, Sender};
 use super::store::{self, Claimed, Ended};
 use crate::clock;
@@ -136,7 +137,10 @@ impl Worker for Delivery {
         let webhook = self.webhook();
         let id = message.message_id.to_string();
         let attempts = message.attempts;
-        let sent = self.sender.send(&id, &message.payload, clock::now()).await;
+        let sent = match message::body(&message) {
+            Ok(body) => self.sender.send(&id, &body, clock::now()).await,
+            Err(failure) => Err(failure.into()),
+        };
         let Err(Failed {
             failure,
             retry_after,

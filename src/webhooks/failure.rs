@@ -29,6 +29,9 @@ pub enum Failure {
     Gone,
     #[error("the answer is {0}")]
     Status(u16),
+    /// It is not sent. An instance of the other release may claim it for its next attempt.
+    #[error("another release has queued the message, and this one cannot read it")]
+    Unreadable,
 }
 
 impl Failure {
@@ -44,11 +47,12 @@ impl Failure {
             Self::Gone | Self::Status(400..500) => "status_4xx",
             Self::Status(500..600) => "status_5xx",
             Self::Status(_) => "status_other",
+            Self::Unreadable => "unreadable",
         }
     }
 
     /// The outcomes of attempts: [`DELIVERED`], and what [`class`](Self::class) returns.
-    pub const OUTCOMES: [&'static str; 10] = [
+    pub const OUTCOMES: [&'static str; 11] = [
         DELIVERED,
         "no_address",
         "private_network",
@@ -59,5 +63,6 @@ impl Failure {
         "status_4xx",
         "status_5xx",
         "status_other",
+        "unreadable",
     ];
 }

@@ -11,6 +11,7 @@ pub(crate) mod command;
 mod delivery;
 pub mod description;
 mod failure;
+pub mod message;
 mod resolver;
 mod sender;
 pub mod store;

@@ -18,7 +18,13 @@ pub struct Claimed {
     /// The id for the receiver, which is the event's.
     pub message_id: Uuid,
     pub kind: String,
-    pub payload: String,
+    pub user_id: Uuid,
+    /// The second user of a merge or a move.
+    pub other_id: Option<Uuid>,
+    /// The time of the change, which increases with each message about a user.
+    pub created_at: OffsetDateTime,
+    /// What has changed, as JSON.
+    pub facts: String,
     /// The attempts, including the attempt that is due.
     pub attempts: i16,
     /// The attempts that were answered and failed.
@@ -101,8 +107,8 @@ pub async fn claim(
 ) -> Result<Vec<Claimed>, Error> {
     let claimed = sqlx::query_as!(
         Claimed,
-        r#"SELECT id AS "id!", message_id AS "message_id!", type AS "kind!", payload AS "payload!", attempts AS "attempts!",
-                  failures AS "failures!"
+        r#"SELECT id AS "id!", message_id AS "message_id!", type AS "kind!", user_id AS "user_id!", other_id,
+                  created_at AS "created_at!", facts::text AS "facts!", attempts AS "attempts!", failures AS "failures!"
            FROM claim_webhook_messages($1, $2, $3, coalesce($4::timestamptz, '-infinity'))"#,
         webhook,
         i64::try_from(limit).unwrap_or(i64::MAX),
@@ -305,8 +311,8 @@ pub async fn replay(
 /// worth keeping for the month, but without data of a user who no longer exists.
 pub async fn prune(database: &Database, batch: i64) -> Result<usize, Error> {
     sqlx::query!(
-        r"UPDATE webhook_messages m SET payload = jsonb_set(payload::jsonb, '{data,user}', 'null')::text
-          WHERE m.type = 'user.merged' AND m.payload::jsonb #> '{data,user}' <> 'null'
+        r"UPDATE webhook_messages m SET facts = facts - 'user'
+          WHERE m.type = 'user.merged' AND m.facts ? 'user'
                 AND (m.parked_at IS NOT NULL OR m.webhook IN (SELECT name FROM webhooks WHERE events = '{}'))
                 AND NOT EXISTS (SELECT FROM users u WHERE u.id = m.user_id)",
     )

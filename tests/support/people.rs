@@ -254,7 +254,7 @@ const CASES: [&str; 9] = [
     "INSERT INTO api_keys (id, name, hash, role, created_by)
     VALUES (gen_random_uuid(), 'shop', sha256('shop'), 'reader', '<b>operator')",
     "INSERT INTO webhooks (name, events) VALUES ('shop', '{}')",
-    "INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, attempts, failures, next_attempt_at, parked_at, failure)
+    "INSERT INTO webhook_messages (webhook, message_id, user_id, type, facts, attempts, failures, next_attempt_at, parked_at, failure)
     SELECT 'shop', gen_random_uuid(), u.id, 'user.updated', '{}', c.attempts, c.attempts, c.next::timestamptz, c.parked::timestamptz, c.failure
     FROM users u, (VALUES (19, '-infinity', 'now', 'the answer is 500 <b>'), (4, 'tomorrow', NULL, 'no answer within 15 seconds'),
                           (0, 'infinity', NULL, NULL)) AS c (attempts, next, parked, failure)

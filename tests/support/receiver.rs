@@ -2,6 +2,11 @@
 
 use hyper::HeaderMap;
 use serde_json::Value;
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+use vestibule::webhooks::message;
+use vestibule::webhooks::store::Claimed;
 
 use super::process::eventually;
 use super::provider::{Behaviour, Provider, Recorded};
@@ -49,6 +54,41 @@ impl Received {
             .unwrap_or_default()
             .to_owned()
     }
+}
+
+/// Returns the messages in the queue, in order, as they would be sent.
+pub async fn queued(pool: &PgPool) -> Vec<Value> {
+    let rows: Vec<(String, Uuid, Option<Uuid>, OffsetDateTime, String)> = all!(
+        pool,
+        "SELECT type, user_id, other_id, created_at, facts::text FROM webhook_messages ORDER BY id"
+    );
+    rows.into_iter()
+        .map(|(kind, user_id, other_id, created_at, facts)| {
+            body(kind, user_id, other_id, created_at, facts)
+        })
+        .collect()
+}
+
+/// Builds the body of a message.
+pub fn body(
+    kind: String,
+    user_id: Uuid,
+    other_id: Option<Uuid>,
+    created_at: OffsetDateTime,
+    facts: String,
+) -> Value {
+    let claimed = Claimed {
+        id: 0,
+        message_id: Uuid::nil(),
+        kind,
+        user_id,
+        other_id,
+        created_at,
+        facts,
+        attempts: 0,
+        failures: 0,
+    };
+    serde_json::from_str(&message::body(&claimed).unwrap()).unwrap()
 }
 
 pub struct Receiver {

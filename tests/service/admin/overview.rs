@@ -147,10 +147,10 @@ async fn the_overview_says_what_needs_a_person_and_leads_to_it() {
         .database
         .run("INSERT INTO webhooks (name, events) VALUES ('crm', '{}')")
         .await;
-    staff_app.app.database.run("INSERT INTO webhook_messages (webhook, message_id, type, user_id, payload, created_at, next_attempt_at, failure)
+    staff_app.app.database.run("INSERT INTO webhook_messages (webhook, message_id, type, user_id, facts, created_at, next_attempt_at, failure)
          VALUES ('crm', gen_random_uuid(), 'user.updated', gen_random_uuid(), '{}', now() - interval '26 hours',
                  now() + interval '1 hour', 'the answer is 500')").await;
-    staff_app.app.database.run("INSERT INTO webhook_messages (webhook, message_id, type, user_id, payload, next_attempt_at, parked_at)
+    staff_app.app.database.run("INSERT INTO webhook_messages (webhook, message_id, type, user_id, facts, next_attempt_at, parked_at)
          VALUES ('crm', gen_random_uuid(), 'user.updated', gen_random_uuid(), '{}', 'infinity', now())").await;
     let page = browser.get("/admin").await.text;
     for expected in [

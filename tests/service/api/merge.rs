@@ -13,6 +13,7 @@ use vestibule::domain::actor::Origin;
 use crate::support::app::{Answer, App};
 use crate::support::problem::assert_problem;
 use crate::support::race::{at_once, rounds};
+use crate::support::receiver::queued;
 use crate::support::token::{self, claims, now, with};
 
 const MERGE: &str = "/api/v1/me/merge";
@@ -154,10 +155,7 @@ async fn a_user_with_two_proofs_previews_and_performs_a_merge() {
         json!([from, "to_another", { "into": into }, null, true, "other@second.example"]),
     ];
     assert_eq!(events, expected);
-    let message: Value = value!(
-        pool,
-        "SELECT payload::jsonb->'data' FROM webhook_messages ORDER BY id LIMIT 1"
-    );
+    let message = &queued(pool).await[0]["data"];
     assert_eq!(
         (&message["from"], &message["into"]),
         (&from.into(), &into.into())
@@ -228,7 +226,7 @@ async fn a_merge_adds_only_missing_claims_and_lifts_no_restriction() {
         (&payload["restricted"], &payload["roles"]),
         (&json!(true), &json!(["editor"]))
     );
-    let message: Value = value!(pool, "SELECT payload::jsonb->'data' FROM webhook_messages");
+    let message = &queued(pool).await[0]["data"];
     assert_eq!(
         (&message["user"]["claims"], &message["from_claims"]),
         (&both, &theirs)

@@ -196,7 +196,7 @@ async fn a_name_that_changes_is_recorded_and_told_to_webhooks_once() {
     }
     let told: Vec<(Value, String)> = all!(
         pool,
-        "SELECT e.detail, m.payload::jsonb->'data'->'user'->>'name'
+        "SELECT e.detail, m.facts->'user'->>'name'
          FROM events e JOIN webhook_messages m ON m.message_id = e.id
          WHERE e.kind = 'user_updated' AND m.type = 'user.updated' AND e.provider IS NULL AND e.actor IS NULL
                AND e.session_id IS NOT NULL AND e.ip IS NOT NULL AND e.request_id IS NOT NULL

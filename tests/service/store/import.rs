@@ -781,9 +781,7 @@ async fn an_identity_that_an_import_adds_to_a_user_is_recorded() {
     );
     let told: Vec<String> = app
         .database
-        .values(
-            "SELECT payload::jsonb #>> '{data,identity,subject}' FROM webhook_messages ORDER BY id",
-        )
+        .values("SELECT facts #>> '{identity,subject}' FROM webhook_messages ORDER BY id")
         .await;
     assert_eq!(told, ["ada-before", "ada-long-before"]);
     let users: Vec<String> = app

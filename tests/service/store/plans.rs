@@ -490,7 +490,7 @@ fn audits(user: Uuid, email: &str) -> Vec<Filter> {
 /// Rows that are processed while a dump runs, which keeps their old versions in tables and indexes.
 const GONE: [&str; 2] = [
     "INSERT INTO webhooks (name, events) VALUES ('shop', '{user.merged}');
-     INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, payload, next_attempt_at)
+     INSERT INTO webhook_messages (webhook, message_id, user_id, other_id, type, facts, next_attempt_at)
      SELECT 'shop', gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'user.merged', '{}', now() - interval '1 hour'
      FROM generate_series(1, 20000);
      INSERT INTO provider_tokens (id, provider, subject, client_id, state, sealed, due_at, next_attempt_at)

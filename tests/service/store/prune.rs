@@ -486,7 +486,7 @@ const DUE: [&str; 9] = [
     "INSERT INTO staff_sign_ins (state_hash, browser_hash, nonce, code_verifier, next, created_at)
      VALUES ('old', 'old', '', '', '', now() - interval '1 day')",
     "INSERT INTO provider_events (provider, message_id, received_at) VALUES ('idp', 'old', now() - interval '91 days')",
-    "INSERT INTO webhook_messages (webhook, message_id, type, user_id, payload, next_attempt_at, parked_at)
+    "INSERT INTO webhook_messages (webhook, message_id, type, user_id, facts, next_attempt_at, parked_at)
      VALUES ('old', gen_random_uuid(), 'user.updated', gen_random_uuid(), '{}', 'infinity', now() - interval '31 days')",
 ];
 /// The tables of these rows, which have no other rows, and the steps that empty them.

@@ -185,7 +185,7 @@ async fn a_locked_user_does_not_block_recording_other_deliveries() {
     );
     run!(
         pool,
-        "INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, next_attempt_at)
+        "INSERT INTO webhook_messages (webhook, message_id, user_id, type, facts, next_attempt_at)
          SELECT 'shop', gen_random_uuid(), id, 'user.updated', '{}', now() FROM unnest($1::uuid[]) AS id",
         &users
     );
@@ -193,6 +193,31 @@ async fn a_locked_user_does_not_block_recording_other_deliveries() {
     app.database.until(WAITING, 1).await;
     let left: Uuid = value!(pool, "SELECT user_id FROM webhook_messages");
     assert_eq!(left, users[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_of_another_release_waits_and_delays_no_other_user() {
+    let receiver = Receiver::start().await;
+    let app = with_receivers(&[("shop", &receiver)]).await;
+    let pool = &app.database.pool;
+    for (kind, facts) in [
+        ("user.renamed", "{}"),
+        ("user.updated", r#"{"user": {"id": "Ada"}}"#),
+        ("user.updated", r#"{"later": true}"#),
+    ] {
+        run!(
+            pool,
+            "INSERT INTO webhook_messages (webhook, message_id, user_id, type, facts, next_attempt_at)
+             VALUES ('shop', gen_random_uuid(), gen_random_uuid(), $1, $2::text::jsonb, now())",
+            kind,
+            facts
+        );
+    }
+    let waiting = "SELECT count(*) FROM webhook_messages WHERE failure LIKE 'another release %'";
+    app.database.until(waiting, 2).await;
+    app.database.until(WAITING, 2).await;
+    let kinds: Vec<_> = receiver.received().iter().map(Received::kind).collect();
+    assert_eq!(kinds, ["user.updated"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

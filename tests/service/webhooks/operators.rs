@@ -360,8 +360,8 @@ async fn the_clean_up_deletes_what_nobody_will_ask_for() {
         ("gone", ada, "user.updated", 31, false, false),
     ] {
         sqlx::query(
-            r#"INSERT INTO webhook_messages (webhook, message_id, user_id, type, payload, created_at, next_attempt_at, parked_at, failure)
-             VALUES ($1, gen_random_uuid(), $2, $3, '{"data": {"user": {"name": "Ada"}, "from": 1}}', now() - $4 * interval '1 day', now(),
+            r#"INSERT INTO webhook_messages (webhook, message_id, user_id, type, facts, created_at, next_attempt_at, parked_at, failure)
+             VALUES ($1, gen_random_uuid(), $2, $3, '{"user": {"name": "Ada"}, "kind": "users_merged"}', now() - $4 * interval '1 day', now(),
                      CASE WHEN $5 THEN now() - $4 * interval '1 day' END, $6)"#,
         )
         .bind(webhook)
@@ -389,13 +389,16 @@ async fn the_clean_up_deletes_what_nobody_will_ask_for() {
     );
     let merged: Vec<(bool, Value)> = all!(
         pool,
-        "SELECT user_id = $1, payload::jsonb->'data' FROM webhook_messages WHERE type = 'user.merged' ORDER BY 1",
+        "SELECT user_id = $1, facts FROM webhook_messages WHERE type = 'user.merged' ORDER BY 1",
         ada
     );
-    let without = json!({ "user": null, "from": 1 });
+    let without = json!({ "kind": "users_merged" });
     let expected = [
         (false, without),
-        (true, json!({ "user": { "name": "Ada" }, "from": 1 })),
+        (
+            true,
+            json!({ "user": { "name": "Ada" }, "kind": "users_merged" }),
+        ),
     ];
     assert_eq!(
         merged, expected,

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::support::cluster::Database;
 use crate::support::problem::assert_problem;
+use crate::support::receiver::queued;
 use crate::support::signer::Signer;
 use crate::support::token::{at, claims, now, with};
 
@@ -640,11 +641,8 @@ async fn holding_and_releasing_an_identity_are_events_with_webhooks() {
         ("identity_released".into(), user, "idp".into(), detail)
     );
 
-    let messages: Vec<(String, String)> = all!(
-        pool,
-        "SELECT type, payload FROM webhook_messages ORDER BY id"
-    );
-    let kinds: Vec<_> = messages.iter().map(|(kind, _)| kind.as_str()).collect();
+    let messages = queued(pool).await;
+    let kinds: Vec<_> = messages.iter().map(|message| &message["type"]).collect();
     assert_eq!(
         kinds,
         [
@@ -653,14 +651,10 @@ async fn holding_and_releasing_an_identity_are_events_with_webhooks() {
             "identity.released"
         ]
     );
-    for (kind, payload) in &messages[1..] {
-        let message: Value = serde_json::from_str(payload).unwrap();
+    for message in &messages[1..] {
         let identity = json!({
             "id": held, "provider": "idp", "subject": "hijacker", "email": "evil@example.com",
         });
-        assert_eq!(
-            (&message["type"], &message["data"]["identity"]),
-            (&json!(kind), &identity)
-        );
+        assert_eq!(message["data"]["identity"], identity);
     }
 }
