@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use reqwest::Method;
+use serde_json::{Value, json};
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use vestibule::domain::api_key::KeyRole;
 
 use super::{SESSION, with_receivers};
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{Received, Receiver, body};
 
 /// Events, with a reason and a detail in which `ID` is the identity of the event's user, and the
 /// user's state.
@@ -225,4 +226,21 @@ async fn messages_keep_their_bytes() {
         assert_eq!(sent, expected);
     }
     assert_eq!(sent.lines().count(), expected.lines().count());
+}
+
+#[test]
+fn the_documented_example_is_a_message() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/webhooks.md")).unwrap();
+    let (_, example) = page.split_once("\nAn example:\n\n").unwrap();
+    let example: Value = serde_json::from_str(example.split("\n\n").next().unwrap()).unwrap();
+    let user = &example["data"]["user"];
+    let body = body(
+        example["type"].as_str().unwrap().to_owned(),
+        user["id"].as_str().unwrap().parse().unwrap(),
+        None,
+        OffsetDateTime::parse(example["timestamp"].as_str().unwrap(), &Rfc3339).unwrap(),
+        json!({ "user": user }).to_string(),
+    );
+    assert_eq!(body, example);
 }
