@@ -19,7 +19,7 @@ use uuid::Uuid;
 use vestibule::accounts::{identities, merging, sessions};
 use vestibule::admin::api::store::{self as backend, Created, NewIdentity, NewUser};
 use vestibule::admin::changes::{Change, Outcome, make, preview};
-use vestibule::admin::lists::events::{EventCategory, Filter};
+use vestibule::admin::lists::events::Filter;
 use vestibule::admin::lists::users::search::search;
 use vestibule::admin::lists::users::{Cursor, Days, Filters, Sort, Status, Times, count};
 use vestibule::admin::lists::{events as event_log, person as directory, users as listing};
@@ -28,6 +28,7 @@ use vestibule::database::Database;
 use vestibule::database::Error;
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::email::Email;
+use vestibule::events::kind::EventCategory;
 
 const RUNS: usize = 9;
 const PAGE: usize = 50;

@@ -30,6 +30,7 @@ use crate::config::{self, Config, Maintenance};
 use crate::database::pool::Place;
 use crate::database::servers::Servers;
 use crate::database::{self, Database, migrations, pool, pooler};
+use crate::events::EventKind;
 use crate::events::counts::keep_counting;
 use crate::events::partitions;
 use crate::events::record::record_command;
@@ -190,7 +191,7 @@ fn settings(figment: &Figment) -> Result<pool::Settings, Error> {
 /// # Errors
 /// Some steps failed; the others have run.
 pub async fn prune(database: &Database, settings: &Maintenance) -> Result<Pruned, Incomplete> {
-    if let Err(error) = record_command(database, "pruned").await {
+    if let Err(error) = record_command(database, EventKind::Pruned).await {
         tracing::warn!(%error, "the event of the clean-up could not be recorded");
     }
     prune::prune(database, limits(settings.events, &settings.session)).await

@@ -10,5 +10,6 @@ mod support;
 mod architecture;
 mod dev_identity_provider;
 mod docs;
+mod event_kinds;
 mod provider;
 mod service;

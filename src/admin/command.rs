@@ -16,8 +16,8 @@ use crate::admin::reason;
 use crate::database::Database;
 use crate::domain::text::one_line;
 use crate::domain::{By, Email};
-use crate::events::DataAccess;
 use crate::events::record::record_access;
+use crate::events::{DataAccess, EventKind};
 use crate::web::rfc3339;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -144,7 +144,7 @@ impl Audit {
             .into_iter()
             .filter_map(|(name, value)| Some((name, value.as_deref()?)))
             .collect();
-        record(database, DataAccess::list("audit_viewed", &search)).await?;
+        record(database, DataAccess::list(EventKind::AuditViewed, &search)).await?;
         let filter = Filter {
             email,
             user,
@@ -177,7 +177,7 @@ async fn find(database: &Database, text: &str, limit: usize) -> Result {
     if text.is_empty() {
         return Err("the text to find is empty".into());
     }
-    record(database, DataAccess::list("users_viewed", &[("q", &text)])).await?;
+    record(database, DataAccess::list(EventKind::UsersViewed, &[("q", &text)])).await?;
     let providers = providers(database).await?;
     let found = search(
         database,

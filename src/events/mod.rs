@@ -3,6 +3,7 @@
 pub mod author;
 pub mod counts;
 pub mod erasure;
+pub mod kind;
 pub mod log;
 pub mod partitions;
 pub mod record;
@@ -11,6 +12,7 @@ pub mod settled;
 
 pub use self::author::Asking;
 pub(crate) use self::author::Author;
+pub use self::kind::EventKind;
 pub use self::partitions::first_id;
 pub use self::record::DataAccess;
 pub use self::refusals::Refusals;

@@ -9,6 +9,7 @@ use crate::database::Database;
 use crate::database::error::Error;
 use crate::domain::{Actor, By, Email, Origin, Role};
 use crate::events::author::Author;
+use crate::events::kind::EventKind;
 
 /// A sign-in that was refused without a query, or a request that did not prove the key of its
 /// session.
@@ -76,14 +77,14 @@ async fn record_refusals_as(
 
 /// Records a command of an operator whose statements record nothing. A repetition after an error
 /// may record it twice.
-pub async fn record_command(database: &Database, kind: &str) -> Result<(), Error> {
+pub async fn record_command(database: &Database, kind: EventKind) -> Result<(), Error> {
     let author = Author::needing(Role::Admin, By::COMMAND_LINE);
     database
         .run(|_| async {
             let recorded = sqlx::query!(
                 "INSERT INTO events SELECT e.* FROM event_row($1, $2) AS e",
                 author as Author<'_>,
-                kind
+                kind.name()
             );
             recorded.execute(database).await?;
             Ok::<_, Error>(())
@@ -93,7 +94,7 @@ pub async fn record_command(database: &Database, kind: &str) -> Result<(), Error
 
 #[derive(Debug, Clone, Copy)]
 pub struct DataAccess<'a> {
-    pub kind: &'a str,
+    pub kind: EventKind,
     pub user: Option<Uuid>,
     /// The fields of the search that were filled in, by name.
     pub search: &'a [(&'a str, &'a str)],
@@ -105,12 +106,12 @@ impl<'a> DataAccess<'a> {
     pub const fn person(id: Uuid) -> Self {
         Self {
             user: Some(id),
-            ..Self::list("user_viewed", &[])
+            ..Self::list(EventKind::UserViewed, &[])
         }
     }
 
     /// A view of a list of users or events.
-    pub const fn list(kind: &'a str, search: &'a [(&'a str, &'a str)]) -> Self {
+    pub const fn list(kind: EventKind, search: &'a [(&'a str, &'a str)]) -> Self {
         Self {
             kind,
             user: None,
@@ -153,7 +154,7 @@ pub async fn record_access(
                  WHERE email = $4 AND (may_export OR role = 'admin' OR $2 NOT IN ('users_exported', 'audit_exported')))
              ON CONFLICT (id) DO UPDATE SET kind = excluded.kind",
             id,
-            access.kind,
+            access.kind.name(),
             access.user,
             actor.name(),
             fields,

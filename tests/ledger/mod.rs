@@ -22,6 +22,7 @@ use vestibule::admin::staff::api_keys;
 use vestibule::dev::postgres::{Options, Postgres};
 use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::api_key::KeyRole;
+use vestibule::events::EventKind;
 
 use crate::support::process::{Process, free_port};
 use crate::support::provider::Provider;
@@ -38,21 +39,8 @@ const REST: Duration = Duration::from_mins(2);
 
 /// The type of the message about an event.
 fn message_type(kind: &str, reason: Option<&str>) -> Option<&'static str> {
-    Some(match (kind, reason) {
-        ("user_created", _) => "user.created",
-        ("user_updated" | "email_lost" | "claims_changed", _) => "user.updated",
-        ("user_disabled", _) => "user.disabled",
-        ("user_enabled", _) => "user.enabled",
-        ("user_deleted", _) => "user.deleted",
-        ("users_merged", None) => "user.merged",
-        ("identity_linked", _) => "identity.linked",
-        ("identity_unlinked", _) => "identity.unlinked",
-        ("identity_moved", None) => "identity.moved",
-        ("signed_out" | "sessions_ended" | "session_ended", _) => "sessions.ended",
-        ("refresh_token_replayed", _) => "security.refresh_token_replayed",
-        ("provider_event", _) => "security.provider_event",
-        _ => return None,
-    })
+    let kind: EventKind = kind.parse().unwrap();
+    kind.message_type(reason).map(Into::into)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,7 +21,7 @@ use crate::accounts::users::Deletion;
 use crate::accounts::{identities, merging, users};
 use crate::database::{Database, Error};
 use crate::domain::{By, LinkedIdentity, Role, UserState};
-use crate::events::{Asking, erasure};
+use crate::events::{Asking, EventKind, erasure};
 
 /// A change to one or two users, who are named by their ids, or [`Loaded`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -289,9 +289,11 @@ pub async fn make(
             let released = database.run(|attempt| attempt.certain(release(), is_undone));
             released.await
         }
-        Change::Disable { user } => act(user, None, "user_disabled").await,
-        Change::Enable { user } => act(user, None, "user_enabled").await,
-        Change::EndSessions { user } => act(user, None, "sessions_ended").await,
-        Change::EndSession { session, user } => act(user, Some(*session), "session_ended").await,
+        Change::Disable { user } => act(user, None, EventKind::UserDisabled).await,
+        Change::Enable { user } => act(user, None, EventKind::UserEnabled).await,
+        Change::EndSessions { user } => act(user, None, EventKind::SessionsEnded).await,
+        Change::EndSession { session, user } => {
+            act(user, Some(*session), EventKind::SessionEnded).await
+        }
     }
 }

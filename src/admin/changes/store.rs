@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::Outcome;
 use crate::database::{Database, Error};
 use crate::domain::{By, Role, UserState};
-use crate::events::Author;
+use crate::events::{Author, EventKind};
 
 /// Runs a statement by staff, and returns the outcome.
 macro_rules! change {
@@ -67,7 +67,7 @@ pub(super) async fn act(
     database: &Database,
     (user, seen): (Uuid, Option<OffsetDateTime>),
     session: Option<Uuid>,
-    event: &str,
+    event: EventKind,
     role: Role,
     by: By<'_>,
 ) -> Result<Outcome, Error> {
@@ -78,7 +78,7 @@ pub(super) async fn act(
         role,
         user,
         seen,
-        event,
+        event.name(),
         session
     )
 }

@@ -7,20 +7,12 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::database::{Database, Error};
-use crate::events::first_id;
-
-/// Kinds that record that staff viewed data. They would bury the other events.
-pub const DATA_ACCESS_KINDS: [&str; 5] = [
-    "user_viewed",
-    "users_viewed",
-    "users_exported",
-    "audit_viewed",
-    "audit_exported",
-];
+use crate::events::kind::EventCategory;
+use crate::events::{EventKind, first_id};
 
 /// Kinds that the index on kinds leaves out. Most events have one of them, so a scan of the latest
 /// soon finds some.
-const DAILY: [&str; 2] = ["signed_in", "user_created"];
+const DAILY: [EventKind; 2] = [EventKind::SignedIn, EventKind::UserCreated];
 
 /// The columns of an [`EventRow`]. `email` is only an address that a token claimed: the address of
 /// a search is in `search`, and the address of a merged user in `about`.
@@ -84,60 +76,15 @@ pub struct EventRow {
     pub other_exists: bool,
 }
 
-/// A category of events, by its name in URLs.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
-#[strum(serialize_all = "kebab-case")]
-pub enum EventCategory {
-    /// All events except views of data.
-    #[default]
-    Everything,
-    Refused,
-    SignIns,
-    Security,
-    Staff,
-    Looks,
-}
+impl EventRow {
+    /// Returns true if the event is of this kind.
+    pub fn is(&self, kind: EventKind) -> bool {
+        self.kind == kind.name()
+    }
 
-impl EventCategory {
-    /// Returns the kinds that make up a category, or none if kinds do not define it.
-    const fn kinds(self) -> &'static [&'static str] {
-        match self {
-            Self::Everything | Self::Staff => &[],
-            Self::Refused => &["sign_in_refused", "link_refused"],
-            Self::SignIns => &[
-                "signed_in",
-                "user_created",
-                "identity_linked",
-                "identity_unlinked",
-                "user_updated",
-                "users_merged",
-                "signed_out",
-                "user_deleted",
-                "data_deletion_kept",
-            ],
-            Self::Security => &[
-                "refresh_token_replayed",
-                "refresh_token_reissued",
-                "refresh_token_repeated",
-                "proof_refused",
-                "email_lost",
-                "staff_refused",
-                "provider_event",
-                "identity_held",
-                "identity_released",
-            ],
-            Self::Looks => &DATA_ACCESS_KINDS,
-        }
+    /// Returns the kind, or `None` if only a newer release knows it.
+    pub fn known_kind(&self) -> Option<EventKind> {
+        self.kind.parse().ok()
     }
 }
 
@@ -181,7 +128,7 @@ enum Source<'a> {
     ClaimingFrom(Uuid),
     Request(&'a str),
     Event(Uuid),
-    Kind(&'static str),
+    Kind(EventKind),
     Daily,
     ByStaff,
     All,
@@ -219,7 +166,7 @@ impl Filter {
         } else if self.what == EventCategory::Everything {
             vec![Source::All]
         } else {
-            let kinds = self.what.kinds().iter().copied();
+            let kinds = self.what.kinds();
             let (daily, rare): (Vec<_>, Vec<_>) = kinds.partition(|kind| DAILY.contains(kind));
             let daily = (!daily.is_empty()).then_some(Source::Daily);
             rare.into_iter().map(Source::Kind).chain(daily).collect()
@@ -276,10 +223,10 @@ impl Filter {
                     .push_bind(request.to_owned()),
                 Source::Event(id) => query.push("id = ").push_bind(id),
                 // With the literal, the planner knows that the partial index holds them all.
-                Source::Kind(kind) => query.push(format_args!("kind = '{kind}'")),
+                Source::Kind(kind) => query.push(format_args!("kind = '{}'", kind.name())),
                 Source::Daily => query
                     .push("kind = ANY(")
-                    .push_bind(DAILY.as_slice())
+                    .push_bind(DAILY.map(EventKind::name).as_slice())
                     .push(")"),
                 Source::ByStaff => query.push("actor IS NOT NULL"),
                 Source::All | Source::Walk => query.push("true"),
@@ -301,18 +248,20 @@ impl Filter {
     }
 
     fn restrict(&self, query: &mut QueryBuilder<Postgres>) {
+        let names =
+            |category: EventCategory| -> Vec<_> { category.kinds().map(EventKind::name).collect() };
         match self.what {
             EventCategory::Everything => query
                 .push(" AND kind <> ALL(")
-                .push_bind(DATA_ACCESS_KINDS.as_slice())
+                .push_bind(names(EventCategory::Looks))
                 .push(")"),
             EventCategory::Staff => query
                 .push(" AND actor IS NOT NULL AND kind <> ALL(")
-                .push_bind(DATA_ACCESS_KINDS.as_slice())
+                .push_bind(names(EventCategory::Looks))
                 .push(")"),
             what => query
                 .push(" AND kind = ANY(")
-                .push_bind(what.kinds())
+                .push_bind(names(what))
                 .push(")"),
         };
         if let Some(user) = self.user {

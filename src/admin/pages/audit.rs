@@ -9,7 +9,7 @@ use strum::VariantArray;
 use uuid::Uuid;
 
 use crate::admin::dates::{begin_of, end_of};
-use crate::admin::lists::events::{EventCategory, EventRow, Filter, page};
+use crate::admin::lists::events::{EventRow, Filter, page};
 use crate::admin::pages::advice::Advice;
 use crate::admin::pages::csv::{Column, Csv, Rows};
 use crate::admin::pages::event_view::EventView;
@@ -17,7 +17,8 @@ use crate::admin::pages::fields::{Chip, Choice, Fields, NothingMatches, Tab, rea
 use crate::admin::pages::{ExportingStaff, Failure, Page, Staff, StaffForm, event_view, record};
 use crate::database::{Database, Error};
 use crate::domain::{Actor, Email, KeyName};
-use crate::events::DataAccess;
+use crate::events::kind::EventCategory;
+use crate::events::{DataAccess, EventKind};
 use crate::provider::Providers;
 use crate::web::guard::ClientOrigin;
 use crate::web::{Db, rfc3339};
@@ -59,17 +60,6 @@ fn named(what: EventCategory) -> &'static str {
         ""
     } else {
         what.into()
-    }
-}
-
-const fn label(what: EventCategory) -> &'static str {
-    match what {
-        EventCategory::Everything => "All",
-        EventCategory::Refused => "Refused",
-        EventCategory::SignIns => "Actions of users",
-        EventCategory::Security => "Possible attacks",
-        EventCategory::Staff => "Staff and API keys",
-        EventCategory::Looks => "Views by staff",
     }
 }
 
@@ -151,7 +141,7 @@ impl Audit {
             let further = Some(("what", named(what))).filter(|(_, name)| !name.is_empty());
             Tab {
                 value: named(what),
-                label: label(what),
+                label: what.label(),
                 link: asked.0.suffix(&["what"], further.as_slice()),
             }
         };
@@ -194,7 +184,7 @@ async fn audit(
     record(
         db,
         &staff.member,
-        DataAccess::list("audit_viewed", &asked.0.searched()),
+        DataAccess::list(EventKind::AuditViewed, &asked.0.searched()),
         &origin.0,
     )
     .await?;
@@ -220,7 +210,7 @@ async fn export(
     let search = asked.0.searched();
     let access = DataAccess {
         reason: Some(&reason),
-        ..DataAccess::list("audit_exported", &search)
+        ..DataAccess::list(EventKind::AuditExported, &search)
     };
     record(db, &member, access, &origin.0).await?;
     let filter = asked.filter(member.time_zone.as_deref()).ok();

@@ -1,5 +1,6 @@
 //! Events in words for staff.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
@@ -11,45 +12,24 @@ use crate::admin::lists::events::EventRow;
 use crate::admin::pages::advice::Advice;
 use crate::admin::pages::changes::receipt;
 use crate::admin::pages::device;
-use crate::domain::text::capitalized;
-use crate::domain::{Actor, KeyName};
+use crate::events::EventKind;
+use crate::events::kind::{Details, HistoryCategory, Tone};
 use crate::web::rfc3339;
-
-const SIGN_INS: [&str; 3] = ["signed_in", "user_created", "identity_linked"];
 
 /// Returns true if the event is a sign-in, and not a change by another person.
 pub(super) fn is_sign_in(event: &EventRow) -> bool {
-    event.actor.is_none() && SIGN_INS.contains(&event.kind.as_str())
+    category(event) == HistoryCategory::SignIns
 }
 
 /// Returns true if the event may be the use of a stolen refresh token.
 pub(super) fn is_theft(event: &EventRow) -> bool {
-    matches!(
-        event.kind.as_str(),
-        "refresh_token_replayed" | "refresh_token_repeated"
-    )
+    event
+        .known_kind()
+        .is_some_and(|kind| kind.history() == HistoryCategory::Alarms)
 }
 
-/// The categories of a user's events: their names in URLs and their labels.
-pub(super) const CATEGORIES: [(&str, &str); 6] = [
-    ("alarms", "Alarms"),
-    ("sign-ins", "Sign-ins"),
-    ("refused", "Refused"),
-    ("staff", "By staff and keys"),
-    ("provider", "By the provider"),
-    ("changes", "Changes"),
-];
-
-pub(super) fn category(event: &EventRow) -> &'static str {
-    match (event.kind.as_str(), event.actor.as_deref()) {
-        ("provider_event" | "identity_held", _) => "provider",
-        (_, Some(actor)) if Actor::is_provider(actor) => "provider",
-        (_, Some(_)) => "staff",
-        _ if is_theft(event) => "alarms",
-        _ if is_sign_in(event) => "sign-ins",
-        ("sign_in_refused" | "link_refused", _) => "refused",
-        _ => "changes",
-    }
+pub(super) fn category(event: &EventRow) -> HistoryCategory {
+    HistoryCategory::of(event.known_kind(), event.actor.as_deref())
 }
 
 #[derive(Serialize)]
@@ -64,7 +44,9 @@ impl ClaimsChange {
     /// Returns the latest change of claims among a user's events. The previous claims are known if
     /// an earlier change is among the events, too.
     pub(super) fn latest(events: &[EventRow]) -> Option<Self> {
-        let mut sets = events.iter().filter(|event| event.kind == "claims_changed");
+        let mut sets = events
+            .iter()
+            .filter(|event| event.is(EventKind::ClaimsChanged));
         let claims = |event: &EventRow| serde_json::from_str(event.about.as_deref()?).ok();
         let latest = sets.next()?;
         let now: Map<String, Value> = claims(latest)?;
@@ -149,7 +131,7 @@ pub(super) struct EventView {
     row: EventRow,
     what: String,
     /// The class that colours it and the name of its icon.
-    tone: &'static str,
+    tone: Tone,
     icon: &'static str,
     advice: Option<Advice>,
     /// The claim for which a token was refused: its label and its value.
@@ -179,32 +161,25 @@ impl Other {
         let read = |text: &Option<String>| Uuid::parse_str(text.as_deref()?).ok();
         let from = read(&event.from_user);
         let to = read(&event.to_user);
-        match (event.kind.as_str(), from, to) {
-            // A user who was merged into another has no page any more.
-            ("users_merged", Some(from), _) => Some(Self {
+        // A user who was merged into another has no page any more.
+        if let Some(from) = from.filter(|_| event.is(EventKind::UsersMerged)) {
+            return Some(Self {
                 href: Some(format!("/admin/audit?user={from}")),
                 text: "what happened to that user before",
-            }),
-            (
-                "users_merged" | "identity_moved" | "user_created" | "user_updated" | "email_lost",
-                from,
-                to,
-            ) => {
-                let other = to.or(from)?;
-                Some(if event.other_exists {
-                    Self {
-                        href: Some(format!("/admin/users/{other}")),
-                        text: "The other user",
-                    }
-                } else {
-                    Self {
-                        href: None,
-                        text: "The other user no longer exists",
-                    }
-                })
-            }
-            _ => None,
+            });
         }
+        let other = to.or(from)?;
+        Some(if event.other_exists {
+            Self {
+                href: Some(format!("/admin/users/{other}")),
+                text: "The other user",
+            }
+        } else {
+            Self {
+                href: None,
+                text: "The other user no longer exists",
+            }
+        })
     }
 }
 
@@ -224,14 +199,18 @@ fn searched(fields: &str) -> Option<String> {
 impl EventView {
     /// Returns the views of a user's events, newest first, or only of one category's events, and
     /// marks the sign-ins from new devices.
-    pub(super) fn of_history(events: Vec<EventRow>, complete: bool, only: &str) -> Vec<Self> {
+    pub(super) fn of_history(
+        events: Vec<EventRow>,
+        complete: bool,
+        only: Option<HistoryCategory>,
+    ) -> Vec<Self> {
         let mut known = BTreeSet::new();
         let mut views: Vec<_> = events
             .into_iter()
             .rev()
             .filter_map(|event| {
                 let signs_in = is_sign_in(&event);
-                let is_shown = only.is_empty() || category(&event) == only;
+                let is_shown = only.is_none_or(|only| category(&event) == only);
                 let mut view = Self::from(event);
                 if let Some(device) = view.device.as_mut().filter(|_| signs_in && complete) {
                     // A new version of an app or a system is no new device.
@@ -274,7 +253,7 @@ impl EventView {
 
 impl From<EventRow> for EventView {
     fn from(row: EventRow) -> Self {
-        let (tone, icon) = look(&row);
+        let (what, tone, icon) = look(&row);
         let received = match row.reason.as_deref() {
             Some("audience_mismatch") => {
                 row.audience.clone().map(|audience| ("client ID", audience))
@@ -284,192 +263,45 @@ impl From<EventRow> for EventView {
         };
         let device = row.user_agent.as_deref().map(device::in_words);
         Self {
-            what: what(&row),
+            what: what.into_owned(),
             tone,
             icon,
             advice: row.reason.as_deref().and_then(Advice::about),
             received,
             device: device.map(|words| Device { words, new: false }),
             other: Other::of(&row),
-            receipt: (row.kind == "user_deleted").then(|| receipt::path(row.id)),
+            receipt: row
+                .is(EventKind::UserDeleted)
+                .then(|| receipt::path(row.id)),
             asked: row.search.as_deref().and_then(searched),
             row,
         }
     }
 }
 
-/// Returns the event's meaning. A kind without words here is shown by its name.
+/// The words, the tone and the icon of an event.
+///
+/// During a rolling update, a newer release may record kinds that this one does not know. Staff see
+/// the name of such a kind and that this release cannot explain it, in a calm tone or as an action
+/// of staff, and with the icon of a change. The API and the files have the name alone.
+fn look(event: &EventRow) -> (Cow<'static, str>, Tone, &'static str) {
+    let details = Details {
+        actor: event.actor.as_deref(),
+        reason: event.reason.as_deref(),
+        provider: event.provider.as_deref(),
+        user: event.user_id,
+    };
+    match event.known_kind() {
+        Some(kind) => (kind.words(details), kind.tone(details), kind.icon()),
+        None => (
+            format!("An event that this release does not know: {}", event.kind).into(),
+            EventKind::tone_by(details, Tone::Calm),
+            "edit",
+        ),
+    }
+}
+
+/// Returns what happened, in words for staff.
 pub(super) fn what(event: &EventRow) -> String {
-    let reason = event.reason.as_deref();
-    let by_staff = event.actor.is_some();
-    let by_key = event.actor.as_deref().is_some_and(KeyName::is_actor);
-    let author = if by_key { "an API key" } else { "staff" };
-    let by_provider = event.actor.as_deref().is_some_and(Actor::is_provider);
-    let what = match event.kind.as_str() {
-        "user_created" if by_staff && reason == Some("email_proven") => {
-            "Created before the first sign-in, with an e-mail address that another user had not verified"
-        }
-        "user_created" if reason == Some("email_proven") => {
-            "Signed in for the first time, and took over an e-mail address that another user had not verified"
-        }
-        "user_created" if by_staff => "Created before the first sign-in",
-        "user_created" => "Signed in for the first time",
-        "identity_linked" if reason == Some("imported") => "Identity added by an import of users",
-        "identity_linked" if reason == Some("same_provider") => {
-            "Second account of the same provider linked"
-        }
-        "identity_unlinked" if by_provider => {
-            "Identity unlinked because the user asked the provider to have the data deleted"
-        }
-        "user_updated" if reason == Some("proof_gone") => {
-            "The e-mail address is no longer verified: the identity that proved it is gone, or has another one"
-        }
-        "user_updated" if event.provider.is_none() => "The user changed the name to be shown",
-        "user_updated" => "Updated from the provider",
-        "provider_event" => reported(reason.unwrap_or_default(), event.user_id.is_some()),
-        "claims_changed" => "Claims in access tokens changed",
-        "sign_in_refused" => "Sign-in refused",
-        "link_refused" => "Linking refused",
-        "refresh_token_replayed" => {
-            "A refresh token was used twice, so it may be stolen: the session has ended"
-        }
-        "refresh_token_reissued" => {
-            "An answer was lost, so a refresh was repeated: the unused refresh token is void"
-        }
-        "refresh_token_repeated" => {
-            "A refresh token came again at once, from another address and another app or browser: it may be stolen"
-        }
-        "proof_refused" => "A request with a token of a session was refused",
-        "email_lost" => "Lost an unverified e-mail address to a user who has verified it",
-        "user_deleted" if by_provider => {
-            "Deleted because the user asked the provider to have the data deleted"
-        }
-        "data_deletion_kept" => {
-            "The user asked the provider to have the data deleted. It was kept because the user is disabled: decide about it"
-        }
-        "user_deleted" if by_staff => return format!("Deleted by {author}"),
-        "user_deleted" => "The user deleted the account",
-        // The other user's id is forgotten when this one is deleted; the direction is not.
-        "users_merged" if !by_staff && reason == Some("to_another") => {
-            "The user, who has proven to have both accounts, merged this one into the other"
-        }
-        "users_merged" if !by_staff => {
-            "The user, who has proven to have both accounts, merged the other into this one"
-        }
-        "users_merged" if reason == Some("to_another") => "Merged into another user",
-        "users_merged" => "Another user was merged into this one",
-        "identity_moved" if reason == Some("to_another") => "An identity was moved to another user",
-        "identity_moved" => "An identity was moved here from another user",
-        "identity_held" => {
-            "An identity is held: the hijacker of another account of the user may have brought it"
-        }
-        "identity_released" => return format!("A held identity released by {author}"),
-        "user_disabled" => return format!("Disabled by {author}"),
-        "user_enabled" => return format!("Enabled by {author}"),
-        "sessions_ended" => return format!("Signed out everywhere by {author}"),
-        "session_ended" => return format!("One session ended by {author}"),
-        "users_imported" => "Imported users",
-        "note_added" if reason == Some("known") => {
-            "Note written: the use that looked like theft was the user’s own"
-        }
-        "note_added" => "Note written",
-        "user_viewed" => "Viewed user",
-        "users_viewed" => "Viewed list of users",
-        "users_exported" => "Exported list of users",
-        "audit_viewed" => "Viewed audit log",
-        "audit_exported" => "Exported audit log",
-        "api_key_added" => "Added an API key",
-        "api_key_revoked" => "Revoked an API key",
-        "signing_key_announced" => "Announced the next key that signs access tokens",
-        "signing_keys_replaced" => {
-            "Replaced all keys that sign access tokens: those issued before are refused"
-        }
-        "pruned" => "Deleted what had expired, at the command line",
-        "webhook_replayed" => "Let the messages of a webhook be sent again",
-        "staff_added" => "Gave access to the staff pages",
-        "staff_role_changed" => "Changed access to the staff pages",
-        "staff_removed" => "Revoked access to the staff pages",
-        "staff_signed_in" => "Signed in to the staff pages",
-        "staff_identity_reset" => {
-            "Reset the account of a member: the next one to sign in is theirs"
-        }
-        "staff_refused" if reason == Some("another_identity") => {
-            "Staff sign-in refused: another account with the e-mail address of a member"
-        }
-        "staff_refused" if reason == Some("not_authoritative") => {
-            "Staff sign-in refused: Google has verified the e-mail address only once"
-        }
-        "staff_refused" if reason == Some("identity_suspended") => {
-            "Staff sign-in refused: the provider has reported the account hijacked, disabled or deleted"
-        }
-        "staff_refused" => "Staff sign-in refused: not a member of staff",
-        other => return capitalized(&other.replace('_', " ")),
-    };
-    what.to_owned()
-}
-
-/// Returns the tone and the icon of an event. A colour calls for attention; blue marks an action of
-/// staff or of an API key.
-fn look(event: &EventRow) -> (&'static str, &'static str) {
-    let by_staff = event
-        .actor
-        .as_deref()
-        .is_some_and(|actor| !Actor::is_provider(actor));
-    let icon = match event.kind.as_str() {
-        "signed_in" | "staff_signed_in" => "in",
-        "user_created" | "users_imported" | "staff_added" => "new",
-        "identity_linked" | "identity_moved" | "identity_held" | "identity_released"
-        | "identity_unlinked" => "link",
-        "sign_in_refused" | "link_refused" | "staff_refused" => "refused",
-        "refresh_token_replayed" | "refresh_token_repeated" => "theft",
-        "refresh_token_reissued" | "email_lost" | "provider_event" => "info",
-        "signed_out" | "sessions_ended" | "session_ended" => "out",
-        "user_deleted" | "data_deletion_kept" => "trash",
-        "users_merged" => "merge",
-        "user_disabled" | "user_enabled" => "off",
-        "user_viewed" | "users_viewed" | "audit_viewed" => "eye",
-        "users_exported" | "audit_exported" => "receipt",
-        "webhook_replayed" => "send",
-        "api_key_added" | "api_key_revoked" | "signing_key_announced" | "signing_keys_replaced" => {
-            "key"
-        }
-        kind if kind.starts_with("staff_") => "staff",
-        _ => "edit",
-    };
-    let hijacked = matches!(
-        event.reason.as_deref(),
-        Some("sessions_revoked" | "account_disabled")
-    );
-    let tone = match icon {
-        "refused" | "theft" => "bad",
-        "info" if event.kind == "provider_event" && hijacked => "warn",
-        "link" if event.kind == "identity_held" => "warn",
-        "eye" => "calm",
-        _ if by_staff => "info",
-        "in" | "new" => "good",
-        _ => "calm",
-    };
-    (tone, icon)
-}
-
-/// Returns a provider's report, about a user or about a person who has no user here.
-fn reported(event: &str, about_user: bool) -> &'static str {
-    if !about_user && event != "verification" {
-        return "The provider reported something about an account that no user has";
-    }
-    match event {
-        "sessions_revoked" => "The provider ended its sessions of the account",
-        "tokens_revoked" => "The provider revoked the access of our apps to the account",
-        "account_disabled" => "The provider disabled the account",
-        "account_enabled" => "The provider enabled the account again",
-        "account_purged" | "account_deleted" => "The account was deleted at the provider",
-        "credential_change" => "The provider reported a change of the account’s credentials",
-        "identifier_changed" => "The provider reported a change of the account’s address",
-        "email_disabled" => "E-mail by the provider’s relay address no longer reaches the user",
-        "email_enabled" => "E-mail by the provider’s relay address reaches the user again",
-        "consent_revoked" => "The user stopped using the account with our apps",
-        "deauthorized" => "The user removed our apps from the account",
-        "verification" => "The provider tested the connection for its reports",
-        _ => "The provider reported something about the account",
-    }
+    look(event).0.into_owned()
 }

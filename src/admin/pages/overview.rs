@@ -17,6 +17,7 @@ use crate::admin::pages::{Failure, Page, Staff};
 use crate::admin::staff::store::{HijackedRow, hijacked};
 use crate::clock;
 use crate::domain::Role;
+use crate::events::EventKind;
 use crate::events::counts::{CountRow, since};
 use crate::provider::{BOUNDS, Breaker, CallStats, Providers};
 use crate::provider_tokens::ProviderTokens;
@@ -153,14 +154,15 @@ fn is_unrevoked(tokens: &Summary) -> bool {
             .is_some_and(|at| clock::now() - at.unix_timestamp() > 86_400)
 }
 
+/// Returns the place of a count among the [`OUTCOMES`]. Only kinds of sign-ins are counted.
 fn outcome(row: &CountRow) -> Option<usize> {
-    match row.kind.as_str() {
-        "signed_in" => Some(0),
-        "user_created" => Some(1),
-        "identity_linked" if row.reason == "imported" => None,
-        "identity_linked" => Some(2),
-        "sign_in_refused" if row.reason == UNAVAILABLE => Some(4),
-        "sign_in_refused" => Some(3),
+    match row.kind.parse().ok()? {
+        EventKind::SignedIn => Some(0),
+        EventKind::UserCreated => Some(1),
+        EventKind::IdentityLinked if row.reason == "imported" => None,
+        EventKind::IdentityLinked => Some(2),
+        EventKind::SignInRefused if row.reason == UNAVAILABLE => Some(4),
+        EventKind::SignInRefused => Some(3),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ use rocket::response::Redirect;
 use rocket::response::content::RawJson;
 use rocket::{Responder, Route, State, get, post, routes};
 use serde::Serialize;
+use strum::VariantArray;
 use url::Url;
 use uuid::Uuid;
 
@@ -19,11 +20,12 @@ use crate::admin::lists::events::EventRow;
 use crate::admin::lists::person::{self, AlikeRow, NoteRow, PersonRow};
 use crate::admin::lists::users::ListedUser;
 use crate::admin::pages::changes::receipt;
-use crate::admin::pages::event_view::{CATEGORIES, ClaimsChange, Day, EventView};
+use crate::admin::pages::event_view::{ClaimsChange, Day, EventView};
 use crate::admin::pages::{Failure, Page, Signed, Staff, StaffForm, device, event_view, record};
 use crate::config;
 use crate::domain::text::{is_blank, one_line};
-use crate::events::DataAccess;
+use crate::events::kind::HistoryCategory;
+use crate::events::{DataAccess, EventKind};
 use crate::provider_tokens::store as provider_tokens;
 use crate::web::Db;
 use crate::web::guard::ClientOrigin;
@@ -59,14 +61,14 @@ struct Session {
 }
 
 /// Kinds of events by which staff or a backend respond to a possible theft.
-const CLOSING: [&str; 2] = ["sessions_ended", "user_disabled"];
+const CLOSING: [EventKind; 2] = [EventKind::SessionsEnded, EventKind::UserDisabled];
 
 /// Returns the newest event that looks like theft, and after which neither staff nor a backend has
 /// acted.
 fn theft(events: &[EventRow]) -> Option<&EventRow> {
     let closes = |event: &EventRow| {
-        CLOSING.contains(&event.kind.as_str())
-            || event.kind == "note_added" && event.reason.as_deref() == Some(KNOWN)
+        CLOSING.iter().any(|kind| event.is(*kind))
+            || event.is(EventKind::NoteAdded) && event.reason.as_deref() == Some(KNOWN)
     };
     let open = events.iter().take_while(|event| !closes(event));
     open.into_iter().find(|event| event_view::is_theft(event))
@@ -85,7 +87,9 @@ fn verdict<'a>(
     match identities.last() {
         _ if disabled => (
             "disabled",
-            events.iter().find(|event| event.kind == "user_disabled"),
+            events
+                .iter()
+                .find(|event| event.is(EventKind::UserDisabled)),
         ),
         None => ("unreachable", None),
         Some(last)
@@ -177,7 +181,7 @@ async fn gone(staff: &Staff, id: Uuid, db: &Db, origin: &ClientOrigin) -> Result
     let events = events::of_user(db, id, EVENTS).await?;
     let end = events
         .into_iter()
-        .find(|event| event.kind == "users_merged" || event.kind == "user_deleted");
+        .find(|event| event.is(EventKind::UsersMerged) || event.is(EventKind::UserDeleted));
     let view = Gone {
         id,
         remains,
@@ -256,23 +260,21 @@ async fn page(
             row,
         }
     });
-    let category = |name: &str| {
-        CATEGORIES
-            .into_iter()
-            .find(|(category, _)| *category == name)
-    };
     let only = form
         .get("only")
-        .and_then(category)
-        .map_or("", |(name, _)| name);
-    let chip = |(name, label)| {
+        .and_then(|name| name.parse::<HistoryCategory>().ok());
+    let chip = |&category: &HistoryCategory| {
         let count = events
             .iter()
-            .filter(|event| event_view::category(event) == name)
+            .filter(|event| event_view::category(event) == category)
             .count();
-        Chip { name, label, count }
+        Chip {
+            name: category.into(),
+            label: category.label(),
+            count,
+        }
     };
-    let chips = CATEGORIES.into_iter().map(chip);
+    let chips = HistoryCategory::VARIANTS.iter().map(chip);
     let complete = i64::try_from(events.len()).is_ok_and(|count| count < EVENTS);
     let zone = staff.member.time_zone.as_deref();
     let field = |name| form.get(name).unwrap_or_default().to_owned();
@@ -294,7 +296,7 @@ async fn page(
         notes,
         note,
         chips: chips.filter(|chip| chip.count > 0).collect(),
-        only,
+        only: only.map_or("", Into::into),
         complete,
         days: Day::all(EventView::of_history(events, complete, only), id, zone),
         attempts: Day::all(

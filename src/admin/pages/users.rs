@@ -24,7 +24,7 @@ use crate::admin::pages::users::query::ListQuery;
 use crate::admin::pages::{Answer, ExportingStaff, Failure, Page, Staff, StaffForm, record};
 use crate::database::{Database, Error};
 use crate::domain::Email;
-use crate::events::DataAccess;
+use crate::events::{DataAccess, EventKind};
 use crate::provider::Providers;
 use crate::web::Db;
 use crate::web::guard::ClientOrigin;
@@ -344,7 +344,7 @@ async fn list(
     record(
         db,
         &staff.member,
-        DataAccess::list("users_viewed", &view.asked.0.searched()),
+        DataAccess::list(EventKind::UsersViewed, &view.asked.0.searched()),
         &origin.0,
     )
     .await?;
@@ -376,7 +376,7 @@ async fn file(
     let search = asked.0.searched();
     let access = DataAccess {
         reason: Some(&reason),
-        ..DataAccess::list("users_exported", &search)
+        ..DataAccess::list(EventKind::UsersExported, &search)
     };
     record(db, &member, access, &origin.0).await?;
     Ok(Csv::begin(rows, &member, db).await?)

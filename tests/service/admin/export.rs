@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use vestibule::domain::actor::{Actor, Origin};
 use vestibule::domain::staff::Role;
+use vestibule::events::EventKind;
 use vestibule::events::record::{DataAccess, record_access};
 
 use super::{EXPORTS, file, staff_app_with};
@@ -349,7 +350,9 @@ async fn whoever_exports_has_the_right_and_says_why() {
                 .await
                 .unwrap()
         };
-        assert!(!recorded("users_exported").await && recorded("users_viewed").await);
+        assert!(
+            !recorded(EventKind::UsersExported).await && recorded(EventKind::UsersViewed).await
+        );
 
         sqlx::query("UPDATE staff SET may_export = true")
             .execute(pool)
@@ -386,6 +389,9 @@ async fn whoever_exports_has_the_right_and_says_why() {
             .database
             .run("DELETE FROM staff WHERE email = 'staff@example.com'")
             .await;
-        assert!(!recorded("users_viewed").await, "who is no longer staff");
+        assert!(
+            !recorded(EventKind::UsersViewed).await,
+            "who is no longer staff"
+        );
     }
 }

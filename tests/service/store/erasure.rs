@@ -14,6 +14,7 @@ use vestibule::domain::actor::{Actor, By, Origin};
 use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 use vestibule::events::Asking;
+use vestibule::events::EventKind;
 use vestibule::events::erasure::erase;
 use vestibule::events::record::{DataAccess, record_access};
 use vestibule::prune::prune;
@@ -168,16 +169,22 @@ async fn staff_searches_and_refused_staff_are_erased_with_an_address() {
         let within = format!("  Ada <{address}> ");
         let other = address.replace("example", "EXAMPLE");
         let searches = [
-            ("users_viewed", vec![("q", shouted.as_str())]),
-            ("users_exported", vec![("q", &within)]),
-            ("users_viewed", vec![("q", address), ("status", "active")]),
-            ("audit_viewed", vec![("email", &other), ("what", "refused")]),
-            ("audit_exported", vec![("actor", address)]),
+            (EventKind::UsersViewed, vec![("q", shouted.as_str())]),
+            (EventKind::UsersExported, vec![("q", &within)]),
+            (
+                EventKind::UsersViewed,
+                vec![("q", address), ("status", "active")],
+            ),
+            (
+                EventKind::AuditViewed,
+                vec![("email", &other), ("what", "refused")],
+            ),
+            (EventKind::AuditExported, vec![("actor", address)]),
         ];
         let others = [
-            ("users_viewed", vec![("q", "grace@example.com")]),
-            ("audit_viewed", vec![("email", "grace@example.com")]),
-            ("users_viewed", vec![("q", "Ada")]),
+            (EventKind::UsersViewed, vec![("q", "grace@example.com")]),
+            (EventKind::AuditViewed, vec![("email", "grace@example.com")]),
+            (EventKind::UsersViewed, vec![("q", "Ada")]),
         ];
         let by = By {
             actor: Actor::Operator("staff@example.com"),
@@ -189,7 +196,7 @@ async fn staff_searches_and_refused_staff_are_erased_with_an_address() {
             .unwrap();
         for (kind, search) in searches.iter().chain(&others) {
             let look = DataAccess {
-                kind,
+                kind: *kind,
                 user: None,
                 search,
                 reason: None,

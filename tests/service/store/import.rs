@@ -12,7 +12,8 @@ use serde_json::json;
 use uuid::Uuid;
 use vestibule::admin::changes::{Change, Outcome};
 use vestibule::admin::lists::events as event_log;
-use vestibule::admin::lists::events::{EventCategory, Filter};
+use vestibule::admin::lists::events::Filter;
+use vestibule::events::kind::EventCategory;
 
 use crate::support::app::App;
 use crate::support::cluster::Database;

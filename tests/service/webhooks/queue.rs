@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 use sqlx::{Connection, Executor, PgConnection, PgPool};
-use strum::VariantNames;
+use strum::{VariantArray, VariantNames};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 use vestibule::domain::message_type::MessageType;
+use vestibule::events::EventKind;
 
 use super::{SESSION, WAITING, change, event, settings};
 use crate::support::app::App;
@@ -239,6 +240,22 @@ async fn each_change_queues_one_message_that_names_what_changed() {
         assert_eq!(*data, *expected.as_object().unwrap(), "{kind}");
         for secret in ["they asked", "192.0.2.7", "staff@example.com"] {
             assert!(!row.contains(secret), "{kind} tells {secret}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_of_event_queues_the_message_that_its_table_names() {
+    let database = subscribed().await;
+    let pool = &database.pool;
+    let ada = user(pool).await;
+    for kind in EventKind::VARIANTS {
+        for reason in [None, Some("to_another")] {
+            event(pool, kind.name(), ada, reason, &Value::Null).await;
+            let queued: Vec<(String,)> = all!(pool, "DELETE FROM webhook_messages RETURNING type");
+            let named = kind.message_type(reason);
+            let named: Vec<_> = named.iter().map(|named| (named.to_string(),)).collect();
+            assert_eq!(queued, named, "{kind:?} {reason:?}");
         }
     }
 }

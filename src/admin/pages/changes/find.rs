@@ -13,7 +13,7 @@ use crate::admin::lists::users::{Filters, ListedUser};
 use crate::admin::pages::changes::Visit;
 use crate::admin::pages::{Failure, Page, record};
 use crate::domain::{Role, printable};
-use crate::events::DataAccess;
+use crate::events::{DataAccess, EventKind};
 use crate::provider::Providers;
 
 const PAGE: usize = 10;
@@ -73,7 +73,7 @@ pub(super) async fn find(
         record(
             db,
             member,
-            DataAccess::list("users_viewed", &[("q", &query)]),
+            DataAccess::list(EventKind::UsersViewed, &[("q", &query)]),
             &visit.origin.0,
         )
         .await?;

@@ -12,6 +12,7 @@ use vestibule::domain::actor::Actor;
 use vestibule::domain::custom_claims::CustomClaims;
 use vestibule::domain::staff::Role;
 use vestibule::events::Asking;
+use vestibule::events::EventKind;
 use vestibule::events::record::{DataAccess, record_access};
 
 use super::{STAFF, act, alive, apply, at, by, events, merge, preview, user};
@@ -94,7 +95,7 @@ async fn a_merged_address_is_erased_when_the_surviving_user_is_deleted() {
         .await
         .unwrap();
     let look = DataAccess {
-        kind: "users_viewed",
+        kind: EventKind::UsersViewed,
         user: None,
         search: &[("q", ADDRESS)],
         reason: None,
