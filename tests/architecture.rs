@@ -402,7 +402,7 @@ fn a_task_that_lasts_is_replaced_when_it_panics() {
 const FLOWS: [(&str, usize); 5] = [
     ("A sign-in", 33),
     ("A refresh", 17),
-    ("Staff disable a user", 22),
+    ("Staff disable a user", 21),
     ("A webhook", 11),
     ("A setting, from `Rocket.toml` to its use", 8),
 ];

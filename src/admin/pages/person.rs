@@ -15,6 +15,7 @@ use crate::accounts::sessions::SessionRow;
 use crate::accounts::{identities, merging, sessions};
 use crate::admin::api::DataCopy;
 use crate::admin::changes::store::deletion_of;
+use crate::admin::changes::words::Done;
 use crate::admin::lists::events;
 use crate::admin::lists::events::EventRow;
 use crate::admin::lists::person::{self, AlikeRow, NoteRow, PersonRow};
@@ -148,10 +149,8 @@ pub(super) struct PersonPage {
     complete: bool,
     days: Vec<Day>,
     attempts: Vec<Day>,
-    /// The name of the change after which it is shown.
-    done: String,
-    /// The minutes for which access tokens are valid.
-    minutes: u32,
+    /// What the change has done after which it is shown.
+    done: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -277,6 +276,7 @@ async fn page(
     let chips = HistoryCategory::VARIANTS.iter().map(chip);
     let complete = i64::try_from(events.len()).is_ok_and(|count| count < EVENTS);
     let zone = staff.member.time_zone.as_deref();
+    let done = form.get("done").and_then(|name| name.parse::<Done>().ok());
     let field = |name| form.get(name).unwrap_or_default().to_owned();
     let note = NoteForm {
         id: note_id(form),
@@ -304,8 +304,7 @@ async fn page(
             id,
             zone,
         ),
-        done: field("done"),
-        minutes: settings.access_token_ttl.div_ceil(60),
+        done: done.map(|done| done.words(settings.access_token_ttl.div_ceil(60))),
         person: found,
     };
     Ok(Page::new(staff, "admin/person", &view))
@@ -363,7 +362,10 @@ async fn add_note(
     if !added.await? {
         return Err(Status::NotFound.into());
     }
-    Ok(Redirect::to(format!("/admin/users/{user}?done=note")))
+    Ok(Redirect::to(format!(
+        "/admin/users/{user}?done={}",
+        <&str>::from(Done::Note)
+    )))
 }
 
 /// The identities, claims, live sessions, notes and latest events of a user, as a file.

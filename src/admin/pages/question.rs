@@ -1,8 +1,8 @@
 //! The question whether a change is to be made: what will happen, and a form for the reason.
 
 use serde::Serialize;
-use serde_json::Value;
 
+use crate::admin::changes::words::Words;
 use crate::admin::pages::failure::Failure;
 use crate::admin::pages::guard::{Staff, StaffForm};
 use crate::admin::pages::page::Page;
@@ -12,52 +12,31 @@ const LONG_REASON: &str = "Write at most 500 characters.";
 
 #[derive(Serialize)]
 pub(super) struct Question {
-    /// The change's name, by which `templates/admin/changes.html.tera` chooses the words.
-    change: &'static str,
-    title: String,
+    #[serde(flatten)]
+    words: Words,
     /// The pages above, by URL and name. The change began on the last one.
     trail: Vec<(String, String)>,
     action: String,
     pub fields: Vec<(&'static str, String)>,
     pub reason: String,
     error: Option<&'static str>,
-    button: String,
-    /// The subject of the words, if the fields of a page around it do not have it.
-    #[serde(flatten)]
-    about: Option<Value>,
 }
 
 impl Question {
-    pub fn new(
-        change: &'static str,
-        title: String,
-        trail: Vec<(String, String)>,
-        action: String,
-        button: &str,
-    ) -> Self {
-        let fields = Vec::new();
-        let reason = String::new();
-        let button = button.to_owned();
+    pub fn new(words: Words, trail: Vec<(String, String)>, action: String) -> Self {
         Self {
-            change,
-            title,
+            words,
             trail,
             action,
-            fields,
-            reason,
+            fields: Vec::new(),
+            reason: String::new(),
             error: None,
-            button,
-            about: None,
         }
     }
 
-    /// Adds the fields of the form, and what the words are about.
-    pub fn with(self, fields: Vec<(&'static str, String)>, about: Value) -> Self {
-        Self {
-            fields,
-            about: Some(about),
-            ..self
-        }
+    /// Adds the fields of the form.
+    pub fn with(self, fields: Vec<(&'static str, String)>) -> Self {
+        Self { fields, ..self }
     }
 
     /// Asks, with the reason that was typed before a sign-in came between.

@@ -9,16 +9,16 @@ use rocket::http::uri::Origin;
 use rocket::response::Redirect;
 use rocket::{Route, get, post, routes};
 use serde::Serialize;
-use serde_json::json;
 use time::OffsetDateTime;
 
+use crate::admin::changes::words::Words;
 use crate::admin::dates::{day_before, end_of, last_day};
 use crate::admin::pages::{AdminStaff, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::admin::staff::sign_in::store as members;
 use crate::admin::staff::sign_in::store::StaffRow;
 use crate::admin::staff::store::{self, Changed};
 use crate::clock;
-use crate::domain::{Access, Email};
+use crate::domain::{Access, Email, Role};
 use crate::web::guard::ClientOrigin;
 use crate::web::{Db, rfc3339};
 
@@ -186,30 +186,69 @@ impl Given {
     }
 
     async fn question(&self, staff: &Staff, db: &Db) -> Result<Question, Failure> {
-        let (
-            email,
-            Access {
-                role, may_export, ..
-            },
-        ) = (self.email.folded(), self.access);
+        let email = self.email.folded();
+        let Access {
+            role, may_export, ..
+        } = self.access;
         let before = all(staff, db)
             .await?
             .into_iter()
             .find(|member| member.row.email == email);
-        let title = format!("Give access to {email}");
         let mut fields = vec![("email", email.to_owned()), ("role", role.to_string())];
         fields.extend(may_export.then(|| ("export", "yes".to_owned())));
         fields.extend(self.last_day.clone().map(|day| ("until", day)));
-        let exports = self.access.exports();
-        let about = json!({ "email": email, "role": role.to_string(), "exports": exports, "day": self.last_day, "before": before });
-        let question = Question::new(
-            "give-access",
-            title,
-            trail(),
-            "/admin/staff".into(),
-            "Give access",
-        );
-        Ok(question.with(fields, about))
+        let question = Question::new(self.words(before, staff), trail(), "/admin/staff".into());
+        Ok(question.with(fields))
+    }
+
+    fn words(&self, before: Option<Lasting<StaffRow>>, staff: &Staff) -> Words {
+        let email = self.email.folded();
+        let role = self.access.role;
+        let until_now = match before {
+            None => "This member is new, and signs in with the account of that address.".to_owned(),
+            Some(Lasting { end: Some(end), .. }) if end.over => {
+                "The access that this member had has ended.".to_owned()
+            }
+            Some(Lasting { role, end, row }) => {
+                let exports = exports(row.access());
+                let end = end.map(|end| format!("until {}", end.day.unwrap_or(end.at)));
+                let end = end.unwrap_or_else(|| "without an end".to_owned());
+                format!("Until now, this member is {role} and {exports}, {end}.")
+            }
+        };
+        let steps = vec![
+            format!("{email} is {role} and {}.", exports(self.access)).into(),
+            end_in_words("The access", self.last_day.as_deref(), staff).into(),
+            until_now.into(),
+        ];
+        let warnings = match role {
+            Role::Admin => {
+                vec!["An admin can do everything, and also give and revoke access.".into()]
+            }
+            Role::Support => Vec::new(),
+        };
+        let title = format!("Give access to {email}");
+        Words {
+            warnings,
+            ..Words::new(title, steps, "Give access")
+        }
+    }
+}
+
+fn exports(access: Access) -> &'static str {
+    if access.exports() {
+        "may export users and events"
+    } else {
+        "may not export"
+    }
+}
+
+/// Says when access or a key ends.
+fn end_in_words(what: &str, last_day: Option<&str>, staff: &Staff) -> String {
+    let zone = staff.member.time_zone.as_deref().unwrap_or("UTC");
+    match last_day {
+        Some(day) => format!("{what} ends at the end of {day} ({zone})."),
+        None => format!("{what} has no end."),
     }
 }
 
@@ -247,14 +286,14 @@ fn answer(changed: Changed, done: &'static str) -> Result<Redirect, Failure> {
 
 fn taking(email: &str) -> Question {
     let title = format!("Revoke the access of {email}");
-    Question::new(
-        "revoke-access",
-        title,
-        trail(),
-        "/admin/staff/remove".into(),
-        "Revoke access",
-    )
-    .with(vec![("email", email.to_owned())], json!({ "email": email }))
+    let steps = vec![
+        format!("{email} is signed out of these pages at once, and can no longer sign in to them.")
+            .into(),
+        "The audit log keeps what this member did.".into(),
+    ];
+    let words = Words::new(title, steps, "Revoke access");
+    Question::new(words, trail(), "/admin/staff/remove".into())
+        .with(vec![("email", email.to_owned())])
 }
 
 #[get("/staff/remove")]

@@ -6,11 +6,11 @@ use rocket::http::uri::Origin;
 use rocket::response::Redirect;
 use rocket::{FromForm, Route, State, get, post, routes};
 use serde::Serialize;
-use serde_json::json;
 use time::OffsetDateTime;
 use url::form_urlencoded::byte_serialize;
 use uuid::Uuid;
 
+use crate::admin::changes::words::{Line, Words};
 use crate::admin::pages::{AdminStaff, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::clock;
 use crate::config::Webhook;
@@ -186,6 +186,18 @@ fn question(name: &str, only: Option<Uuid>) -> Question {
         Some(id) => format!("Send the message {id} again"),
         None => format!("Send all messages to {name} again"),
     };
+    let mut steps: Vec<Line> = match only {
+        Some(_) => vec![
+            format!("The message is sent to {name} now, if no earlier message of its user waits.")
+                .into(),
+        ],
+        None => vec![
+            format!("Each message to {name} that is parked or waits after a failure is sent now.")
+                .into(),
+            "Messages about one user are sent one after the other, the oldest first.".into(),
+        ],
+    };
+    steps.push("A message that was parked has all its attempts again.".into());
     let trail = vec![
         ("/admin/webhooks".into(), "Webhooks".into()),
         (path(name), name.to_owned()),
@@ -195,8 +207,8 @@ fn question(name: &str, only: Option<Uuid>) -> Question {
         .map(|id| ("message", id.to_string()))
         .into_iter()
         .collect();
-    Question::new("send-again", title, trail, action, "Send again")
-        .with(fields, json!({ "name": name, "message": only }))
+    let words = Words::new(title, steps, "Send again");
+    Question::new(words, trail, action).with(fields)
 }
 
 /// Reads the id of the message that a form or link is about; `None` if it is about all messages.

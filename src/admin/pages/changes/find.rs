@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::accounts::identities;
 use crate::accounts::identities::IdentityRow;
-use crate::admin::changes::words;
+use crate::admin::changes::words::{self, Line};
 use crate::admin::lists::person;
 use crate::admin::lists::users::search::search;
 use crate::admin::lists::users::{Filters, ListedUser};
@@ -24,12 +24,31 @@ const MAX_QUERY: usize = 254;
 struct Find<'r> {
     title: &'static str,
     /// The user on whose page the change began, and the identity to move.
-    person: ListedUser,
+    person: Named,
+    /// What the search is for.
+    purpose: Line,
     identity: Option<IdentityRow>,
     path: &'r str,
     query: String,
-    matches: Vec<ListedUser>,
+    matches: Vec<Named>,
     more: bool,
+}
+
+/// A user, and the name of the user within a sentence.
+#[derive(Serialize)]
+struct Named {
+    called: Line,
+    #[serde(flatten)]
+    user: ListedUser,
+}
+
+impl From<ListedUser> for Named {
+    fn from(user: ListedUser) -> Self {
+        Self {
+            called: words::listed(&user).into(),
+            user,
+        }
+    }
 }
 
 /// Shows the search for whom to merge with the user, or to whom to move their identity `moved`.
@@ -84,11 +103,12 @@ pub(super) async fn find(
     }
     let view = Find {
         title,
-        person,
+        purpose: words::search(identity.as_ref(), &person),
+        person: person.into(),
         identity,
         path: visit.path,
         query,
-        matches,
+        matches: matches.into_iter().map(Named::from).collect(),
         more,
     };
     Ok(Page::new(&visit.staff, "admin/find", &view))

@@ -14,13 +14,13 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::accounts::sessions;
-use crate::admin::changes::words;
+use crate::admin::changes::words::{self, Done, Words};
 use crate::admin::changes::{Change, Outcome, Preview, make, preview, store};
 use crate::admin::pages::changes::find::find;
 use crate::admin::pages::naming::called;
 use crate::admin::pages::{Failure, Page, Question, Signed, Staff, StaffForm, device, record};
 use crate::config;
-use crate::domain::{CustomClaims, LinkedIdentity, Role, UserState, merged};
+use crate::domain::{Role, UserState, merged};
 use crate::events::DataAccess;
 use crate::provider::Providers;
 use crate::web::Db;
@@ -33,74 +33,26 @@ pub(in crate::admin) fn routes() -> Vec<Route> {
 /// A user whom a change concerns, or the one who remains of two.
 #[derive(Serialize)]
 struct Card {
-    /// The user's part in the change.
-    part: &'static str,
+    /// The user's part in the change; `None` for the one who remains.
+    part: Option<&'static str>,
+    is_deleted: bool,
     #[serde(flatten)]
     user: UserState,
     last_seen_on: Option<String>,
     /// The number of live sessions.
     sessions: i64,
     notes: i64,
-    hijacked: bool,
 }
 
 impl Card {
-    fn new(part: &'static str, user: &UserState) -> Self {
+    fn new(part: Option<&'static str>, user: &UserState) -> Self {
         Self {
             part,
+            is_deleted: false,
             last_seen_on: user.last_seen_on.map(|day| day.to_string()),
             sessions: user.sessions(),
             notes: user.notes,
-            hijacked: user.is_hijacked(),
             user: user.clone(),
-        }
-    }
-}
-
-/// The single identity that a change is made to.
-#[derive(Serialize)]
-struct Account {
-    #[serde(flatten)]
-    identity: LinkedIdentity,
-    /// The number of live sessions that were opened with it.
-    sessions: i64,
-    /// True if the user's address is no longer verified without it.
-    only_proof: bool,
-    /// True if it has the user's address, which stays verified without it.
-    returns: bool,
-}
-
-impl Account {
-    fn new(identity: &LinkedIdentity, user: &UserState) -> Self {
-        let verified = user.is_verified_without(identity);
-        Self {
-            sessions: identity.sessions,
-            only_proof: user.email.is_some() && user.email_verified && !verified,
-            returns: verified && user.has_address_of(identity),
-            identity: identity.clone(),
-        }
-    }
-}
-
-/// The claims that a merge changes, as JSON.
-#[derive(Serialize)]
-struct Claims {
-    /// The claims that the user who is kept gets.
-    taken: Option<String>,
-    /// The claims that the kept user has already, and the other user's claims that are dropped.
-    own: String,
-    lost: Option<String>,
-}
-
-impl Claims {
-    fn new(from: &UserState, into: &UserState, after: &UserState) -> Self {
-        let json = |claims: CustomClaims| (!claims.is_empty()).then(|| claims.json());
-        let taken = after.claims.unlike(&into.claims);
-        let lost = from.claims.unlike(&after.claims);
-        Self {
-            taken: json(taken),
-            own: into.claims.json(),
-            lost: json(lost),
         }
     }
 }
@@ -109,17 +61,14 @@ impl Claims {
 struct Confirmation {
     #[serde(flatten)]
     question: Question,
-    user: Card,
+    /// The change's user, if the page shows them in detail.
+    user: Option<Card>,
     /// The user who gets the identities.
     other: Option<Card>,
     /// The one who remains of a merge.
     after: Option<Card>,
-    claims: Option<Claims>,
-    identity: Option<Account>,
-    /// The device whose session ends.
-    device: Option<String>,
-    /// The minutes for which access tokens are valid.
-    minutes: u32,
+    /// The identity, if the change is made to a single one.
+    identity: Option<Uuid>,
     refused: Option<&'static str>,
     /// True if a user has changed, so that the confirmed change was not made.
     stale: bool,
@@ -134,15 +83,8 @@ impl Confirmation {
         let change = &preview.change;
         let user = change.user();
         let other = change.other();
-        let identity = change.identity();
-        let (part, part_of_other) = match change {
-            Change::Merge { .. } => ("will be deleted", "stays"),
-            Change::Move { .. } => ("loses the identity", "gets the identity"),
-            Change::Delete { .. } => ("will be deleted", ""),
-            _ => ("has the identity", ""),
-        };
         let merge = match change {
-            Change::Merge { from, into } => Some((from, into, merged(from, into))),
+            Change::Merge { from, into } => Some((from, into)),
             _ => None,
         };
         let back = visit
@@ -150,13 +92,18 @@ impl Confirmation {
             .get("back")
             .and_then(|back| Uuid::parse_str(back).ok());
         let began = other.filter(|other| Some(other.id) == back).unwrap_or(user);
-        let (title, button) = words::title(change, &name(user));
+        let minutes = visit.settings.access_token_ttl.div_ceil(60);
+        let words = Words::of(change, &name(user), device, minutes);
+        let (part, part_of_other) = words::parts(change);
+        let card = part.map(|part| Card {
+            is_deleted: words.is_final,
+            ..Card::new(Some(part), user)
+        });
         let trail = vec![
             ("/admin/users".into(), "Users".into()),
             (format!("/admin/users/{}", began.id), name(began)),
         ];
-        let mut question =
-            Question::new(change.name(), title, trail, visit.path.to_owned(), &button);
+        let mut question = Question::new(words, trail, visit.path.to_owned());
         visit
             .form
             .get("reason")
@@ -176,21 +123,16 @@ impl Confirmation {
         }
         Self {
             question,
-            user: Card::new(part, user),
+            user: card,
             other: other.map(|other| Card::new(part_of_other, other)),
-            reverse: merge.as_ref().map(|(from, into, _)| {
+            reverse: merge.map(|(from, into)| {
                 format!(
                     "/admin/users/{}/merge?into={}&back={}",
                     into.id, from.id, began.id
                 )
             }),
-            claims: merge
-                .as_ref()
-                .map(|(from, into, after)| Claims::new(from, into, after)),
-            after: merge.map(|(_, _, after)| Card::new("", &after)),
-            identity: identity.map(|identity| Account::new(identity, user)),
-            device,
-            minutes: visit.settings.access_token_ttl.div_ceil(60),
+            after: merge.map(|(from, into)| Card::new(None, &merged(from, into))),
+            identity: change.identity().map(|identity| identity.id),
             refused: preview.refused.map(words::refused),
             stale: false,
         }
@@ -283,20 +225,15 @@ impl Visit<'_> {
         let seen = change
             .needs_preview()
             .then(|| form.get("seen").unwrap_or_default());
-        let user = change.user();
         let kept = change.other().unwrap_or(change.user());
         match make(db, &preview, seen, by).await? {
-            Outcome::Done if matches!(change, Change::Delete { .. }) => {
-                let number = db
-                    .run(|_| store::deletion_of(db, *user))
-                    .await?
-                    .ok_or(Status::NotFound)?;
-                Ok(Redirect::to(receipt::path(number)))
-            }
             Outcome::Done => {
-                let none = matches!(change, Change::EndSessions { .. })
-                    && preview.change.user().sessions() == 0;
-                let done = if none { "nothing" } else { change.name() };
+                let Some(done) = Done::of(&preview.change) else {
+                    let number = db.run(|_| store::deletion_of(db, *kept)).await?;
+                    let number = number.ok_or(Status::NotFound)?;
+                    return Ok(Redirect::to(receipt::path(number)));
+                };
+                let done: &str = done.into();
                 Ok(Redirect::to(format!("/admin/users/{kept}?done={done}")))
             }
             Outcome::NotPermitted => Err(Status::Forbidden.into()),

@@ -7,10 +7,10 @@ use rocket::http::uri::Origin;
 use rocket::response::Redirect;
 use rocket::{Route, get, post, routes};
 use serde::Serialize;
-use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::admin::pages::staff::{Lasting, Mistake, until};
+use crate::admin::changes::words::Words;
+use crate::admin::pages::staff::{Lasting, Mistake, end_in_words, until};
 use crate::admin::pages::{AdminStaff, Failure, Page, Question, Signed, Staff, StaffForm};
 use crate::admin::staff::api_keys::store::KeyRow;
 use crate::admin::staff::api_keys::{add, revoke, store};
@@ -115,19 +115,23 @@ impl Added {
         })
     }
 
-    fn question(&self) -> Question {
+    fn question(&self, staff: &Staff) -> Question {
         let title = format!("Add the API key {}", self.name);
         let role: &str = self.role.into();
         let mut fields = vec![("name", self.name.to_string()), ("role", role.to_owned())];
         fields.extend(self.last_day.clone().map(|day| ("until", day)));
-        Question::new(
-            "add-key",
-            title,
-            trail(),
-            "/admin/keys".into(),
-            "Add the key",
-        )
-        .with(fields, json!({ "role": role, "day": self.last_day }))
+        let can = match self.role {
+            KeyRole::Admin => "read and change users, and everything else that the API has",
+            KeyRole::Support => "read users and end their sessions",
+            KeyRole::Reader => "read users",
+        };
+        let steps = vec![
+            format!("A program with this key can {can}.").into(),
+            end_in_words("The key", self.last_day.as_deref(), staff).into(),
+            "The next page shows the key, once. Have a place ready to store it.".into(),
+        ];
+        let words = Words::new(title, steps, "Add the key");
+        Question::new(words, trail(), "/admin/keys".into()).with(fields)
     }
 }
 
@@ -150,14 +154,14 @@ async fn ask_add_key(staff: AdminStaff, uri: &Origin<'_>, db: &Db) -> Result<Pag
     let staff = staff.0;
     let form = StaffForm::of(uri);
     let added = sound(Added::read(&form, &staff), &staff, &form, db).await?;
-    Ok(added.question().ask(&staff, &form))
+    Ok(added.question(&staff).ask(&staff, &form))
 }
 
 #[post("/keys", data = "<sent>")]
 async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Failure> {
     let Signed { staff, form } = sent.of_admin()?;
     let added = sound(Added::read(&form, &staff), &staff, &form, db).await?;
-    let reason = added.question().confirmed(&staff, &form)?;
+    let reason = added.question(&staff).confirmed(&staff, &form)?;
     let name = added.name.to_string();
     let by = staff.by(&reason, &origin.0);
     match add(db, &added.name, added.role, added.expires_at, by).await? {
@@ -190,17 +194,13 @@ async fn add_key(sent: Signed, db: &Db, origin: ClientOrigin) -> Result<Page, Fa
 
 fn revoking(name: &KeyName) -> Question {
     let title = format!("Revoke the API key {name}");
-    Question::new(
-        "revoke-key",
-        title,
-        trail(),
-        "/admin/keys/revoke".into(),
-        "Revoke the key",
-    )
-    .with(
-        vec![("name", name.to_string())],
-        json!({ "name": name.as_str() }),
-    )
+    let steps = vec![
+        format!("The service refuses the key {name} at once, and for ever.").into(),
+        "A program that uses it needs another key to go on.".into(),
+    ];
+    let words = Words::new(title, steps, "Revoke the key");
+    Question::new(words, trail(), "/admin/keys/revoke".into())
+        .with(vec![("name", name.to_string())])
 }
 
 #[get("/keys/revoke")]
