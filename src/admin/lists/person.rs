@@ -115,18 +115,24 @@ pub async fn add_note(
     by: By<'_>,
 ) -> Result<bool, Error> {
     let added = sqlx::query_scalar!(
-        r#"WITH target AS (
-               SELECT id FROM users WHERE id = $1 AND author_allowed($7) FOR KEY SHARE
+        r#"WITH input AS (
+               SELECT $1::uuid AS user_id, $2::text AS author, $3::text AS text, $4::text AS ticket, $5::text AS reason,
+                      $6::uuid AS id, $7::author AS by
+           ), target AS (
+               SELECT u.id FROM users u JOIN input t ON u.id = t.user_id WHERE author_allowed(t.by) FOR KEY SHARE OF u
            ), added AS (
                INSERT INTO notes (id, user_id, author, text, ticket)
-               SELECT CASE WHEN EXISTS (SELECT FROM notes WHERE id = $6 AND (author, text) <> ($2, $3))
-                           THEN event_id() ELSE $6 END, id, $2, $3, $4
-               FROM target
+               SELECT CASE WHEN EXISTS (
+                               SELECT FROM notes n WHERE n.id = t.id AND (n.author, n.text) <> (t.author, t.text))
+                           THEN event_id() ELSE t.id END, target.id, t.author, t.text, t.ticket
+               FROM target, input t
                ON CONFLICT ON CONSTRAINT notes_pkey DO NOTHING RETURNING user_id
            ), recorded AS (
-               INSERT INTO events SELECT e.* FROM added a, event_row($7, 'note_added', a.user_id, reason => $5) AS e
+               INSERT INTO events
+               SELECT e.* FROM added a, input t, event_row(t.by, 'note_added', a.user_id, reason => t.reason) AS e
            )
-           SELECT EXISTS (SELECT FROM added) OR EXISTS (SELECT FROM notes WHERE id = $6 AND author = $2 AND text = $3) AS "added!""#,
+           SELECT EXISTS (SELECT FROM added) OR EXISTS (
+               SELECT FROM notes n JOIN input t ON n.id = t.id AND n.author = t.author AND n.text = t.text) AS "added!""#,
         user,
         by.actor.name(),
         text,

@@ -61,19 +61,28 @@ async fn try_to_add(
     // It locks the admins, including the actor, so that two admins cannot demote each other. It
     // locks the member together with them: two changes lock members in one order.
     let row = sqlx::query!(
-        r#"WITH locked AS MATERIALIZED (
-               SELECT id, email, role, ends_at FROM current_staff WHERE role = 'admin' OR email = $2 ORDER BY id FOR UPDATE
+        r#"WITH input AS (
+               SELECT $1::uuid AS id, $2::text AS email, $3::text AS role, $4::boolean AS may_export,
+                      $5::timestamptz AS ends_at, $6::author AS author
            ),
-           others AS MATERIALIZED (SELECT id, email, ends_at FROM locked WHERE role = 'admin' AND email <> $2),
+           locked AS MATERIALIZED (
+               SELECT id, email, role, ends_at FROM current_staff
+               WHERE role = 'admin' OR email = (SELECT email FROM input) ORDER BY id FOR UPDATE
+           ),
+           others AS MATERIALIZED (
+               SELECT l.id, l.email, l.ends_at FROM locked l, input t WHERE l.role = 'admin' AND l.email <> t.email
+           ),
            permitted AS MATERIALIZED (
-               SELECT WHERE ($6::author).needs IS NULL OR EXISTS (SELECT FROM others WHERE email = ($6).actor)
+               SELECT FROM input t
+               WHERE (t.author).needs IS NULL OR EXISTS (SELECT FROM others o WHERE o.email = (t.author).actor)
            ),
            before AS MATERIALIZED (
-               SELECT (role, may_export, ends_at) IS NOT DISTINCT FROM ($3::text, $4::boolean, $5::timestamptz) AS same
-               FROM staff WHERE email = $2
+               SELECT (s.role, s.may_export, s.ends_at) IS NOT DISTINCT FROM (t.role, t.may_export, t.ends_at) AS same
+               FROM input t JOIN staff s ON s.email = t.email
            ),
            added AS (
-               INSERT INTO staff (id, email, role, may_export, ends_at) SELECT $1, $2, $3, $4, $5 FROM permitted
+               INSERT INTO staff (id, email, role, may_export, ends_at)
+               SELECT t.id, t.email, t.role, t.may_export, t.ends_at FROM permitted, input t
                ON CONFLICT (email) DO UPDATE
                SET role = excluded.role, may_export = excluded.may_export, ends_at = excluded.ends_at
                WHERE (staff.role, staff.may_export, staff.ends_at)
@@ -85,11 +94,11 @@ async fn try_to_add(
            ),
            recorded AS (
                INSERT INTO events
-               SELECT e.* FROM added, event_row(
-                   $6, CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END,
+               SELECT e.* FROM added, input t, event_row(
+                   t.author, CASE WHEN EXISTS (SELECT FROM before) THEN 'staff_role_changed' ELSE 'staff_added' END,
                    detail => jsonb_strip_nulls(jsonb_build_object(
-                       'staff', $2::text, 'role', $3::text, 'export', CASE WHEN $4 THEN 'may export' END,
-                       'until', 'until ' || to_char(($5 - interval '1 second') AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')))
+                       'staff', t.email, 'role', t.role, 'export', CASE WHEN t.may_export THEN 'may export' END, 'until',
+                       'until ' || to_char((t.ends_at - interval '1 second') AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')))
                ) AS e
            )
            SELECT EXISTS (SELECT FROM added) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",

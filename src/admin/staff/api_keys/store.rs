@@ -66,20 +66,25 @@ pub(super) async fn add(
 ) -> Result<Changed, Error> {
     let role: &str = role.into();
     let row = sqlx::query!(
-        r#"WITH permitted AS MATERIALIZED (
-               SELECT author_allowed($6) AS yes
+        r#"WITH input AS (
+               SELECT $1::uuid AS id, $2::text AS name, $3::bytea AS hash, $4::text AS role,
+                      $5::timestamptz AS expires_at, $6::author AS author
+           ),
+           permitted AS MATERIALIZED (
+               SELECT author_allowed(author) AS yes FROM input
            ),
            added AS (
                INSERT INTO api_keys (id, name, hash, role, expires_at, created_by)
-               SELECT $1, $2, $3, $4, $5, ($6::author).actor FROM permitted WHERE yes
+               SELECT t.id, t.name, t.hash, t.role, t.expires_at, (t.author).actor FROM permitted, input t WHERE yes
                ON CONFLICT ON CONSTRAINT api_keys_name_key DO NOTHING
                RETURNING id
            ),
            recorded AS (
                INSERT INTO events
-               SELECT e.* FROM added, event_row($6, 'api_key_added', detail => jsonb_strip_nulls(jsonb_build_object(
-                   'key', $2::text, 'role', $4::text,
-                   'until', 'until ' || to_char($5 AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')))) AS e
+               SELECT e.* FROM added, input t,
+                    event_row(t.author, 'api_key_added', detail => jsonb_strip_nulls(jsonb_build_object(
+                        'key', t.name, 'role', t.role,
+                        'until', 'until ' || to_char(t.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')))) AS e
            )
            SELECT EXISTS (SELECT FROM added) AS "done!", yes AS "permitted!" FROM permitted"#,
         Uuid::now_v7(),

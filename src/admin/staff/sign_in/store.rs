@@ -157,39 +157,52 @@ pub async fn open_session(
     // Of two first sign-ins at once, the second waits for the row, and then finds the identity
     // pinned.
     let row = sqlx::query!(
-        r#"WITH listed AS (SELECT FROM current_staff WHERE email = $1 AND $9::text IS NULL),
+        r#"WITH input AS (
+             SELECT $1::text AS email, $2::bytea AS hash, $3::uuid AS event_id, $4::inet AS ip, $5::text AS user_agent,
+                    $6::text AS request_id, $7::text AS provider, $8::text AS subject, $9::text AS unproven,
+                    $10::bytea AS hash_before, $11::bigint AS max_sessions
+         ),
+         listed AS (
+             SELECT FROM current_staff s JOIN input t ON s.email = t.email WHERE t.unproven IS NULL
+         ),
          suspended AS (
-             SELECT FROM staff WHERE provider = $7 AND subject = $8 AND suspended_at IS NOT NULL
+             SELECT FROM staff s JOIN input t ON (s.provider, s.subject) = (t.provider, t.subject)
+             WHERE s.suspended_at IS NOT NULL
              UNION ALL
-             SELECT FROM staff WHERE barred_provider = $7 AND barred_subject = $8
+             SELECT FROM staff s JOIN input t ON (s.barred_provider, s.barred_subject) = (t.provider, t.subject)
              UNION ALL
-             SELECT FROM identities WHERE provider = $7 AND subject = $8 AND suspended_at IS NOT NULL
+             SELECT FROM identities i JOIN input t ON (i.provider, i.subject) = (t.provider, t.subject)
+             WHERE i.suspended_at IS NOT NULL
          ),
          member AS (
-             UPDATE current_staff SET provider = $7, subject = $8
-             WHERE email = $1 AND $9::text IS NULL AND (subject IS NULL OR (provider, subject) = ($7, $8))
+             UPDATE current_staff s SET provider = t.provider, subject = t.subject
+             FROM input t
+             WHERE s.email = t.email AND t.unproven IS NULL
+                   AND (s.subject IS NULL OR (s.provider, s.subject) = (t.provider, t.subject))
                    AND NOT EXISTS (SELECT FROM suspended)
-             RETURNING id
+             RETURNING s.id
          ),
          ended AS (
              DELETE FROM staff_sessions WHERE EXISTS (SELECT FROM member) AND hash IN (
-                 SELECT $10::bytea
+                 SELECT hash_before FROM input
                  UNION ALL
                  (SELECT s.hash FROM staff_sessions s JOIN member m ON m.id = s.staff_id
-                  WHERE s.hash IS DISTINCT FROM $10 ORDER BY s.created_at DESC OFFSET $11::bigint - 1)
+                  WHERE s.hash IS DISTINCT FROM (SELECT hash_before FROM input)
+                  ORDER BY s.created_at DESC OFFSET (SELECT max_sessions FROM input) - 1)
              )
          ),
          opened AS (
              INSERT INTO staff_sessions (hash, staff_id, ip, user_agent)
-             SELECT $2, id, $4::inet, $5 FROM member RETURNING staff_id
+             SELECT t.hash, m.id, t.ip, t.user_agent FROM member m, input t RETURNING staff_id
          ),
          recorded AS (
              INSERT INTO events (id, kind, reason, provider, actor, ip, user_agent, request_id)
-             SELECT $3, CASE WHEN EXISTS (SELECT FROM member) THEN 'staff_signed_in' ELSE 'staff_refused' END,
+             SELECT t.event_id, CASE WHEN EXISTS (SELECT FROM member) THEN 'staff_signed_in' ELSE 'staff_refused' END,
                     CASE WHEN EXISTS (SELECT FROM member) THEN NULL
                          WHEN EXISTS (SELECT FROM suspended) THEN 'identity_suspended'
-                         WHEN EXISTS (SELECT FROM listed) THEN 'another_identity' ELSE $9 END,
-                    $7, $1, $4::inet, $5, $6
+                         WHEN EXISTS (SELECT FROM listed) THEN 'another_identity' ELSE t.unproven END,
+                    t.provider, t.email, t.ip, t.user_agent, t.request_id
+             FROM input t
          )
          SELECT EXISTS (SELECT FROM opened) AS "opened!", EXISTS (SELECT FROM listed) AS "listed!",
                 EXISTS (SELECT FROM suspended) AS "suspended!""#,
