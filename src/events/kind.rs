@@ -1,7 +1,8 @@
 //! The one table of events: the name, words, look, categories and webhook message of each kind.
 //!
-//! Each function is an exhaustive `match`, so the compiler lists what a new kind needs. An event
-//! with a webhook message is a variant here, and the statement that writes it.
+//! Each function is an exhaustive `match`, so the compiler lists what a new kind needs: its rows
+//! here, and the statement that writes it. SQL names kinds by literals, which tests hold against
+//! this table; also the message that the trigger on `events` queues for each.
 
 use std::borrow::Cow;
 
