@@ -177,7 +177,11 @@ async fn find(database: &Database, text: &str, limit: usize) -> Result {
     if text.is_empty() {
         return Err("the text to find is empty".into());
     }
-    record(database, DataAccess::list(EventKind::UsersViewed, &[("q", &text)])).await?;
+    record(
+        database,
+        DataAccess::list(EventKind::UsersViewed, &[("q", &text)]),
+    )
+    .await?;
     let providers = providers(database).await?;
     let found = search(
         database,

@@ -475,12 +475,12 @@ async fn an_audit_filter_without_an_index_scans_stepwise_and_exports_fully() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_only_a_newer_release_knows_is_shown_by_its_name() {
-    let (desk, mut browser) = desk_with(Role::Support).await;
-    let ada = person(&desk, &[("email", "ada@example.com")]).await;
+    let (staff_app, mut browser) = staff_app_with(Role::Support).await;
+    let ada = person(&staff_app, &[("email", "ada@example.com")]).await;
     let frozen = "INSERT INTO events (kind, user_id, actor)
                   SELECT 'user_frozen', id, actor
                   FROM users, (VALUES (NULL), ('key:shop')) AS a (actor)";
-    desk.app.database.run(frozen).await;
+    staff_app.app.database.run(frozen).await;
     let unknown = "An event that this release does not know: user_frozen";
     assert_eq!(found(&mut browser, &[]).await[..2], [unknown, unknown]);
     assert_eq!(

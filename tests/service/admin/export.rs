@@ -346,9 +346,14 @@ async fn whoever_exports_has_the_right_and_says_why() {
         let recorded = async |kind| {
             let look = DataAccess::list(kind, &[]);
             let reader = Actor::Staff("staff@example.com");
-            record_access(&staff_app.app.database.service, look, reader, &Origin::default())
-                .await
-                .unwrap()
+            record_access(
+                &staff_app.app.database.service,
+                look,
+                reader,
+                &Origin::default(),
+            )
+            .await
+            .unwrap()
         };
         assert!(
             !recorded(EventKind::UsersExported).await && recorded(EventKind::UsersViewed).await

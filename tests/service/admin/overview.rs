@@ -334,9 +334,15 @@ async fn admins_see_what_a_hijacked_admin_has_let_in() {
     .unwrap();
     assert!(!browser.get("/admin").await.text.contains(strip));
     let hijacked = report("2", EventKind::AccountDisabled, "hijacking");
-    apply(&staff_app.app.database.service, "idp", &[], &hijacked, "request")
-        .await
-        .unwrap();
+    apply(
+        &staff_app.app.database.service,
+        "idp",
+        &[],
+        &hijacked,
+        "request",
+    )
+    .await
+    .unwrap();
     let page = browser.get("/admin").await.text;
     assert_eq!(page.matches(strip).count(), 1, "{page}");
     let made = "2 API keys, 1 change of access to these pages and 1 release of a held identity";

@@ -296,9 +296,13 @@ async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
         ..by
     };
     assert_eq!(
-        reset(&staff_app.app.database.service, "ada@example.com", ada_herself)
-            .await
-            .unwrap(),
+        reset(
+            &staff_app.app.database.service,
+            "ada@example.com",
+            ada_herself
+        )
+        .await
+        .unwrap(),
         Changed::NotPermitted
     );
     staff_app.appoint("former@example.com", Role::Admin).await;
@@ -362,9 +366,14 @@ async fn of_two_accounts_that_come_first_at_once_one_gets_in() {
                 unproven: None,
                 before: None,
             };
-            staff::open_session(&staff_app.app.database.service, candidate, &[hash; 32], &origin)
-                .await
-                .unwrap()
+            staff::open_session(
+                &staff_app.app.database.service,
+                candidate,
+                &[hash; 32],
+                &origin,
+            )
+            .await
+            .unwrap()
         };
         let (one, other) = tokio::join!(come("one", 2 * round), come("other", 2 * round + 1));
         let both = [one, other];

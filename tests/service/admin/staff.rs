@@ -351,12 +351,16 @@ async fn the_last_admin_is_one_whose_access_does_not_end() {
     assert_eq!(give(ada, for_now).await, Changed::LastAdmin);
     assert_eq!(give(ada, Role::Support.into()).await, Changed::LastAdmin);
     assert_eq!(
-        remove(&staff_app.app.database.service, ada, by).await.unwrap(),
+        remove(&staff_app.app.database.service, ada, by)
+            .await
+            .unwrap(),
         Changed::LastAdmin
     );
     assert_eq!(give(grace, for_now).await, Changed::Already);
     assert_eq!(
-        remove(&staff_app.app.database.service, grace, by).await.unwrap(),
+        remove(&staff_app.app.database.service, grace, by)
+            .await
+            .unwrap(),
         Changed::Done
     );
     // When two admins limit each other's access at once, one keeps access without an end.

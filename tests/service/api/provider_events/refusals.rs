@@ -120,13 +120,13 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
     let before = events_app.app.database.rows().await;
     let origin = Origin::default();
     assert_eq!(
-        opened_within(&house.app.database.service, session, 600)
+        opened_within(&events_app.app.database.service, session, 600)
             .await
             .unwrap(),
         None
     );
     let named = users::set_name(
-        &house.app.database.service,
+        &events_app.app.database.service,
         ada,
         session,
         Some("Eve"),
@@ -147,7 +147,7 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
         for_first: true,
     };
     let linked = identities::link(
-        &house.app.database.service,
+        &events_app.app.database.service,
         ada,
         session,
         "idp",
@@ -158,15 +158,20 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
     .await
     .unwrap();
     assert!(matches!(linked, Linked::NoUser), "{linked:?}");
-    let both = merging::users(&house.app.database.service, &[ada, grace])
+    let both = merging::users(&events_app.app.database.service, &[ada, grace])
         .await
         .unwrap();
     let state = |id| both.iter().find(|user| user.id == id).unwrap();
     let by = Asking::User(session, &origin);
     assert_eq!(
-        merging::merge(&house.app.database.service, state(grace), state(ada), by)
-            .await
-            .unwrap(),
+        merging::merge(
+            &events_app.app.database.service,
+            state(grace),
+            state(ada),
+            by
+        )
+        .await
+        .unwrap(),
         Merge::NotPermitted
     );
     assert_eq!(events_app.app.database.rows().await, before);
@@ -295,7 +300,9 @@ async fn message_ids_are_kept_longer_than_messages_are_accepted() {
     let age = "UPDATE provider_events SET received_at = received_at - $1 * interval '1 day'";
     for (days, provider_events) in [(89, 0), (1, 1)] {
         run!(pool, age, f64::from(days));
-        let pruned = prune(&house.app.database.service, LIMITS).await.unwrap();
+        let pruned = prune(&events_app.app.database.service, LIMITS)
+            .await
+            .unwrap();
         assert_eq!(
             pruned,
             Pruned {
