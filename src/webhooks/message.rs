@@ -10,11 +10,8 @@
 //! Facts wait in the queue for weeks, and another release may have queued them. So each fact keeps
 //! its name and form, and a new fact has a default.
 
-use std::io::{self, Write};
-
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::ser::Formatter;
 use serde_json::value::RawValue;
 use time::{OffsetDateTime, UtcOffset};
 use utoipa::openapi::RefOr;
@@ -320,13 +317,7 @@ pub fn body(message: &Claimed) -> Result<String, Failure> {
         r#type: kind.into(),
         timestamp: Time(message.created_at),
     };
-    let mut body = Vec::new();
-    built
-        .serialize(&mut serde_json::Serializer::with_formatter(
-            &mut body, Spaced,
-        ))
-        .map_err(|_| Failure::Unreadable)?;
-    String::from_utf8(body).map_err(|_| Failure::Unreadable)
+    serde_json::to_string(&built).map_err(|_| Failure::Unreadable)
 }
 
 /// Returns the members of a message about `user_id` and, after a merge or a move, `from`.
@@ -394,22 +385,5 @@ fn data(kind: MessageType, user_id: Uuid, from: Option<Uuid>, facts: Facts) -> D
             occurred_at: facts.occurred_at,
             sessions_ended: facts.session_count.unwrap_or_default(),
         }),
-    }
-}
-
-/// Writes a blank after each colon and comma, as PostgreSQL does in the claims.
-struct Spaced;
-
-impl Formatter for Spaced {
-    fn begin_array_value<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        to.write_all(if first { b"" } else { b", " })
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        to.write_all(if first { b"" } else { b", " })
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        to.write_all(b": ")
     }
 }

@@ -81,7 +81,14 @@ async fn killed_processes_lose_no_acknowledged_change_and_keep_delivery_order() 
         reason: None,
         origin: &Origin::default(),
     };
-    let key = api_keys::add(&pool.clone().into(), &"ledger".parse().unwrap(), KeyRole::Admin, None, by).await;
+    let key = api_keys::add(
+        &pool.clone().into(),
+        &"ledger".parse().unwrap(),
+        KeyRole::Admin,
+        None,
+        by,
+    )
+    .await;
     let (changes, mut heard) = unbounded_channel();
     let shared = Shared {
         url: service.url.clone(),
