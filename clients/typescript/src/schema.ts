@@ -3048,7 +3048,12 @@ export interface operations {
             content: {
                 "application/json": {
                     data: {
-                        /** @description What has happened: `sessions_revoked`, `tokens_revoked`, `account_disabled`, `account_enabled`, `account_purged`, `account_deleted`, `credential_change`, `identifier_changed`, `email_disabled`, `email_enabled`, `consent_revoked` or `deauthorized`. There may be others. */
+                        /**
+                         * @description What has happened: `sessions_revoked`, `tokens_revoked`, `account_disabled`,
+                         *     `account_enabled`, `account_purged`, `account_deleted`, `credential_change`,
+                         *     `identifier_changed`, `email_disabled`, `email_enabled`, `consent_revoked` or
+                         *     `deauthorized`. There may be others.
+                         */
                         event: string;
                         /** @description An account at an identity provider. One that is gone has only `id` and `provider`. */
                         identity: {
@@ -3070,7 +3075,10 @@ export interface operations {
                         occurred_at: string;
                         /** @description The provider's reason, such as `hijacking`. */
                         reason: string | null;
-                        /** @description The number of sessions that ended. */
+                        /**
+                         * Format: int32
+                         * @description The number of sessions that ended.
+                         */
                         sessions_ended: number;
                         /** @description True if nobody can sign in with the identity now. */
                         suspended: boolean;
