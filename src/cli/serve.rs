@@ -57,6 +57,7 @@ fn serve(figment: Figment) -> Result {
         background::spawn("open files", app::open_files::watch);
         #[cfg(debug_assertions)]
         let rocket = development.mount(rocket);
+        #[cfg(debug_assertions)]
         let welcome = development.welcome();
         let prepared = async {
             if !app::standby::database_is_there(&start).await? {
