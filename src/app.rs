@@ -22,7 +22,6 @@ use tokio::time::timeout;
 use utoipa::openapi::OpenApi;
 
 use self::drain::Stop;
-use crate::accounts::lanes::CONNECTIONS;
 use crate::accounts::{Issuer, ProofNonces, SharedStatements};
 use crate::admin::Admin;
 use crate::admin::api::guard::KnownKeys;
@@ -161,7 +160,7 @@ pub async fn missing_migrations(figment: &Figment) -> Result<Vec<i64>, Error> {
 pub async fn database(figment: &Figment) -> Result<Database, Error> {
     let settings = settings(figment)?;
     let failed = failed(&settings.servers);
-    let database = Database::open(settings, CONNECTIONS);
+    let database = Database::open(settings, None);
     let connection = database.reach().await.map_err(&failed)?;
     connection.close().await.map_err(&failed)?;
     Ok(database)

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// least once. Of several instances, one does so at a time.
 pub async fn keep_logging(database: Database) {
     while !database.is_closed() {
-        match step(&database).await {
+        match database.run(|_| step(&database)).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => tracing::warn!(%error, "logging events failed and will be retried"),
@@ -47,8 +47,10 @@ async fn step(database: &Database) -> Result<bool, Error> {
     }
     if let Some(last) = logged {
         log::move_on(&mut turn, last).await?;
+        turn.commit().await?;
+    } else {
+        turn.rollback().await?;
     }
-    turn.commit().await?;
     connection.release();
     Ok(logged.is_some())
 }

@@ -253,9 +253,7 @@ impl Held {
                 Ok((Some(self), results))
             }
             Err(error) => {
-                if let Some(cause) = error.cause() {
-                    database.health().note(cause);
-                }
+                database.note(&error);
                 self.connection.release();
                 Err(error)
             }

@@ -30,12 +30,15 @@ struct Inner {
 }
 
 impl Database {
-    /// Opens the pools without connecting. `lanes` is the number of connections for lanes.
-    pub fn open(settings: Settings, lanes: u32) -> Self {
+    /// Opens the pools without connecting. `lanes` is the number of connections for lanes; a
+    /// command has none.
+    pub fn open(settings: Settings, lanes: Option<u32>) -> Self {
         let health = Arc::new(Health::default());
+        let pool = settings.pool(&health);
+        let lanes = lanes.map(|connections| settings.lanes(connections, &health));
         Self(Arc::new(Inner {
-            pool: settings.pool(&health),
-            lanes: settings.lanes(lanes, &health),
+            lanes: lanes.unwrap_or_else(|| pool.clone()),
+            pool,
             probe: settings.probe(&health),
             servers: settings.servers,
             health,
@@ -60,6 +63,13 @@ impl Database {
 
     pub(super) fn health(&self) -> &Health {
         &self.0.health
+    }
+
+    /// Draws the conclusions from an error.
+    pub(super) fn note(&self, error: &Error) {
+        if let Some(cause) = error.cause() {
+            self.0.health.note(cause);
+        }
     }
 
     pub(super) fn turns(&self) -> &Turns {

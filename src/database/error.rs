@@ -1,5 +1,7 @@
 //! Database errors, classified by what the caller can do about them.
 
+use std::time::Duration;
+
 use sqlx::error::DatabaseError;
 use sqlx::postgres::PgDatabaseError;
 
@@ -76,6 +78,12 @@ impl Error {
 
     pub(super) const fn late() -> Self {
         Self::Unavailable(sqlx::Error::PoolTimedOut)
+    }
+
+    /// Returns the error for a statement to which no response came within `limit`.
+    pub(super) fn silent(limit: Duration) -> Self {
+        let problem = format!("no response in {} seconds", limit.as_secs());
+        Self::Disconnected(sqlx::Error::Protocol(problem))
     }
 
     pub(crate) fn unexpected(outcome: &str) -> Self {

@@ -173,12 +173,13 @@ impl<'d> Executor<'d> for PlannedEachTime<'d> {
                 .await
                 .map_err(|_| sqlx::Error::PoolTimedOut)?;
             let mut checkout = Checkout::of(database.pool(), database.health()).await?;
-            let done = async {
-                let mut transaction = checkout.begin_with(BEGIN).await?;
-                // The transaction is rolled back on the connection's way to the pool.
-                transaction.fetch_many(query).try_collect().await
-            }
-            .await;
+            let mut transaction = checkout
+                .begin_with(BEGIN)
+                .await
+                .inspect_err(|error| database.health().note(error))?;
+            let done = transaction.fetch_many(query).try_collect().await;
+            // The transaction is rolled back on the connection's way to the pool.
+            drop(transaction);
             checkout.release();
             done.inspect_err(|error| database.health().note(error))
         })

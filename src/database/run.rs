@@ -24,41 +24,33 @@ pub struct Attempt {
     pub perhaps_done: bool,
 }
 
-impl Attempt {
-    /// Returns the outcome of a change.
-    ///
-    /// # Errors
-    /// The statement's, and [`Error::Disconnected`] if this attempt did nothing, but an earlier one
-    /// perhaps did.
-    pub async fn certain<T>(
-        self,
-        change: impl Future<Output = Result<T, Error>>,
-        is_undone: impl FnOnce(&T) -> bool,
-    ) -> Result<T, Error> {
-        let outcome = change.await?;
-        if self.perhaps_done && is_undone(&outcome) {
-            Err(Error::Disconnected(sqlx::Error::Protocol(
-                "the change may have been made before".into(),
-            )))
-        } else {
-            Ok(outcome)
-        }
-    }
-}
-
 impl Database {
     /// Runs a statement, and retries it after a lost race or a broken connection. `statement` is
     /// called for each attempt.
     ///
     /// # Errors
-    /// Returns the last attempt's error, or [`Error::Unavailable`] after [`LIMIT`].
+    /// Returns the last attempt's error, or [`Error::Disconnected`] after [`LIMIT`].
     pub async fn run<T, F>(&self, statement: impl FnMut(Attempt) -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
     {
-        timeout(LIMIT, retried(statement))
-            .await
-            .unwrap_or_else(|_| Err(Error::late()))
+        self.run_within(LIMIT, statement).await
+    }
+
+    /// Runs a statement as [`Self::run`] does, within another time limit.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub async fn run_within<T, F>(
+        &self,
+        limit: Duration,
+        statement: impl FnMut(Attempt) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let (done, _) = self.attempts(limit, statement).await?;
+        Ok(done)
     }
 
     /// Runs a statement as [`Self::run`] does, after the statements that this instance already runs
@@ -87,18 +79,56 @@ impl Database {
         })
         .await
     }
-}
 
-async fn retried<T, F>(mut statement: impl FnMut(Attempt) -> F) -> Result<T, Error>
-where
-    F: Future<Output = Result<T, Error>>,
-{
-    let mut retries = Retries::default();
-    loop {
-        match statement(retries.attempt).await {
-            Err(error) => retries.after(error).await?,
-            done => return done,
+    /// Makes a change as [`Self::run`] does. `is_undone` is true for an outcome which says that
+    /// nothing was done.
+    ///
+    /// # Errors
+    /// As [`Self::run`], and [`Error::Disconnected`] if the last attempt did nothing, but an
+    /// earlier one perhaps did.
+    pub async fn change<T, F>(
+        &self,
+        mut statement: impl FnMut() -> F,
+        is_undone: impl FnOnce(&T) -> bool,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        match self.attempts(LIMIT, |_| statement()).await? {
+            (outcome, Attempt { perhaps_done: true }) if is_undone(&outcome) => {
+                Err(Error::Disconnected(sqlx::Error::Protocol(
+                    "the change may have been made before".into(),
+                )))
+            }
+            (outcome, _) => Ok(outcome),
         }
+    }
+
+    /// Attempts to run a statement until it succeeds or cannot. Returns its result and the attempt
+    /// that succeeded.
+    async fn attempts<T, F>(
+        &self,
+        limit: Duration,
+        mut statement: impl FnMut(Attempt) -> F,
+    ) -> Result<(T, Attempt), Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let attempts = async {
+            let mut retries = Retries::default();
+            loop {
+                match statement(retries.attempt).await {
+                    Err(error) => {
+                        self.note(&error);
+                        retries.after(error).await?;
+                    }
+                    Ok(done) => return Ok((done, retries.attempt)),
+                }
+            }
+        };
+        timeout(limit, attempts)
+            .await
+            .unwrap_or_else(|_| Err(Error::silent(limit)))
     }
 }
 

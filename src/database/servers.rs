@@ -2,8 +2,8 @@
 //! `target_session_attrs=read-write` does (PostgreSQL, "Parameter Key Words"), once for all
 //! connections, since the driver knows one server.
 
-use std::io;
 use std::time::Duration;
+use std::{fmt, io};
 
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{ConnectOptions, Connection, PgConnection};
@@ -20,8 +20,16 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The servers in the order of the URL; at least one.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Servers(pub(super) Vec<PgConnectOptions>);
+
+/// Shows hosts and ports: the driver's options have the password.
+impl fmt::Debug for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let servers = self.0.iter().map(|it| (it.get_host(), it.get_port()));
+        f.debug_list().entries(servers).finish()
+    }
+}
 
 impl Servers {
     pub fn all(&self) -> &[PgConnectOptions] {

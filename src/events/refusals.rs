@@ -126,7 +126,7 @@ async fn write(
     let mut told = 0;
     let mut said_at = None::<Instant>;
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
-        if let Err(error) = database.run(|_| record_refusals(&database, &batch)).await {
+        if let Err(error) = record_refusals(&database, &batch).await {
             let lost = u64::try_from(batch.len()).unwrap_or(u64::MAX);
             tracing::warn!(lost, error = %error, "recording refused sign-ins failed");
             unrecorded.inc_by(lost);

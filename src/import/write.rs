@@ -2,6 +2,7 @@
 //! all, and writing it again changes nothing.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use sqlx::{Connection, Executor};
 use time::OffsetDateTime;
@@ -17,6 +18,9 @@ use crate::domain::{Actor, Email};
 /// number of rows.
 const SETTINGS: &str = "SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min';
     SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_custom_plan";
+
+/// The time limit for the attempts to write a batch. It is longer than the statement's.
+const LIMIT: Duration = Duration::from_mins(15);
 
 /// Writes the rows of one import, which is recorded as one event.
 pub struct Writer {
@@ -43,7 +47,10 @@ impl Writer {
         while !rows.is_empty() {
             // If a sign-in creates one of the users meanwhile, nothing is written, and the next
             // attempt finds them.
-            let (outcomes, identities) = self.database.run(|_| self.write_batch(&rows)).await?;
+            let (outcomes, identities) = self
+                .database
+                .run_within(LIMIT, |_| self.write_batch(&rows))
+                .await?;
             summary.identities += identities.cast_unsigned();
             let mut deferred = Vec::new();
             for (row, outcome) in rows.into_iter().zip(outcomes) {

@@ -8,7 +8,7 @@ use super::seal::{Seal, SealedBy};
 use super::signing_key::{Error, SigningKey};
 use super::store::{self, StoredKey, StoredKeys};
 use crate::config::Keys;
-use crate::database::Database;
+use crate::database::{Attempt, Database};
 use crate::domain::By;
 use crate::secret::SecretKeys;
 
@@ -129,8 +129,12 @@ impl Rotation {
         self.check_secret(stored)?;
         let key = SigningKey::generate(&self.seal)?;
         let announce = self.periods.announce;
-        let insert = || store::insert_next(&self.database, &key, announce, age, by);
-        Ok(self.database.run(|_| insert()).await?)
+        let key = &key;
+        let insert = |attempt: Attempt| async move {
+            let done = store::insert_next(&self.database, key, announce, age, by).await?;
+            Ok(done || attempt.perhaps_done)
+        };
+        Ok(self.database.run(insert).await?)
     }
 
     /// Checks that the published keys can be opened, and returns their number, and how many of them

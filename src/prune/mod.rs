@@ -204,10 +204,13 @@ pub async fn prune(database: &Database, limits: Limits) -> Result<Pruned, Incomp
 }
 
 async fn keep_partitions(database: &Database, event_days: u32) -> Result<usize, Error> {
-    let mut connection = database.acquire().await?;
-    partitions::keep(&mut connection, Some(event_days)).await?;
-    connection.release();
-    Ok(0)
+    let keep = async || {
+        let mut connection = database.acquire().await?;
+        partitions::keep(&mut connection, Some(event_days)).await?;
+        connection.release();
+        Ok(0)
+    };
+    database.run(|_| keep()).await
 }
 
 /// Deletes expired sessions. A walk that fails does not stop the others.

@@ -31,7 +31,7 @@ pub struct Summary {
     pub failure: Option<String>,
     /// No row is due before that time; `None` while it is not known. A row becomes due in a
     /// transaction that commits later, but within half a minute
-    /// ([`LIMIT`](crate::database::deadline::LIMIT)). So a claim does not begin with rows that were
+    /// ([`LIMIT`](crate::database::LIMIT)). So a claim does not begin with rows that were
     /// done long ago, which stay in the index as long as any snapshot, such as a dump's, is older.
     #[serde(skip)]
     pub since: Option<OffsetDateTime>,

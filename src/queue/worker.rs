@@ -1,6 +1,5 @@
 //! The loop that takes the due rows of one queue and works on several of them at a time.
 
-use crate::database::Database;
 use std::time::Duration;
 use std::{iter, mem};
 
@@ -8,6 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::tasks::Stop;
+use crate::database::Database;
 
 /// Failures in a row after which one row is tried at a time.
 const TROUBLE: u32 = 16;

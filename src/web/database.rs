@@ -40,7 +40,10 @@ impl Pool for PostgresPool {
     type Error = Error;
 
     async fn init(figment: &Figment) -> Result<Self, Error> {
-        Ok(Self(Database::open(Settings::read(figment)?, CONNECTIONS)))
+        Ok(Self(Database::open(
+            Settings::read(figment)?,
+            Some(CONNECTIONS),
+        )))
     }
 
     async fn get(&self) -> Result<Self::Connection, Error> {

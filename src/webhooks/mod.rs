@@ -210,10 +210,8 @@ pub async fn replay(
     only: Option<Uuid>,
     by: By<'_>,
 ) -> Result<Option<Replayed>, Error> {
-    if !database
-        .run(|_| store::record_replay(database, webhook, only, by))
-        .await?
-    {
+    // It is not retried: it would be recorded twice.
+    if !store::record_replay(database, webhook, only, by).await? {
         return Ok(None);
     }
     let queues = database.run(|_| store::summaries(database, &[])).await?;

@@ -272,7 +272,7 @@ fn everything(figment: Figment) -> String {
         web,
     } = Config::read(figment).unwrap();
     let settings = Settings::read(&figment.focus("databases.vestibule")).unwrap();
-    let database = Database::open(settings, 8);
+    let database = Database::open(settings, None);
     let database = database.pool();
     let ours = (
         public_url,

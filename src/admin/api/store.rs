@@ -141,9 +141,7 @@ pub async fn create(
     };
     let is_undone =
         |created: &Created| matches!(created, Created::EmailTaken | Created::IdentityTaken);
-    database
-        .run(|attempt| attempt.certain(create(), is_undone))
-        .await
+    database.change(create, is_undone).await
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -235,16 +235,14 @@ pub async fn make(
         let role = preview.change.role();
         let act = || store::act(database, (user.id, seen), session, event, role, by);
         let is_undone = |done: &Outcome| matches!(done, Outcome::Stale);
-        database
-            .run(|attempt| attempt.certain(act(), is_undone))
-            .await
+        database.change(act, is_undone).await
     };
     match &preview.change {
         Change::Delete { user } => {
             let seen = Some(user.updated_at);
             let delete = || users::delete(database, user.id, seen, Asking::Staff(by));
             let is_undone = |done: &Deletion| matches!(done, Deletion::NotFound);
-            let deletion = database.run(|attempt| attempt.certain(delete(), is_undone));
+            let deletion = database.change(delete, is_undone);
             match deletion.await? {
                 Deletion::Done(traces) => {
                     erasure::begin(database, &traces).await;
@@ -257,7 +255,7 @@ pub async fn make(
         Change::Merge { from, into } => {
             let merge = || merging::merge(database, from, into, Asking::Staff(by));
             let is_undone = |done: &Merge| matches!(done, Merge::Stale);
-            let merged = database.run(|attempt| attempt.certain(merge(), is_undone));
+            let merged = database.change(merge, is_undone);
             Ok(match merged.await? {
                 Merge::Done => Outcome::Done,
                 Merge::Stale => Outcome::Stale,
@@ -267,7 +265,7 @@ pub async fn make(
         Change::Move { identity, from, to } => {
             let move_identity = || store::move_identity(database, identity.id, from, to, by);
             let is_undone = |done: &Outcome| matches!(done, Outcome::Stale);
-            let moved = database.run(|attempt| attempt.certain(move_identity(), is_undone));
+            let moved = database.change(move_identity, is_undone);
             moved.await
         }
         Change::Unlink { identity, user } => {
@@ -276,7 +274,7 @@ pub async fn make(
             let unlink = || identities::unlink(database, user.id, identity.id, seen, author);
             let is_undone =
                 |done: &Unlinked| matches!(done, Unlinked::NotFound | Unlinked::Over { .. });
-            let unlinked = database.run(|attempt| attempt.certain(unlink(), is_undone));
+            let unlinked = database.change(unlink, is_undone);
             Ok(match unlinked.await? {
                 Unlinked::Done => Outcome::Done,
                 Unlinked::NotPermitted => Outcome::NotPermitted,
@@ -286,7 +284,7 @@ pub async fn make(
         Change::Release { identity, user } => {
             let release = || store::release(database, identity.id, user.id, by);
             let is_undone = |done: &Outcome| matches!(done, Outcome::Stale);
-            let released = database.run(|attempt| attempt.certain(release(), is_undone));
+            let released = database.change(release, is_undone);
             released.await
         }
         Change::Disable { user } => act(user, None, EventKind::UserDisabled).await,

@@ -358,7 +358,7 @@ async fn add_note(
     let known = form.get("known").map(|_| KNOWN);
     let by = staff.by("", &origin.0);
     let add = || person::add_note(db, id_of_note, user, note, known, by);
-    let added = db.run(|attempt| attempt.certain(add(), |added| !added));
+    let added = db.change(add, |added| !added);
     if !added.await? {
         return Err(Status::NotFound.into());
     }

@@ -124,7 +124,7 @@ async fn try_to_add(
 pub async fn remove(database: &Database, email: &str, by: By<'_>) -> Result<Changed, Error> {
     let is_undone = |changed: &Changed| matches!(changed, Changed::Already);
     database
-        .run(|attempt| attempt.certain(try_to_remove(database, email, by), is_undone))
+        .change(|| try_to_remove(database, email, by), is_undone)
         .await
 }
 

@@ -33,7 +33,7 @@ pub async fn add(
 ) -> Result<Result<Secret<String>, Changed>, Error> {
     let token = OpaqueToken::generate();
     let add = || store::add(database, name, &token.hash, role, expires_at, by);
-    let added = database.run(|attempt| attempt.certain(add(), |done| *done == Changed::Already));
+    let added = database.change(add, |done| *done == Changed::Already);
     let added = added.await?;
     let secret = || Secret::new(format!("{PREFIX}{}", token.text.expose()));
     Ok(if added == Changed::Done {
@@ -46,7 +46,7 @@ pub async fn add(
 pub async fn revoke(database: &Database, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
     let revoke = || store::revoke(database, name, by);
     database
-        .run(|attempt| attempt.certain(revoke(), |done| *done == Changed::Already))
+        .change(revoke, |done| *done == Changed::Already)
         .await
 }
 
