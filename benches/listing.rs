@@ -26,7 +26,7 @@ use vestibule::admin::lists::{events as event_log, person as directory, users as
 use vestibule::admin::staff::api_keys;
 use vestibule::database::Database;
 use vestibule::database::Error;
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::actor::{Actor, Author, Origin};
 use vestibule::domain::email::Email;
 use vestibule::events::kind::EventCategory;
 
@@ -378,13 +378,13 @@ async fn admin_api(pool: &Database) {
     }
     measure!("admin API: create", backend_user(pool));
     let origin = Origin::default();
-    let by = By {
+    let by = Author {
         actor: Actor::Operator("bench"),
         reason: Some("a bench"),
         origin: &origin,
     };
     let made = |change: Change| async move {
-        let preview = preview(pool, change, by.actor.name())
+        let preview = preview(pool, change, by.actor)
             .await?
             .expect("the user exists");
         let outcome = make(pool, &preview, None, by).await?;
@@ -399,7 +399,7 @@ async fn admin_api(pool: &Database) {
     ] {
         measure!(
             format!("admin API: {}, dry run", change.name()),
-            preview(pool, change, "key:bench")
+            preview(pool, change, Actor::Operator("bench"))
         );
         measure!(format!("admin API: {}", change.name()), made(change));
     }

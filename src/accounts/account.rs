@@ -13,9 +13,9 @@ use crate::accounts::{identities, merging, users};
 use crate::config;
 use crate::database::{Attempt, Database, Error};
 use crate::domain::{
-    CustomClaims, LinkedIdentity, Origin, User, UserState, VerifiedClaims, merged,
+    Author, CustomClaims, LinkedIdentity, Origin, User, UserState, VerifiedClaims, merged,
 };
-use crate::events::{Asking, erasure};
+use crate::events::erasure;
 
 /// Sets the user's own name; `None` restores the provider's. Returns `None` if the session has
 /// ended.
@@ -179,7 +179,7 @@ async fn merge_once(
     if dry_run {
         return Ok(Ok(Merging { from, into }));
     }
-    match merging::merge(database, &from, &into, Asking::User(session, origin)).await {
+    match merging::merge(database, &from, &into, Author::user(session, origin)).await {
         Ok(Merge::Done) => Ok(Ok(Merging { from, into })),
         Ok(Merge::Stale) => Err(Error::Raced(None)),
         Ok(Merge::NotPermitted) => Ok(Err(NotMerged::NoUser)),
@@ -204,7 +204,7 @@ pub async fn unlink(
     origin: &Origin,
 ) -> Result<Unlinked, Error> {
     let unlink = |attempt: Attempt| async move {
-        let author = Asking::User(session, origin);
+        let author = Author::user(session, origin);
         Ok(
             match identities::unlink(database, user, identity, None, author).await? {
                 Unlinked::NotFound | Unlinked::Over { linked: false } if attempt.perhaps_done => {
@@ -228,7 +228,7 @@ pub async fn delete(
     origin: &Origin,
 ) -> Result<Deletion, Error> {
     let delete = |attempt: Attempt| async move {
-        let author = Asking::User(session, origin);
+        let author = Author::user(session, origin);
         Ok(match users::delete(database, user, None, author).await? {
             Deletion::NotFound if attempt.perhaps_done => Deletion::Done(Vec::new()),
             deletion => deletion,

@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use crate::database::{Database, Error};
 use crate::domain::user::MAX_IDENTITIES;
-use crate::domain::{Email, Origin, VerifiedClaims};
-use crate::events::{Asking, Author};
+use crate::domain::{Author, Email, Origin, Role, VerifiedClaims};
+use crate::events::SqlAuthor;
 
 /// An identity as its user sees it.
 #[derive(Debug, Clone, Serialize)]
@@ -96,7 +96,7 @@ pub async fn link(
         claims.picture,
         session,
         claims.issued_at,
-        Author::from(origin) as Author<'_>,
+        SqlAuthor::from(origin) as SqlAuthor<'_>,
         i32::from(MAX_IDENTITIES),
     )
     .fetch_optional(database)
@@ -147,14 +147,14 @@ pub async fn unlink(
     user: Uuid,
     identity: Uuid,
     seen: Option<OffsetDateTime>,
-    asking: Asking<'_>,
+    author: Author<'_>,
 ) -> Result<Unlinked, Error> {
     let row = sqlx::query_file!(
         "src/accounts/unlink_identity.sql",
         user,
         identity,
-        asking.author() as Author<'_>,
-        asking.session(),
+        SqlAuthor::needing(Role::Admin, author) as SqlAuthor<'_>,
+        author.session(),
         seen,
     );
     let row = row.fetch_one(database).await?;

@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use crate::accounts::users::{custom, user};
 use crate::database::{Database, Error};
-use crate::domain::{LinkedIdentity, UserState, merged};
-use crate::events::{Asking, Author};
+use crate::domain::{Author, LinkedIdentity, Role, UserState, merged};
+use crate::events::SqlAuthor;
 
 pub async fn user(database: &Database, id: Uuid) -> Result<Option<UserState>, Error> {
     Ok(users(database, &[id]).await?.pop())
@@ -74,7 +74,7 @@ pub async fn merge(
     database: &Database,
     from: &UserState,
     into: &UserState,
-    asking: Asking<'_>,
+    author: Author<'_>,
 ) -> Result<Merge, Error> {
     let merged = merged(from, into);
     let identities: Vec<_> = from.identities.iter().map(|identity| identity.id).collect();
@@ -92,8 +92,8 @@ pub async fn merge(
         merged.name,
         merged.picture,
         merged.disabled_at,
-        asking.author() as Author<'_>,
-        asking.session(),
+        SqlAuthor::needing(Role::Admin, author) as SqlAuthor<'_>,
+        author.session(),
         merged.own_name,
         (merged.claims != into.claims).then(|| merged.claims.json()),
         (!from.claims.is_empty()).then(|| from.claims.json()),

@@ -16,7 +16,7 @@ use crate::accounts::identities::IdentityRow;
 use crate::accounts::users::{custom, user};
 use crate::database::{Database, Error};
 use crate::domain::{CustomClaims, EndReason, Origin, Thumbprint, User};
-use crate::events::Author;
+use crate::events::SqlAuthor;
 
 /// Lifetimes and periods in seconds, by the names of their settings.
 #[derive(Debug, Clone, Copy)]
@@ -334,7 +334,7 @@ pub async fn end(
         scope != Scope::Others,
         scope != Scope::Local,
         <&str>::from(scope),
-        Author::from(origin) as Author<'_>,
+        SqlAuthor::from(origin) as SqlAuthor<'_>,
     );
     Ok(row.fetch_one(database).await?.count)
 }

@@ -14,8 +14,10 @@ use crate::accounts::sessions::{Hash, seconds};
 use crate::database::{Database, Error};
 use crate::domain::linking::Decision;
 use crate::domain::user::{Identity, MAX_IDENTITIES};
-use crate::domain::{CustomClaims, Email, Origin, Reason, Thumbprint, User, VerifiedClaims};
-use crate::events::{Asking, Author};
+use crate::domain::{
+    Author, CustomClaims, Email, Origin, Reason, Role, Thumbprint, User, VerifiedClaims,
+};
+use crate::events::SqlAuthor;
 
 #[derive(Debug)]
 pub struct SignIn {
@@ -293,7 +295,7 @@ pub async fn set_name(
         user,
         session,
         name,
-        Author::from(origin) as Author<'_>,
+        SqlAuthor::from(origin) as SqlAuthor<'_>,
     );
     Ok(row.fetch_optional(database).await?)
 }
@@ -320,10 +322,10 @@ pub async fn delete(
     database: &Database,
     user: Uuid,
     seen: Option<OffsetDateTime>,
-    asking: Asking<'_>,
+    author: Author<'_>,
 ) -> Result<Deletion, Error> {
-    let author = asking.author();
-    let session = asking.session();
+    let session = author.session();
+    let author = SqlAuthor::needing(Role::Admin, author);
     let row = sqlx::query_file!(
         "src/accounts/delete_user.sql",
         user,
@@ -331,7 +333,7 @@ pub async fn delete(
             author.unlocated()
         } else {
             author
-        } as Author<'_>,
+        } as SqlAuthor<'_>,
         seen,
         session,
     );

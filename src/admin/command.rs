@@ -15,7 +15,7 @@ use crate::admin::lists::users::{ListedUser, providers};
 use crate::admin::reason;
 use crate::database::Database;
 use crate::domain::text::one_line;
-use crate::domain::{By, Email};
+use crate::domain::{Author, Email};
 use crate::events::record::record_access;
 use crate::events::{DataAccess, EventKind};
 use crate::web::rfc3339;
@@ -164,8 +164,8 @@ async fn record(database: &Database, access: DataAccess<'_>) -> Result {
     record_access(
         database,
         access,
-        By::COMMAND_LINE.actor,
-        By::COMMAND_LINE.origin,
+        Author::COMMAND_LINE.actor,
+        Author::COMMAND_LINE.origin,
     )
     .await?;
     Ok(())
@@ -294,11 +294,11 @@ async fn show(database: &Database, id: Uuid) -> Result {
 }
 
 async fn change(database: &Database, change: Change, reason: &str) -> Result {
-    let by = By {
+    let by = Author {
         reason: Some(reason),
-        ..By::COMMAND_LINE
+        ..Author::COMMAND_LINE
     };
-    let preview = changes::preview(database, change, by.actor.name()).await?;
+    let preview = changes::preview(database, change, by.actor).await?;
     match changes::make(
         database,
         &preview.ok_or("there is no user with this id")?,

@@ -8,7 +8,7 @@ use super::Result;
 use crate::admin::staff::api_keys::store::all;
 use crate::admin::staff::api_keys::{add, revoke};
 use crate::admin::staff::store::Changed;
-use crate::domain::{By, KeyName, KeyRole};
+use crate::domain::{Author, KeyName, KeyRole};
 use crate::out;
 
 #[derive(Subcommand)]
@@ -42,7 +42,7 @@ pub(super) enum Command {
 
 pub(super) fn run(command: Command) -> Result {
     super::on_database(async move |pool, _| {
-        let by = By::COMMAND_LINE;
+        let by = Author::COMMAND_LINE;
         match command {
             Command::Add {
                 name,

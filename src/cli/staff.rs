@@ -6,7 +6,7 @@ use time::format_description::well_known::Rfc3339;
 use super::Result;
 use crate::admin::staff::sign_in::store::all;
 use crate::admin::staff::store::{Changed, add, remove, reset};
-use crate::domain::{Access, By, Email, Role};
+use crate::domain::{Access, Author, Email, Role};
 
 const NO_MEMBER: &str = "there is no member of staff with this e-mail address";
 const LAST_ADMIN: &str = "this is the only admin whose access does not end; add another one first";
@@ -49,7 +49,7 @@ pub(super) enum Command {
 
 pub(super) fn run(command: Command) -> Result {
     super::on_database(async move |pool, _| {
-        let by = By::COMMAND_LINE;
+        let by = Author::COMMAND_LINE;
         match command {
             Command::Add {
                 email,

@@ -25,7 +25,7 @@ use crate::accounts::seed;
 use crate::accounts::seed::Added;
 use crate::admin::staff::store::add;
 use crate::app;
-use crate::domain::{By, Email, Role};
+use crate::domain::{Author, Email, Role};
 
 const CLIENT_ID: &str = "vestibule-development";
 const DATABASE: &str = "vestibule";
@@ -177,7 +177,7 @@ impl Development {
                 &app::database(figment).await?,
                 staff.folded(),
                 Role::Admin,
-                By::COMMAND_LINE,
+                Author::COMMAND_LINE,
             )
             .await?;
         }

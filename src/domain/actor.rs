@@ -12,16 +12,33 @@ pub struct Origin {
     pub request_id: String,
 }
 
-/// The author of a change, and the reason.
+/// The author of a change: who makes it, why, and from where.
 #[derive(Debug, Clone, Copy)]
-pub struct By<'a> {
-    /// The member of staff, API key or operator.
+pub struct Author<'a> {
     pub actor: Actor<'a>,
     pub reason: Option<&'a str>,
     pub origin: &'a Origin,
 }
 
-impl By<'_> {
+impl<'a> Author<'a> {
+    /// Returns the user who makes the change in a session of their own.
+    pub const fn user(session: Uuid, origin: &'a Origin) -> Self {
+        Self {
+            actor: Actor::User { session },
+            reason: None,
+            origin,
+        }
+    }
+
+    /// Returns the session of the user who makes the change; `None` if another actor makes it.
+    pub const fn session(self) -> Option<Uuid> {
+        if let Actor::User { session } = self.actor {
+            Some(session)
+        } else {
+            None
+        }
+    }
+
     /// An operator at the command line, who gives no reason.
     pub const COMMAND_LINE: Self = Self {
         actor: Actor::COMMAND_LINE,
@@ -36,6 +53,8 @@ impl By<'_> {
 
 #[derive(Debug, Clone, Copy)]
 pub enum Actor<'a> {
+    /// The user whom the change concerns.
+    User { session: Uuid },
     /// A member of staff, by e-mail address.
     Staff(&'a str),
     /// An API key, by its name among actors: `key:<name>`. A later key may get the name, but not
@@ -52,13 +71,14 @@ impl<'a> Actor<'a> {
     /// Anyone with a shell on the server.
     pub const COMMAND_LINE: Self = Self::Operator("the command line");
 
-    /// Returns the name in events.
-    pub const fn name(self) -> &'a str {
+    /// Returns the name in events; `None` for the user whom they concern.
+    pub const fn name(self) -> Option<&'a str> {
         match self {
+            Self::User { .. } => None,
             Self::Staff(name)
             | Self::ApiKey { name, .. }
             | Self::Operator(name)
-            | Self::Provider(name) => name,
+            | Self::Provider(name) => Some(name),
         }
     }
 
@@ -84,7 +104,7 @@ impl<'a> Actor<'a> {
     pub fn needs(self, role: Role) -> Option<&'static str> {
         match self {
             Self::Staff(_) | Self::ApiKey { .. } => Some(role.into()),
-            Self::Operator(_) | Self::Provider(_) => None,
+            Self::User { .. } | Self::Operator(_) | Self::Provider(_) => None,
         }
     }
 }

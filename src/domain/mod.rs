@@ -29,7 +29,7 @@ pub mod staff;
 pub mod text;
 pub mod user;
 
-pub use self::actor::{Actor, By, Origin};
+pub use self::actor::{Actor, Author, Origin};
 pub use self::api_key::{KeyName, KeyRole};
 pub(crate) use self::claims::is_subject;
 pub use self::claims::{NonceForm, NoncePolicy, NonceRule, VerifiedClaims};

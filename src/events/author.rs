@@ -7,36 +7,11 @@ use std::net::IpAddr;
 use sqlx::postgres::{PgTypeInfo, Postgres};
 use uuid::Uuid;
 
-use crate::domain::{By, Origin, Role};
+use crate::domain::{Author, Origin, Role};
 
-/// The requester of a change to a user.
-#[derive(Debug, Clone, Copy)]
-pub enum Asking<'a> {
-    /// The user, in that session.
-    User(Uuid, &'a Origin),
-    /// An admin, an API key, an operator or a provider.
-    Staff(By<'a>),
-}
-
-impl<'a> Asking<'a> {
-    pub fn author(self) -> Author<'a> {
-        match self {
-            Self::User(_, origin) => origin.into(),
-            Self::Staff(by) => Author::needing(Role::Admin, by),
-        }
-    }
-
-    pub const fn session(self) -> Option<Uuid> {
-        if let Self::User(session, _) = self {
-            Some(session)
-        } else {
-            None
-        }
-    }
-}
-
+/// An [`Author`] with the role that the change needs: PostgreSQL's composite type `author`.
 #[derive(Debug, Clone, Copy, sqlx::Encode)]
-pub struct Author<'a> {
+pub struct SqlAuthor<'a> {
     actor: Option<&'a str>,
     reason: Option<&'a str>,
     ip: Option<IpAddr>,
@@ -46,7 +21,7 @@ pub struct Author<'a> {
     key_id: Option<Uuid>,
 }
 
-impl<'a> Author<'a> {
+impl<'a> SqlAuthor<'a> {
     /// Returns the author without IP address and user agent.
     pub fn unlocated(self) -> Self {
         Self {
@@ -57,8 +32,8 @@ impl<'a> Author<'a> {
     }
 
     /// Returns the author of a change for which a member of staff or an API key needs `role`.
-    pub fn needing(role: Role, by: By<'a>) -> Self {
-        let actor = Some(by.actor.name());
+    pub fn needing(role: Role, by: Author<'a>) -> Self {
+        let actor = by.actor.name();
         let needs = by.actor.needs(role);
         Self {
             actor,
@@ -71,7 +46,7 @@ impl<'a> Author<'a> {
 }
 
 /// The user, at that origin.
-impl<'a> From<&'a Origin> for Author<'a> {
+impl<'a> From<&'a Origin> for SqlAuthor<'a> {
     fn from(origin: &'a Origin) -> Self {
         let Origin {
             ip,
@@ -90,7 +65,7 @@ impl<'a> From<&'a Origin> for Author<'a> {
     }
 }
 
-impl sqlx::Type<Postgres> for Author<'_> {
+impl sqlx::Type<Postgres> for SqlAuthor<'_> {
     fn type_info() -> PgTypeInfo {
         PgTypeInfo::with_name("author")
     }

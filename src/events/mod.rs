@@ -10,8 +10,7 @@ pub mod record;
 pub mod refusals;
 pub mod settled;
 
-pub use self::author::Asking;
-pub(crate) use self::author::Author;
+pub(crate) use self::author::SqlAuthor;
 pub use self::kind::EventKind;
 pub use self::partitions::first_id;
 pub use self::record::DataAccess;

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::database::Database;
 use crate::database::error::Error;
-use crate::domain::{Actor, By, Email, Origin, Role};
-use crate::events::author::Author;
+use crate::domain::{Actor, Author, Email, Origin, Role};
+use crate::events::author::SqlAuthor;
 use crate::events::kind::EventKind;
 
 /// A sign-in that was refused without a query, or a request that did not prove the key of its
@@ -78,12 +78,12 @@ async fn record_refusals_as(
 /// Records a command of an operator whose statements record nothing. A repetition after an error
 /// may record it twice.
 pub async fn record_command(database: &Database, kind: EventKind) -> Result<(), Error> {
-    let author = Author::needing(Role::Admin, By::COMMAND_LINE);
+    let author = SqlAuthor::needing(Role::Admin, Author::COMMAND_LINE);
     database
         .run(|_| async {
             let recorded = sqlx::query!(
                 "INSERT INTO events SELECT e.* FROM event_row($1, $2) AS e",
-                author as Author<'_>,
+                author as SqlAuthor<'_>,
                 kind.name()
             );
             recorded.execute(database).await?;

@@ -9,7 +9,7 @@ use super::signing_key::{Error, SigningKey};
 use super::store::{self, StoredKey, StoredKeys};
 use crate::config::Keys;
 use crate::database::{Attempt, Database};
-use crate::domain::By;
+use crate::domain::Author;
 use crate::secret::SecretKeys;
 
 /// Purpose under which the private keys are sealed.
@@ -103,7 +103,7 @@ impl Rotation {
     /// Announces the next key, as an operator asks. Returns `false` if one is already announced.
     pub async fn rotate(&self) -> Result<bool, Error> {
         let stored = self.tend().await?;
-        self.announce(&stored, 0, Some(By::COMMAND_LINE)).await
+        self.announce(&stored, 0, Some(Author::COMMAND_LINE)).await
     }
 
     /// Replaces all keys, as an operator asks in an emergency: a new key signs at once, and all
@@ -116,7 +116,7 @@ impl Rotation {
         let key = SigningKey::generate(&self.seal)?;
         Ok(self
             .database
-            .run(|_| store::replace_all(&self.database, &key, By::COMMAND_LINE))
+            .run(|_| store::replace_all(&self.database, &key, Author::COMMAND_LINE))
             .await?)
     }
 
@@ -124,7 +124,7 @@ impl Rotation {
         &self,
         stored: &StoredKeys,
         age: u32,
-        by: Option<By<'_>>,
+        by: Option<Author<'_>>,
     ) -> Result<bool, Error> {
         self.check_secret(stored)?;
         let key = SigningKey::generate(&self.seal)?;

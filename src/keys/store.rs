@@ -7,8 +7,8 @@ use time::OffsetDateTime;
 
 use super::life::{KEEP, KeyLife};
 use crate::database::{Database, Error};
-use crate::domain::{By, Role};
-use crate::events::Author;
+use crate::domain::{Author, Role};
+use crate::events::SqlAuthor;
 
 #[derive(Debug, Clone)]
 pub struct NewKey {
@@ -99,9 +99,9 @@ pub async fn insert_next(
     key: &NewKey,
     announce: u32,
     age: u32,
-    by: Option<By<'_>>,
+    by: Option<Author<'_>>,
 ) -> Result<bool, Error> {
-    let author = by.map(|by| Author::needing(Role::Admin, by));
+    let author = by.map(|by| SqlAuthor::needing(Role::Admin, by));
     let done = sqlx::query_scalar!(
         r#"WITH made AS (
                INSERT INTO signing_keys (kid, number, public_key, sealed_private_key, signs_from)
@@ -121,7 +121,7 @@ pub async fn insert_next(
         key.sealed_private_key,
         f64::from(announce),
         f64::from(age),
-        author as Option<Author<'_>>,
+        author as Option<SqlAuthor<'_>>,
     );
     Ok(done.fetch_one(database).await?)
 }
@@ -129,7 +129,7 @@ pub async fn insert_next(
 /// Stores a key that signs at once, retires all others, and records that. Does nothing if an
 /// earlier attempt has stored this key. Returns [`Error::Raced`], without retiring a key, if
 /// another key was created at the same time.
-pub async fn replace_all(database: &Database, key: &NewKey, by: By<'_>) -> Result<(), Error> {
+pub async fn replace_all(database: &Database, key: &NewKey, by: Author<'_>) -> Result<(), Error> {
     // The insertion decides: if it did nothing, no key is retired.
     let stored = sqlx::query_scalar!(
         r#"WITH made AS (
@@ -148,7 +148,7 @@ pub async fn replace_all(database: &Database, key: &NewKey, by: By<'_>) -> Resul
         key.kid,
         key.public_key,
         key.sealed_private_key,
-        Author::needing(Role::Admin, by) as Author<'_>,
+        SqlAuthor::needing(Role::Admin, by) as SqlAuthor<'_>,
     )
     .fetch_one(database)
     .await?;

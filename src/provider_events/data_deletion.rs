@@ -17,8 +17,8 @@ use crate::accounts::users;
 use crate::accounts::users::Deletion;
 use crate::database::{Database, Error};
 use crate::domain::presets::facebook::SignedRequest;
-use crate::domain::{Actor, By, Origin};
-use crate::events::{Asking, erasure};
+use crate::domain::{Actor, Author, Origin};
+use crate::events::erasure;
 
 /// The reason in the events of a request.
 const REASON: &str = "The user asked the provider to have the data deleted.";
@@ -100,7 +100,7 @@ async fn remove(
         user_agent: None,
         request_id: origin.request_id.clone(),
     };
-    let by = By {
+    let by = Author {
         actor: Actor::Provider(&actor),
         reason: Some(REASON),
         origin: &origin,
@@ -113,14 +113,7 @@ async fn remove(
             Err(Error::Raced(None))
         };
     }
-    match users::delete(
-        database,
-        account.user,
-        Some(account.updated_at),
-        Asking::Staff(by),
-    )
-    .await?
-    {
+    match users::delete(database, account.user, Some(account.updated_at), by).await? {
         Deletion::Done(traces) => erasure::begin(database, &traces).await,
         // The user has changed since the request was registered.
         Deletion::NotFound | Deletion::NotPermitted | Deletion::Hijacked => {

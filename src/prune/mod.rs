@@ -266,8 +266,8 @@ async fn steps<S: Future<Output = Result<store::Step, Error>>>(
     .await
 }
 
-/// Prunes for as long as the program runs. Several instances may do so at once: they skip each
-/// other's rows, and each session is read by one of them.
+/// Prunes for as long as the program runs. Several instances may do so at once: they skip rows that
+/// another has locked, and share one place in the sessions, so that no session is read twice.
 pub async fn keep_pruning(database: Database, limits: Limits, failures: Failures) {
     loop {
         tokio::time::sleep(PAUSE).await;

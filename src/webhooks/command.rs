@@ -12,7 +12,7 @@ use super::sender::Sender;
 use super::store::{self, Which};
 use crate::config::Webhook;
 use crate::database::Database;
-use crate::domain::By;
+use crate::domain::Author;
 use crate::domain::text::one_line;
 
 /// The messages that `list` prints of one webhook.
@@ -76,7 +76,8 @@ impl Command {
             }
             Self::Replay(Replay { name, message, .. }) => {
                 let database = known(&webhooks, &name, database).await?;
-                let replayed = super::replay(&database, &name, message, By::COMMAND_LINE).await?;
+                let replayed =
+                    super::replay(&database, &name, message, Author::COMMAND_LINE).await?;
                 let Replayed { due, of } = replayed.unwrap_or_default();
                 if let (Some(message), 0) = (message, due) {
                     let remedy = format!("see `vestibule webhooks list {name}`");

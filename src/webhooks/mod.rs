@@ -31,7 +31,7 @@ pub use self::sender::ClientError;
 use self::sender::{Accepted, Failed, Sender};
 use crate::config::Webhook;
 use crate::database::{Database, Error};
-use crate::domain::By;
+use crate::domain::Author;
 use crate::queue::{Attempts, Gauges, Readings, Summary, Tasks, keep_working};
 
 /// The number of messages that a statement makes due again.
@@ -208,7 +208,7 @@ pub async fn replay(
     database: &Database,
     webhook: &str,
     only: Option<Uuid>,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<Option<Replayed>, Error> {
     // It is not retried: it would be recorded twice.
     if !store::record_replay(database, webhook, only, by).await? {

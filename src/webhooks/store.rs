@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use crate::config::Webhook;
 use crate::database::{Database, Error};
-use crate::domain::{By, Role};
-use crate::events::Author;
+use crate::domain::{Author, Role};
+use crate::events::SqlAuthor;
 pub use crate::queue::Summary;
 
 /// A message that this instance has to send.
@@ -254,14 +254,14 @@ pub(super) async fn record_replay(
     database: &Database,
     webhook: &str,
     only: Option<Uuid>,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<bool, Error> {
     let recorded = sqlx::query!(
         "INSERT INTO events
          SELECT e.* FROM event_row($1, 'webhook_replayed', detail => jsonb_strip_nulls(
              jsonb_build_object('webhook', $2::text, 'message', $3::uuid))) AS e
          WHERE author_allowed($1)",
-        Author::needing(Role::Admin, by) as Author<'_>,
+        SqlAuthor::needing(Role::Admin, by) as SqlAuthor<'_>,
         webhook,
         only,
     )

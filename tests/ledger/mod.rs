@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 use vestibule::admin::staff::api_keys;
 use vestibule::dev::postgres::{Options, Postgres};
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::actor::{Actor, Author, Origin};
 use vestibule::domain::api_key::KeyRole;
 use vestibule::events::EventKind;
 
@@ -76,7 +76,7 @@ async fn killed_processes_lose_no_acknowledged_change_and_keep_delivery_order() 
     let mut service = serve();
     service.answers("/readyz", 200).await;
 
-    let by = By {
+    let by = Author {
         actor: Actor::Operator("the tests"),
         reason: None,
         origin: &Origin::default(),

@@ -17,7 +17,7 @@ use vestibule::admin::staff::api_keys;
 use vestibule::app;
 use vestibule::app::drain::Stop;
 use vestibule::config::{self, Config};
-use vestibule::domain::actor::By;
+use vestibule::domain::actor::Author;
 use vestibule::domain::api_key::KeyRole;
 use vestibule::keys::KeyRing;
 use vestibule::prune::Limits;
@@ -288,8 +288,14 @@ impl App {
 
     pub async fn api_key(&self, name: &str, role: KeyRole) -> String {
         let name = name.parse().unwrap();
-        let added =
-            api_keys::add(&self.database.service, &name, role, None, By::COMMAND_LINE).await;
+        let added = api_keys::add(
+            &self.database.service,
+            &name,
+            role,
+            None,
+            Author::COMMAND_LINE,
+        )
+        .await;
         added.unwrap().expect("a new name").expose().clone()
     }
 
@@ -402,9 +408,9 @@ impl App {
             &self.database.pool,
             change,
             None,
-            By {
+            Author {
                 reason: Some("asked"),
-                ..By::COMMAND_LINE
+                ..Author::COMMAND_LINE
             },
         )
         .await
@@ -462,10 +468,10 @@ pub async fn made(
     pool: &PgPool,
     change: Change,
     seen: Option<&str>,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Option<Outcome> {
     let database = pool.clone().into();
-    let preview = changes::preview(&database, change, by.actor.name())
+    let preview = changes::preview(&database, change, by.actor)
         .await
         .unwrap()?;
     Some(changes::make(&database, &preview, seen, by).await.unwrap())

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use url::Url;
 use vestibule::admin::staff::store::{self, Changed};
 use vestibule::dev::identity_provider::IdentityProvider;
-use vestibule::domain::actor::By;
+use vestibule::domain::actor::Author;
 use vestibule::domain::staff::Access;
 use vestibule::secret::Secret;
 use vestibule::web::http::templates;
@@ -91,9 +91,14 @@ impl StaffApp {
 
     /// Makes the owner of an address a member of staff.
     pub async fn appoint(&self, email: &str, access: impl Into<Access>) {
-        let changed = store::add(&self.app.database.service, email, access, By::COMMAND_LINE)
-            .await
-            .unwrap();
+        let changed = store::add(
+            &self.app.database.service,
+            email,
+            access,
+            Author::COMMAND_LINE,
+        )
+        .await
+        .unwrap();
         assert_eq!(changed, Changed::Done);
     }
 

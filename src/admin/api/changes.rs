@@ -17,7 +17,7 @@ use crate::admin::changes::decision::Refused;
 use crate::admin::changes::words::refused as words;
 use crate::admin::changes::{Change, Outcome, Preview, make, preview};
 use crate::database::Database;
-use crate::domain::{By, Object, Reason, merged};
+use crate::domain::{Author, Object, Reason, merged};
 use crate::web::guard::json_body::{only, optional, required};
 use crate::web::guard::{ClientOrigin, JsonBody};
 use crate::web::{Db, ErrorCode, Json, Problem, Problems, failures, resource};
@@ -231,12 +231,12 @@ async fn change(
     change: Change,
     dry_run: bool,
     seen: Option<&str>,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<Json<ChangeResult>, Problem> {
     if change.other() == Some(change.user()) {
         return Err(wrong("the two users must not be the same".into()));
     }
-    let Some(preview) = preview(database, change, by.actor.name()).await? else {
+    let Some(preview) = preview(database, change, by.actor).await? else {
         return Err(missing(database, change).await?);
     };
     if let Change::EndSession { session, user } = change

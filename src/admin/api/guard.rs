@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::admin::staff::api_keys;
 use crate::admin::staff::api_keys::KeyHash;
-use crate::domain::{Actor, By, KeyName, KeyRole, Origin};
+use crate::domain::{Actor, Author, KeyName, KeyRole, Origin};
 use crate::web::guard::bearer::{Challenge, credentials};
 use crate::web::guard::rate_limited::{UnknownApiKey, admit_address, admit_api_key};
 use crate::web::guard::shared::request_guard;
@@ -55,8 +55,8 @@ impl ApiKey {
         }
     }
 
-    pub fn by<'a>(&'a self, reason: Option<&'a str>, origin: &'a Origin) -> By<'a> {
-        By {
+    pub fn by<'a>(&'a self, reason: Option<&'a str>, origin: &'a Origin) -> Author<'a> {
+        Author {
             actor: self.actor(),
             reason,
             origin,

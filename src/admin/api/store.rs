@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::database::{Database, Error};
-use crate::domain::{Actor, By, CustomClaims, Email, Origin, Role};
+use crate::domain::{Actor, Author, CustomClaims, Email, Origin, Role};
 use crate::events::settled::{DRAWN, settled};
-use crate::events::{Author, first_id};
+use crate::events::{SqlAuthor, first_id};
 
 pub async fn by_email(database: &Database, email: &Email) -> Result<Option<Uuid>, Error> {
     let id = sqlx::query_scalar!("SELECT id FROM users WHERE email = $1", email.folded());
@@ -95,9 +95,9 @@ pub async fn create(
     actor: Actor<'_>,
     origin: &Origin,
 ) -> Result<Created, Error> {
-    let author = Author::needing(
+    let author = SqlAuthor::needing(
         Role::Admin,
-        By {
+        Author {
             actor,
             reason: None,
             origin,
@@ -129,7 +129,7 @@ pub async fn create(
             &new.iter()
                 .map(|identity| identity.email_verified)
                 .collect::<Vec<_>>(),
-            author as Author<'_>,
+            author as SqlAuthor<'_>,
         );
         match outcome.fetch_one(database).await?.as_str() {
             "created" => Ok(Created::Done(id)),
@@ -156,7 +156,7 @@ pub async fn set_claims(
     database: &Database,
     user: Uuid,
     claims: &CustomClaims,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<ClaimsSet, Error> {
     let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (
@@ -175,7 +175,7 @@ pub async fn set_claims(
            SELECT EXISTS (SELECT FROM users WHERE id = $1) AS "found!", yes AS "permitted!" FROM permitted"#,
         user,
         claims.json(),
-        Author::needing(Role::Admin, by) as Author<'_>,
+        SqlAuthor::needing(Role::Admin, by) as SqlAuthor<'_>,
     );
     let row = row.fetch_one(database).await?;
     Ok(match (row.permitted, row.found) {

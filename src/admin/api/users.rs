@@ -1,4 +1,5 @@
-//! `/api/v1/admin/users`: users for the product's backend, found as on the pages for staff, and created beforehand.
+//! `/api/v1/admin/users`: users for the product's backend, found as on the pages for staff, and
+//! created before their first sign-in.
 
 use rocket::http::Status as HttpStatus;
 use rocket::http::uri::Origin;
@@ -136,7 +137,6 @@ async fn found(
     db: &Db,
 ) -> Result<(Vec<Uuid>, Option<String>), Problem> {
     let limit = asked.limit(PAGE, MAX_PAGE)?;
-    let database = db;
     if let Some(email) = asked.take("email", Email::parse, "must be exactly one e-mail address")? {
         if !asked.is_empty() {
             return Err(wrong(
@@ -144,7 +144,7 @@ async fn found(
             ));
         }
         return Ok((
-            Vec::from_iter(database.run(|_| store::by_email(database, &email)).await?),
+            Vec::from_iter(db.run(|_| store::by_email(db, &email)).await?),
             None,
         ));
     }
@@ -162,7 +162,7 @@ async fn found(
     )? {
         let rule = "`subject` finds one user together with `provider`; leave the other parameters out";
         let provider = provider.filter(|_| asked.is_empty()).ok_or_else(|| wrong(rule.into()))?;
-        return Ok((Vec::from_iter(database.run(|_| identities::owner(database, &provider, &subject)).await?), None));
+        return Ok((Vec::from_iter(db.run(|_| identities::owner(db, &provider, &subject)).await?), None));
     }
     let q = asked.take("q", plain, &rule)?.unwrap_or_default();
     let rule = "must be a day such as 2026-01-31";
@@ -185,7 +185,7 @@ async fn found(
         let cursor = |text: &str| Cursor::decode(text).filter(|cursor| cursor.sort() == sort);
         let start = asked.take("cursor", cursor, rule)?;
         asked.end()?;
-        let page = page(database, &filters, sort, start.as_ref(), limit)
+        let page = page(db, &filters, sort, start.as_ref(), limit)
             .await
             .map_err(too_slow)?;
         return Ok((
@@ -201,7 +201,7 @@ async fn found(
     let start = asked.take("cursor", Position::decode, rule)?;
     asked.end()?;
     let found = search(
-        database,
+        db,
         &q,
         &known(providers, db).await?,
         &filters,
@@ -370,7 +370,7 @@ async fn create_user(
 /// another one.
 pub(super) async fn missing(database: &Database, id: Uuid) -> Problem {
     let detail = "the user was merged into the one whom `merged_into` names";
-    match async { database.run(|_| merging::merged_into(database, id)).await }.await {
+    match database.run(|_| merging::merged_into(database, id)).await {
         Ok(None) => unknown_user(),
         Ok(merged_into) => Problem {
             merged_into,

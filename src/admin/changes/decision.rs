@@ -3,7 +3,7 @@
 
 use super::{Change, Loaded};
 use crate::domain::user::MAX_IDENTITIES;
-use crate::domain::{UserState, merged};
+use crate::domain::{Actor, UserState, merged};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
@@ -16,7 +16,7 @@ pub enum Refused {
     TooManyIdentities,
 }
 
-pub fn refusal(change: &Loaded, actor: &str) -> Option<Refused> {
+pub fn refusal(change: &Loaded, actor: Actor<'_>) -> Option<Refused> {
     let own_account = match change {
         Change::Delete { user } | Change::Disable { user } => is(user, actor),
         Change::Merge { from, into } if merged(from, into).claims.is_too_long() => {
@@ -47,6 +47,7 @@ pub fn refusal(change: &Loaded, actor: &str) -> Option<Refused> {
 
 /// Returns true if this user is the member of staff with that e-mail address. An unverified address
 /// proves nothing.
-fn is(user: &UserState, actor: &str) -> bool {
-    user.email_verified && user.email.as_deref() == Some(actor)
+fn is(user: &UserState, actor: Actor<'_>) -> bool {
+    let own = || user.email.as_deref().zip(actor.name());
+    user.email_verified && own().is_some_and(|(email, name)| email == name)
 }

@@ -20,8 +20,8 @@ use crate::accounts::merging::Merge;
 use crate::accounts::users::Deletion;
 use crate::accounts::{identities, merging, users};
 use crate::database::{Database, Error};
-use crate::domain::{By, LinkedIdentity, Role, UserState};
-use crate::events::{Asking, EventKind, erasure};
+use crate::domain::{Actor, Author, LinkedIdentity, Role, UserState};
+use crate::events::{EventKind, erasure};
 
 /// A change to one or two users, who are named by their ids, or [`Loaded`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -206,7 +206,7 @@ pub enum Outcome {
 pub async fn preview(
     database: &Database,
     change: Change,
-    actor: &str,
+    actor: Actor<'_>,
 ) -> Result<Option<Preview>, Error> {
     let change = change.load(database).await?;
     Ok(change.map(|change| Preview {
@@ -222,7 +222,7 @@ pub async fn make(
     database: &Database,
     preview: &Preview,
     seen: Option<&str>,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<Outcome, Error> {
     if let Some(refused) = preview.refused {
         return Ok(Outcome::Refused(refused));
@@ -240,7 +240,7 @@ pub async fn make(
     match &preview.change {
         Change::Delete { user } => {
             let seen = Some(user.updated_at);
-            let delete = || users::delete(database, user.id, seen, Asking::Staff(by));
+            let delete = || users::delete(database, user.id, seen, by);
             let is_undone = |done: &Deletion| matches!(done, Deletion::NotFound);
             let deletion = database.change(delete, is_undone);
             match deletion.await? {
@@ -253,7 +253,7 @@ pub async fn make(
             }
         }
         Change::Merge { from, into } => {
-            let merge = || merging::merge(database, from, into, Asking::Staff(by));
+            let merge = || merging::merge(database, from, into, by);
             let is_undone = |done: &Merge| matches!(done, Merge::Stale);
             let merged = database.change(merge, is_undone);
             Ok(match merged.await? {
@@ -270,7 +270,7 @@ pub async fn make(
         }
         Change::Unlink { identity, user } => {
             let seen = Some(user.updated_at);
-            let author = Asking::Staff(by);
+            let author = by;
             let unlink = || identities::unlink(database, user.id, identity.id, seen, author);
             let is_undone =
                 |done: &Unlinked| matches!(done, Unlinked::NotFound | Unlinked::Over { .. });

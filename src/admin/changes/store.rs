@@ -8,14 +8,14 @@ use uuid::Uuid;
 
 use super::Outcome;
 use crate::database::{Database, Error};
-use crate::domain::{By, Role, UserState};
-use crate::events::{Author, EventKind};
+use crate::domain::{Author, Role, UserState};
+use crate::events::{EventKind, SqlAuthor};
 
 /// Runs a statement by staff, and returns the outcome.
 macro_rules! change {
     ($file:literal, $database:expr, $by:expr, $role:expr, $($parameter:expr),+) => {{
-        let author = Author::needing($role, $by);
-        let row = sqlx::query_file!($file, $($parameter,)+ author as Author<'_>).fetch_one($database).await?;
+        let author = SqlAuthor::needing($role, $by);
+        let row = sqlx::query_file!($file, $($parameter,)+ author as SqlAuthor<'_>).fetch_one($database).await?;
         Ok(match (row.done, row.permitted) {
             (true, _) => Outcome::Done,
             (false, true) => Outcome::Stale,
@@ -29,7 +29,7 @@ pub(super) async fn move_identity(
     identity: Uuid,
     from: &UserState,
     to: &UserState,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<Outcome, Error> {
     change!(
         "src/admin/changes/move_identity.sql",
@@ -49,7 +49,7 @@ pub(super) async fn release(
     database: &Database,
     identity: Uuid,
     user: Uuid,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<Outcome, Error> {
     change!(
         "src/admin/changes/release_identity.sql",
@@ -69,7 +69,7 @@ pub(super) async fn act(
     session: Option<Uuid>,
     event: EventKind,
     role: Role,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<Outcome, Error> {
     change!(
         "src/admin/changes/act.sql",

@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::admin::dates;
 use crate::admin::lists::users::{COLUMNS, ListedUser};
 use crate::database::{Database, Error};
-use crate::domain::{By, Role};
-use crate::events::Author;
+use crate::domain::{Author, Role};
+use crate::events::SqlAuthor;
 
 #[derive(Debug, Clone, FromRow, Serialize)]
 pub struct PersonRow {
@@ -112,7 +112,7 @@ pub async fn add_note(
     user: Uuid,
     (text, ticket): (&str, Option<&str>),
     reason: Option<&str>,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<bool, Error> {
     let added = sqlx::query_scalar!(
         r#"WITH input AS (
@@ -139,7 +139,7 @@ pub async fn add_note(
         ticket,
         reason,
         id,
-        Author::needing(Role::Support, by) as Author<'_>,
+        SqlAuthor::needing(Role::Support, by) as SqlAuthor<'_>,
     );
     Ok(added.fetch_one(database).await?)
 }

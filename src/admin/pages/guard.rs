@@ -11,7 +11,7 @@ use crate::admin::reason;
 use crate::admin::staff::sign_in::flow::{Admin, MAX_NEXT};
 use crate::admin::staff::sign_in::session::csrf_token;
 use crate::admin::staff::sign_in::store::{StaffRow, by_session};
-use crate::domain::{Access, Actor, By, Origin, Role};
+use crate::domain::{Access, Actor, Author, Origin, Role};
 use crate::web::guard::form_body::{self, MAX_FIELDS};
 use crate::web::guard::json_body;
 use crate::web::guard::rate_limited::{StaffPages, admit_address};
@@ -70,8 +70,8 @@ pub struct AdminStaff(pub Staff);
 pub struct ExportingStaff(pub Staff);
 
 impl Staff {
-    pub fn by<'a>(&'a self, reason: &'a str, origin: &'a Origin) -> By<'a> {
-        By {
+    pub fn by<'a>(&'a self, reason: &'a str, origin: &'a Origin) -> Author<'a> {
+        Author {
             actor: Actor::Staff(&self.member.email),
             reason: Some(reason),
             origin,
@@ -222,7 +222,7 @@ async fn authenticated(request: &Request<'_>) -> Result<Staff, Status> {
         .ok_or(Status::InternalServerError)?;
     let cookie = session(request).ok_or(Status::Unauthorized)?;
     admit_address::<StaffPages>(request).map_err(|problem| problem.keep(request).status())?;
-    let member = async { db.run(|_| by_session(db, cookie)).await }.await;
+    let member = db.run(|_| by_session(db, cookie)).await;
     let member = member.map_err(|error| Problem::from(error).keep(request).status())?;
     let member = member.ok_or(Status::Unauthorized)?;
     Ok(Staff {

@@ -8,8 +8,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::database::{Database, Error};
-use crate::domain::{Access, By, Role};
-use crate::events::Author;
+use crate::domain::{Access, Author, Role};
+use crate::events::SqlAuthor;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
@@ -38,7 +38,7 @@ pub async fn add(
     database: &Database,
     email: &str,
     access: impl Into<Access>,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<Changed, Error> {
     let access = access.into();
     database
@@ -50,7 +50,7 @@ async fn try_to_add(
     database: &Database,
     email: &str,
     access: Access,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<Changed, Error> {
     let Access {
         role,
@@ -108,7 +108,7 @@ async fn try_to_add(
         role,
         may_export,
         ends_at,
-        Author::needing(Role::Admin, by) as Author<'_>,
+        SqlAuthor::needing(Role::Admin, by) as SqlAuthor<'_>,
     );
     let row = row.fetch_one(database).await?;
     Ok(match (row.done, row.permitted, row.same) {
@@ -121,14 +121,14 @@ async fn try_to_add(
 
 /// Removes a member and ends their sessions. Returns [`Changed::Already`] if there is no such
 /// member.
-pub async fn remove(database: &Database, email: &str, by: By<'_>) -> Result<Changed, Error> {
+pub async fn remove(database: &Database, email: &str, by: Author<'_>) -> Result<Changed, Error> {
     let is_undone = |changed: &Changed| matches!(changed, Changed::Already);
     database
         .change(|| try_to_remove(database, email, by), is_undone)
         .await
 }
 
-async fn try_to_remove(database: &Database, email: &str, by: By<'_>) -> Result<Changed, Error> {
+async fn try_to_remove(database: &Database, email: &str, by: Author<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH locked AS MATERIALIZED (
                SELECT id, email, role, ends_at FROM current_staff WHERE role = 'admin' OR email = $1 ORDER BY id FOR UPDATE
@@ -152,7 +152,7 @@ async fn try_to_remove(database: &Database, email: &str, by: By<'_>) -> Result<C
            SELECT EXISTS (SELECT FROM removed) AS "done!", EXISTS (SELECT FROM permitted) AS "permitted!",
                   EXISTS (SELECT FROM before) AS "before!""#,
         email,
-        Author::needing(Role::Admin, by) as Author<'_>,
+        SqlAuthor::needing(Role::Admin, by) as SqlAuthor<'_>,
     );
     let row = row.fetch_one(database).await?;
     Ok(match row.before {
@@ -166,11 +166,11 @@ async fn try_to_remove(database: &Database, email: &str, by: By<'_>) -> Result<C
 /// Clears the identity that a member is pinned to, and ends their sessions. Their next sign-in pins
 /// another, or the same unless it is suspended. Returns [`Changed::Already`] if there is no such
 /// member.
-pub async fn reset(database: &Database, email: &str, by: By<'_>) -> Result<Changed, Error> {
+pub async fn reset(database: &Database, email: &str, by: Author<'_>) -> Result<Changed, Error> {
     database.run(|_| try_to_reset(database, email, by)).await
 }
 
-async fn try_to_reset(database: &Database, email: &str, by: By<'_>) -> Result<Changed, Error> {
+async fn try_to_reset(database: &Database, email: &str, by: Author<'_>) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH locked AS MATERIALIZED (
                SELECT id FROM staff WHERE email IN ($1, ($2::author).actor) ORDER BY id FOR UPDATE
@@ -195,7 +195,7 @@ async fn try_to_reset(database: &Database, email: &str, by: By<'_>) -> Result<Ch
            )
            SELECT EXISTS (SELECT FROM reset) AS "done!", yes AS "permitted!" FROM permitted"#,
         email,
-        Author::needing(Role::Admin, by) as Author<'_>,
+        SqlAuthor::needing(Role::Admin, by) as SqlAuthor<'_>,
     );
     let row = row.fetch_one(database).await?;
     Ok(Changed::of(row.done, row.permitted))

@@ -5,8 +5,8 @@ use uuid::Uuid;
 
 use super::Outcome;
 use crate::database::{Database, Error};
-use crate::domain::{By, Role};
-use crate::events::Author;
+use crate::domain::{Author, Role};
+use crate::events::SqlAuthor;
 
 /// A registered request, and its account.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub(super) async fn unlink(
     database: &Database,
     code: Uuid,
     account: &Account,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<bool, Error> {
     let done = sqlx::query_file_scalar!(
         "src/provider_events/data_deletion/unlink.sql",
@@ -79,7 +79,7 @@ pub(super) async fn unlink(
         account.identity,
         account.user,
         account.updated_at,
-        Author::needing(Role::Admin, by) as Author<'_>,
+        SqlAuthor::needing(Role::Admin, by) as SqlAuthor<'_>,
     );
     Ok(done.fetch_one(database).await?)
 }

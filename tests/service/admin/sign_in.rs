@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use vestibule::admin::staff::sign_in::store as staff;
 use vestibule::admin::staff::sign_in::store::{Candidate, Stranger};
 use vestibule::admin::staff::store::{Changed, remove, reset};
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::actor::{Actor, Author, Origin};
 use vestibule::domain::staff::Role;
 
 use crate::support::provider::{Behaviour, Provider, Recorded};
@@ -290,8 +290,8 @@ async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
         "{audit}"
     );
 
-    let by = By::COMMAND_LINE;
-    let ada_herself = By {
+    let by = Author::COMMAND_LINE;
+    let ada_herself = Author {
         actor: Actor::Staff("ada@example.com"),
         ..by
     };
@@ -309,7 +309,7 @@ async fn a_member_keeps_their_first_account_until_an_operator_resets_it() {
     let past =
         "UPDATE staff SET ends_at = now() - interval '1 second' WHERE email = 'former@example.com'";
     sqlx::query(past).execute(pool).await.unwrap();
-    let former = By {
+    let former = Author {
         actor: Actor::Staff("former@example.com"),
         ..by
     };

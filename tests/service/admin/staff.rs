@@ -7,7 +7,7 @@ use vestibule::accounts::OpaqueToken;
 use vestibule::admin::pages::staff::end;
 use vestibule::admin::staff::sign_in::store::by_session;
 use vestibule::admin::staff::store::{Changed, add, remove};
-use vestibule::domain::actor::By;
+use vestibule::domain::actor::Author;
 use vestibule::domain::staff::{Access, Role};
 
 use super::{person, staff_app_with};
@@ -192,7 +192,7 @@ async fn an_access_change_is_previewed_and_errors_appear_at_fields() {
 async fn two_admins_who_remove_each_other_leave_one() {
     let staff_app = StaffApp::open().await;
     let database = &staff_app.app.database.service;
-    let by = By::COMMAND_LINE;
+    let by = Author::COMMAND_LINE;
     let [ada, grace] = ["ada@example.com", "grace@example.com"];
     for round in 0..rounds() {
         for email in [ada, grace] {
@@ -335,7 +335,7 @@ async fn access_ends_by_itself_for_sessions_that_are_open_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_admin_is_one_whose_access_does_not_end() {
     let staff_app = StaffApp::open().await;
-    let by = By::COMMAND_LINE;
+    let by = Author::COMMAND_LINE;
     let for_now = Access {
         ends_at: end("2099-12-31", None),
         ..Role::Admin.into()
@@ -380,7 +380,7 @@ async fn member(pool: &PgPool) -> String {
         &pool.clone().into(),
         MEMBER,
         Role::Support,
-        By::COMMAND_LINE,
+        Author::COMMAND_LINE,
     )
     .await
     .unwrap();
@@ -397,7 +397,7 @@ async fn a_staff_request_and_the_members_removal_never_deadlock() {
     let pool = &database.pool;
     // A visit and a later removal both wait for the session, which another transaction has locked.
     for email in ["one@example.com", "two@example.com"] {
-        add(&database.service, email, Role::Admin, By::COMMAND_LINE)
+        add(&database.service, email, Role::Admin, Author::COMMAND_LINE)
             .await
             .unwrap();
     }
@@ -415,7 +415,7 @@ async fn a_staff_request_and_the_members_removal_never_deadlock() {
     database.until_waiting(1, "").await;
     let removal = tokio::spawn({
         let service = database.service.clone();
-        async move { remove(&service, MEMBER, By::COMMAND_LINE).await }
+        async move { remove(&service, MEMBER, Author::COMMAND_LINE).await }
     });
     database.until_waiting(2, "").await;
     other.rollback().await.unwrap();
@@ -426,7 +426,7 @@ async fn a_staff_request_and_the_members_removal_never_deadlock() {
         let session = member(pool).await;
         let visit = async { by_session(&database.service, &session).await.unwrap() };
         let removal = async {
-            remove(&database.service, MEMBER, By::COMMAND_LINE)
+            remove(&database.service, MEMBER, Author::COMMAND_LINE)
                 .await
                 .unwrap()
         };

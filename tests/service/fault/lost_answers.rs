@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 use vestibule::admin::staff::store::add;
-use vestibule::domain::actor::By;
+use vestibule::domain::actor::Author;
 use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
 
@@ -246,7 +246,7 @@ async fn a_staff_removal_with_a_lost_response_reports_the_connection_error() {
         &app.database.service,
         "grace@example.com",
         Role::Support,
-        By::COMMAND_LINE,
+        Author::COMMAND_LINE,
     )
     .await
     .unwrap();

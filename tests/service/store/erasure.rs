@@ -10,10 +10,9 @@ use vestibule::admin::changes::{Change, Outcome};
 use vestibule::admin::staff::sign_in::store as staff;
 use vestibule::admin::staff::sign_in::store::{Candidate, Stranger};
 use vestibule::admin::staff::store as access;
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::actor::{Actor, Author, Origin};
 use vestibule::domain::api_key::KeyRole;
 use vestibule::domain::staff::Role;
-use vestibule::events::Asking;
 use vestibule::events::EventKind;
 use vestibule::events::erasure::erase;
 use vestibule::events::record::{DataAccess, record_access};
@@ -77,7 +76,7 @@ async fn delete(pool: &PgPool, user: Uuid) -> Deletion {
         &pool.clone().into(),
         user,
         None,
-        Asking::User(session, &Origin::default()),
+        Author::user(session, &Origin::default()),
     )
     .await
     .unwrap()
@@ -186,7 +185,7 @@ async fn staff_searches_and_refused_staff_are_erased_with_an_address() {
             (EventKind::AuditViewed, vec![("email", "grace@example.com")]),
             (EventKind::UsersViewed, vec![("q", "Ada")]),
         ];
-        let by = By {
+        let by = Author {
             actor: Actor::Operator("staff@example.com"),
             reason: Some("asked by phone"),
             origin: &origin,
@@ -215,7 +214,7 @@ async fn staff_searches_and_refused_staff_are_erased_with_an_address() {
         assert_eq!(traces(&app, address).await, (6, 0));
 
         if by_staff {
-            let by = By {
+            let by = Author {
                 actor: Actor::Staff("staff@example.com"),
                 ..by
             };
@@ -389,11 +388,16 @@ async fn no_deletion_erases_evidence_about_a_member_of_staff() {
     // A member of staff may also be a user.
     for former in [false, true] {
         let app = App::start().await;
-        access::add(&app.database.service, BOSS, Role::Support, By::COMMAND_LINE)
-            .await
-            .unwrap();
+        access::add(
+            &app.database.service,
+            BOSS,
+            Role::Support,
+            Author::COMMAND_LINE,
+        )
+        .await
+        .unwrap();
         if former {
-            access::remove(&app.database.service, BOSS, By::COMMAND_LINE)
+            access::remove(&app.database.service, BOSS, Author::COMMAND_LINE)
                 .await
                 .unwrap();
         }

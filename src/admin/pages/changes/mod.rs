@@ -20,7 +20,7 @@ use crate::admin::pages::changes::find::find;
 use crate::admin::pages::naming::called;
 use crate::admin::pages::{Failure, Page, Question, Signed, Staff, StaffForm, device, record};
 use crate::config;
-use crate::domain::{Role, UserState, merged};
+use crate::domain::{Actor, Role, UserState, merged};
 use crate::events::DataAccess;
 use crate::provider::Providers;
 use crate::web::Db;
@@ -160,7 +160,7 @@ impl Visit<'_> {
         if change.role() == Role::Admin && member.role != Role::Admin {
             return Err(Status::Forbidden.into());
         }
-        Ok(preview(self.db, change, &member.email)
+        Ok(preview(self.db, change, Actor::Staff(&member.email))
             .await?
             .ok_or(Status::NotFound)?)
     }

@@ -9,7 +9,7 @@ use crate::accounts::OpaqueToken;
 use crate::admin::staff::api_keys::store::KeyRow;
 use crate::admin::staff::store::Changed;
 use crate::database::{Database, Error};
-use crate::domain::{By, KeyName, KeyRole};
+use crate::domain::{Author, KeyName, KeyRole};
 use crate::secret::Secret;
 
 /// The first characters of every key, by which scanners of source code recognise one.
@@ -29,7 +29,7 @@ pub async fn add(
     name: &KeyName,
     role: KeyRole,
     expires_at: Option<OffsetDateTime>,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<Result<Secret<String>, Changed>, Error> {
     let token = OpaqueToken::generate();
     let add = || store::add(database, name, &token.hash, role, expires_at, by);
@@ -43,7 +43,7 @@ pub async fn add(
     })
 }
 
-pub async fn revoke(database: &Database, name: &KeyName, by: By<'_>) -> Result<Changed, Error> {
+pub async fn revoke(database: &Database, name: &KeyName, by: Author<'_>) -> Result<Changed, Error> {
     let revoke = || store::revoke(database, name, by);
     database
         .change(revoke, |done| *done == Changed::Already)

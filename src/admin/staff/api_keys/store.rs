@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::admin::staff::api_keys::KeyHash;
 use crate::admin::staff::store::Changed;
 use crate::database::{Database, Error};
-use crate::domain::{By, KeyName, KeyRole, Role};
-use crate::events::Author;
+use crate::domain::{Author, KeyName, KeyRole, Role};
+use crate::events::SqlAuthor;
 
 #[derive(Debug, Clone, FromRow, Serialize)]
 pub struct KeyRow {
@@ -62,7 +62,7 @@ pub(super) async fn add(
     hash: &KeyHash,
     role: KeyRole,
     expires_at: Option<OffsetDateTime>,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<Changed, Error> {
     let role: &str = role.into();
     let row = sqlx::query!(
@@ -92,7 +92,7 @@ pub(super) async fn add(
         hash.as_slice(),
         role,
         expires_at,
-        Author::needing(Role::Admin, by) as Author<'_>,
+        SqlAuthor::needing(Role::Admin, by) as SqlAuthor<'_>,
     );
     let row = row.fetch_one(database).await?;
     Ok(Changed::of(row.done, row.permitted))
@@ -101,7 +101,7 @@ pub(super) async fn add(
 pub(super) async fn revoke(
     database: &Database,
     name: &KeyName,
-    by: By<'_>,
+    by: Author<'_>,
 ) -> Result<Changed, Error> {
     let row = sqlx::query!(
         r#"WITH permitted AS MATERIALIZED (
@@ -117,7 +117,7 @@ pub(super) async fn revoke(
            )
            SELECT EXISTS (SELECT FROM revoked) AS "done!", yes AS "permitted!" FROM permitted"#,
         name.as_str(),
-        Author::needing(Role::Admin, by) as Author<'_>,
+        SqlAuthor::needing(Role::Admin, by) as SqlAuthor<'_>,
     );
     let row = row.fetch_one(database).await?;
     Ok(Changed::of(row.done, row.permitted))

@@ -11,7 +11,6 @@ use vestibule::admin::staff::store as access;
 use vestibule::domain::actor::Actor;
 use vestibule::domain::custom_claims::CustomClaims;
 use vestibule::domain::staff::Role;
-use vestibule::events::Asking;
 use vestibule::events::EventKind;
 use vestibule::events::record::{DataAccess, record_access};
 
@@ -295,7 +294,7 @@ async fn a_merge_with_an_outdated_list_of_identities_changes_nothing() {
     let [mut from, into] = <[_; 2]>::try_from(pair).expect("two users");
     from.identities.pop().expect("one of two");
     let before = app.database.everything(&[]).await;
-    let _ = store::merge(&app.database.service, &from, &into, Asking::Staff(by()))
+    let _ = store::merge(&app.database.service, &from, &into, by())
         .await
         .unwrap();
     assert_eq!(app.database.everything(&[]).await, before);

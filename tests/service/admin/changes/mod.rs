@@ -12,7 +12,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 use vestibule::admin::changes::{self, Change, Outcome, Preview};
 use vestibule::domain::actor::Origin;
-use vestibule::domain::actor::{Actor, By};
+use vestibule::domain::actor::{Actor, Author};
 
 use crate::support::app::{Answer, App, made};
 use crate::support::token::at;
@@ -25,8 +25,8 @@ static ORIGIN: LazyLock<Origin> = LazyLock::new(|| Origin {
     request_id: "request-1".into(),
 });
 
-fn by() -> By<'static> {
-    By {
+fn by() -> Author<'static> {
+    Author {
         actor: Actor::Operator(STAFF),
         reason: Some("asked by phone"),
         origin: &ORIGIN,
@@ -42,7 +42,7 @@ fn identity(answer: &Answer) -> Uuid {
 }
 
 async fn preview(pool: &PgPool, change: Change) -> Preview {
-    changes::preview(&pool.clone().into(), change, STAFF)
+    changes::preview(&pool.clone().into(), change, Actor::Operator(STAFF))
         .await
         .unwrap()
         .expect("users, and an identity of theirs")

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::json;
 use uuid::Uuid;
 use vestibule::admin::staff::api_keys::{add, parse, revoke};
-use vestibule::domain::actor::By;
+use vestibule::domain::actor::Author;
 use vestibule::domain::api_key::KeyRole;
 
 use crate::support::app::{Answer, App};
@@ -143,7 +143,7 @@ async fn a_revoked_or_expired_key_is_refused_at_once() {
     revoke(
         &app.database.service,
         &"one".parse().unwrap(),
-        By::COMMAND_LINE,
+        Author::COMMAND_LINE,
     )
     .await
     .unwrap();
@@ -338,7 +338,7 @@ async fn of_a_revocation_and_a_change_one_comes_first() {
         let name = "backend".parse().unwrap();
         let (changed, revoked) = at_once(
             app.as_user(&key, Method::PUT, &path, Some(&change)),
-            revoke(&app.database.service, &name, By::COMMAND_LINE),
+            revoke(&app.database.service, &name, Author::COMMAND_LINE),
         )
         .await;
         revoked.unwrap();
@@ -472,7 +472,7 @@ async fn no_key_is_stored_or_logged() {
         &name,
         KeyRole::Support,
         None,
-        By::COMMAND_LINE,
+        Author::COMMAND_LINE,
     )
     .await;
     let key = added.unwrap().unwrap().expose().clone();

@@ -9,10 +9,9 @@ use vestibule::accounts::{identities, merging, users};
 use vestibule::admin::changes::{Change, Outcome};
 use vestibule::admin::staff::store::{Changed, reset};
 use vestibule::clock;
-use vestibule::domain::actor::{Actor, By, Origin};
+use vestibule::domain::actor::{Actor, Author, Origin};
 use vestibule::domain::claims::VerifiedClaims;
 use vestibule::domain::staff::Role;
-use vestibule::events::Asking;
 use vestibule::prune::{Pruned, prune};
 
 use super::{
@@ -162,7 +161,7 @@ async fn a_session_that_a_suspension_has_missed_changes_nothing() {
         .await
         .unwrap();
     let state = |id| both.iter().find(|user| user.id == id).unwrap();
-    let by = Asking::User(session, &origin);
+    let by = Author::user(session, &origin);
     assert_eq!(
         merging::merge(
             &events_app.app.database.service,
@@ -384,7 +383,7 @@ async fn hijacked_staff_are_locked_out_until_enabled_or_given_another_account() 
 
     // A reset admits another account, but not the reported one.
     send_event(&staff_app, "account-disabled", &account).await;
-    let by = By {
+    let by = Author {
         actor: Actor::COMMAND_LINE,
         reason: None,
         origin: &Origin::default(),
