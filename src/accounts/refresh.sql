@@ -7,7 +7,8 @@
 --   $5 hashes of their reissued successors of this period  $6 of the period before
 --   $7 ips  $8 user agents  $9 request ids
 --   $10 lifetime of a new token in seconds  $11 maximum lifetime of a session in seconds
---   $12 seconds for which a repeat gets the same successor  $13 seconds for which the parent gets another
+--   $12 seconds for which a repeat gets the same successor  $13 seconds for which the parent gets another,
+--   the setting `refresh_grace`, which src/accounts/lanes.rs passes
 --   $14, $15, $16 as $4, $5, $6, but derived from the secret_key before the current one, or NULL
 --   $17 thumbprints of the keys that the requests prove, or NULL
 --

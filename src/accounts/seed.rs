@@ -15,7 +15,8 @@ const SETTINGS: &str = "SET statement_timeout = 0; SET synchronous_commit = off;
     SELECT set_config('session_replication_role', 'replica', false)
     FROM pg_roles WHERE rolname = current_user AND rolsuper";
 
-/// Restarts all walks: a walk reads each row once, and the new rows are behind its place.
+/// Restarts all walks: a walk notes in `cursors` how far it has read, and the new rows are before
+/// that place.
 const WALK_AGAIN: &str = "DELETE FROM event_counts;
     UPDATE cursors SET place = '00000000-0000-0000-0000-000000000000'";
 

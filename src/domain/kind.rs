@@ -1,6 +1,6 @@
 //! Tells an `id_token` from the other tokens that a provider signs with the same keys (RFC 8725
-//! §3.11 and §3.12, RFC 9068 §5). Other services receive access tokens, and each of them could sign
-//! in with one here.
+//! §3.11 and §3.12, RFC 9068 §5). If access tokens were accepted here, any service that receives a
+//! user's access token could sign in as that user.
 //!
 //! Some providers, such as Dex, issue access tokens with the same claims as their `id_token`s.
 //! Those cannot be told apart.

@@ -26,7 +26,7 @@ impl Error {
         };
         let remedy = match refusal.reason {
             // If introspection is used for tokens that are not JWTs, the audience may be a service
-            // that takes access tokens. It must not be added.
+            // that takes access tokens. The operator must not add it.
             Reason::AudienceMismatch => {
                 let [clients, companions] = ["additional_client_ids", "additional_audiences"]
                     .map(|setting| provider.setting(setting));

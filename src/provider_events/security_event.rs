@@ -122,7 +122,8 @@ impl Name {
         Some(Self { kind, reason })
     }
 
-    /// Reads an event. Its subject is in it, or in the token for all of its events.
+    /// Reads an event. It has a subject of its own, or else the subject that the token has for all
+    /// of its events: `whole` and `sub`.
     fn event(
         &self,
         event: &Map<String, Value>,
