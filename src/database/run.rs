@@ -260,7 +260,26 @@ pub(super) struct Permit<'t> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use sqlx::postgres::PgPool;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_change_that_was_perhaps_made_is_not_attempted_again() {
+        let pool = PgPool::connect_lazy("postgres://nowhere.invalid").unwrap();
+        let attempts = AtomicU32::new(0);
+        let change = async || match attempts.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(Error::Disconnected(sqlx::Error::WorkerCrashed)),
+            _ => Ok("undone"),
+        };
+        let done = Database::from(pool)
+            .change(change, |done| *done == "undone")
+            .await;
+        assert!(matches!(done, Err(Error::Disconnected(_))), "{done:?}");
+        assert_eq!(attempts.load(Ordering::SeqCst), 2);
+    }
 
     #[tokio::test]
     async fn a_broken_connection_is_replaced_at_once_or_not_at_all() {
