@@ -6,26 +6,13 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::accounts::sessions::{self, Exchange, NotRefreshed};
+use crate::accounts::tokens::Tokens;
 use crate::accounts::tokens::refresh_token::{REPEAT, RefreshToken, Successors};
 use crate::accounts::{Issuer, SharedStatements};
 use crate::database;
 use crate::database::Database;
 use crate::domain::{Origin, Thumbprint};
 use crate::keys::signing_key;
-use crate::secret::Secret;
-
-/// The tokens that a client uses until its next refresh.
-#[derive(Debug)]
-pub struct Tokens {
-    pub access_token: Secret<String>,
-    /// Seconds until the access token expires: its lifetime, or the rest of the session's.
-    pub expires_in: u32,
-    pub refresh_token: Secret<String>,
-    /// Seconds until the refresh token expires if it is not used: its lifetime, or the rest of the
-    /// session's.
-    pub refresh_expires_in: u32,
-    pub bound: bool,
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::accounts::refresh::Tokens;
+use crate::accounts::tokens::Tokens;
 use crate::accounts::tokens::refresh_token::RefreshToken;
 use crate::accounts::users::{self, SignIn, SignedIn};
 use crate::accounts::{Issuer, SharedStatements};

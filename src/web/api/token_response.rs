@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::view::{Bytes, UserWithClaims};
-use crate::accounts::refresh::Tokens;
+use crate::accounts::tokens::Tokens;
 use crate::accounts::users::{Outcome, SignedIn};
 use crate::domain::user::Identity;
 use crate::secret::Secret;
