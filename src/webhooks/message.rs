@@ -64,7 +64,7 @@ struct Merge {
     user: Option<User>,
     /// The user whom the change concerns.
     user_id: Uuid,
-    /// The claims of `from`. `user` has those that were missing there, and else its own.
+    /// The claims of `from`. `user` gets each claim that it lacked, and keeps its own.
     #[schema(value_type = Object)]
     from_claims: Claims,
 }

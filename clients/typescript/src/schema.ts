@@ -3648,7 +3648,7 @@ export interface operations {
                          * @description The user who is no more.
                          */
                         from: string;
-                        /** @description The claims of `from`. `user` has those that were missing there, and else its own. */
+                        /** @description The claims of `from`. `user` gets each claim that it lacked, and keeps its own. */
                         from_claims: Record<string, unknown>;
                         /**
                          * Format: uuid
